@@ -1,0 +1,25 @@
+"""The errors that larmspider raises on purpose; each message is one line a user can act on."""
+
+
+class LarmspiderError(Exception):
+    """Base of all errors of ours."""
+
+
+class ConfigError(LarmspiderError):
+    """A setting, argument or input file that cannot be used: says what was wrong, what is accepted."""
+
+
+class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on
+    """A string that is not a URL which can be fetched: says why."""
+
+
+class CrawlDirError(LarmspiderError):
+    """A LARM_DIR that is missing, foreign, in use or damaged."""
+
+
+class QueryError(LarmspiderError):
+    """A search query that does not parse."""
+
+
+class MissingField(LarmspiderError):
+    """An item lacks a field that a store needs: names both."""

@@ -1,0 +1,87 @@
+"""Page, Link and FailedFetch: the contract between extraction, filters and stores.
+
+extraction/ makes a Page, the spider adds what the fetch knows, the filters mark its links, the
+stores write it. Links travel inside their Page, never as one Request each: a page has about 140
+links and about one of them is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ORDINARY = 0
+"""Link type of a, area, link rel=next/prev/alternate (LARM's 0)."""
+FRAME = 1
+"""Link type of frame and iframe (LARM's 1)."""
+REDIRECT = 2
+"""Link type of a redirect: Location header or meta refresh (LARM's 2)."""
+
+
+@dataclass(slots=True)
+class Link:
+    """One link of a page.
+
+    ``url`` is absolute, without fragment, as it will be fetched; where the page's href does not
+    resolve it is the href itself. ``normalized`` is the canonical form, for comparison only, or
+    None while or where there is none. ``anchor`` is the anchor or ALT text on one line.
+    ``rejected_by`` is the name of the filter that rejected the link, None while none has.
+    """
+
+    url: str
+    normalized: str | None = None
+    type: int = ORDINARY
+    anchor: str = ""
+    nofollow: bool = False
+    rejected_by: str | None = None
+
+
+@dataclass(slots=True, repr=False)
+class Page:
+    """One fetched document: what the fetch knows, then what extraction found in it.
+
+    ``url`` is as fetched, ``normalized`` its canonical form. ``status`` is the HTTP status,
+    ``mime`` the media type in lower case without parameters. ``from_page`` is the URL of the page
+    whose link led here ("" for a seed) and ``link_type`` that link's type. ``depth`` is the number
+    of links from a seed, ``redirects`` the number of redirects in a row that led here.
+    ``fetched`` is in seconds since the epoch, ``latency`` in seconds.
+    """
+
+    url: str
+    normalized: str | None = None
+    status: int = 200
+    mime: str = ""
+    body: bytes = b""
+    from_page: str = ""
+    link_type: int = ORDINARY
+    depth: int = 0
+    redirects: int = 0
+    fetched: float = 0.0
+    latency: float = 0.0
+
+    charset: str | None = None
+    title: str = ""
+    text: str = ""
+    description: str = ""
+    language: str | None = None
+    canonical: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    links: list[Link] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url} {len(self.body)} bytes, {len(self.links)} links>"
+
+
+@dataclass(slots=True)
+class FailedFetch:
+    """A URL that gave no HTTP response. ``kind`` is a short word (dns, refused, timeout, tls, ...),
+    ``message`` one line for a person."""
+
+    url: str
+    normalized: str | None
+    from_page: str
+    link_type: int
+    depth: int
+    kind: str
+    message: str
+    fetched: float
