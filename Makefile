@@ -1,0 +1,51 @@
+# make crawl                              crawl the demo intranet, then search it
+# make crawl START=http://wiki/ RESTRICT='https?://[^/]*\.example/.*'     crawl yours
+# make test / check / bench / serve
+
+START    ?=
+RESTRICT ?=
+SEARCH   ?=
+FRESH    ?=
+LARM_DIR ?= crawl
+ARGS     ?=
+
+VENV := .venv
+BIN  := $(VENV)/bin
+UV   := $(shell command -v uv 2>/dev/null)
+PYTHON ?= python3
+
+.PHONY: crawl test check bench serve clean
+
+# .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
+$(VENV)/ready: pyproject.toml
+ifdef UV
+	$(UV) venv --quiet --allow-existing $(VENV)
+	$(UV) pip install --quiet --python $(BIN)/python -e '.[dev]'
+else
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+endif
+	@touch $@
+
+crawl: $(VENV)/ready
+	@$(BIN)/python examples/first_crawl.py --start='$(START)' --restrict='$(RESTRICT)' \
+	    --search='$(SEARCH)' --dir='$(LARM_DIR)' --fresh='$(FRESH)' $(ARGS)
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready
+	$(BIN)/python benchmarks/findability.py
+	$(BIN)/python benchmarks/extraction.py
+
+# the demo intranet by itself, on a port of its own choice
+serve: $(VENV)/ready
+	$(BIN)/python examples/intranet/serve.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

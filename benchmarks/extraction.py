@@ -1,0 +1,82 @@
+"""What one HTML page costs: ``python benchmarks/extraction.py [folder]``.
+
+Reads every .html file below the folder (default: Python's documentation) and prints milliseconds of
+CPU a page, best of several rounds for each page, for the whole of ``extract`` and for its parts:
+
+- decode: find the charset, make UTF-8 of the body
+- guard: look for markup that would make the parser slow
+- parse: lexbor
+- walk: collect hrefs, anchors, text and metadata
+- links: resolve them and make Link objects
+- text: join the text and collapse its white space
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser
+
+from larmspider.extraction import html
+from larmspider.extraction.charset import to_utf8
+from larmspider.extraction.costly_markup import is_costly
+from larmspider.extraction.text import page_text
+from larmspider.items import Page
+
+DEFAULT = "/usr/share/doc/python3.11-doc/html"
+ROUNDS = 5
+
+
+def cost(work: Callable[[], object]) -> float:
+    """Milliseconds of CPU for one call, the best of ROUNDS."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time_ns()
+        work()
+        best = min(best, time.process_time_ns() - start)
+    return best / 1e6
+
+
+def measure(path: Path) -> tuple[dict[str, float], int, int]:
+    """Cost by part, number of links and of bytes of one file."""
+    body, url = path.read_bytes(), path.as_uri().replace("file://", "http://docs.example")
+    markup, _ = to_utf8(body, None)
+    costs = {
+        "extract": cost(lambda: html.extract(body, url, None)),
+        "decode": cost(lambda: to_utf8(body, None)),
+        "guard": cost(lambda: is_costly(markup)),
+        "parse": cost(lambda: LexborHTMLParser(markup, options=html._OPTIONS)),
+    }
+    costs["walk"] = cost(lambda: html.read(markup)) - costs["parse"]
+    findings = html.read(markup)
+    costs["text"] = cost(lambda: page_text(findings.pieces))
+    costs["links"] = cost(lambda: findings.fill(Page(url))) - costs["text"]
+    return costs, len(findings.links), len(body)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else DEFAULT)
+    paths = sorted(folder.rglob("*.html"))
+    if not paths:
+        sys.exit(f"no .html file below {folder}")
+    pages = [measure(path) for path in paths]
+    links = sum(page[1] for page in pages)
+    kilobytes = sum(page[2] for page in pages) / 1024
+    print(f"{len(pages)} pages of {folder}: on average {kilobytes / len(pages):.1f} KB")
+    print(f"and {links / len(pages):.0f} links; milliseconds of CPU\n")
+    print("part      median    mean  per 100 links  per 40 KB")
+    for part in pages[0][0]:
+        values = [page[0][part] for page in pages]
+        total = sum(values)
+        print(
+            f"{part:8} {statistics.median(values):7.3f} {total / len(pages):7.3f}"
+            f"  {total / links * 100:13.3f}  {total / kilobytes * 40:9.3f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The first crawl, as ``make crawl`` runs it: the demo intranet, or a site of yours, then a search.
+
+    python examples/first_crawl.py
+    python examples/first_crawl.py --start http://wiki.example/ --restrict 'https?://[^/]*\\.example/.*'
+
+Everything it does are commands that you can type yourself; it prints each before running it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from examples.intranet.serve import DemoServer
+from larmspider.crawl_dir import CrawlDir
+
+DEMO_DIR = "crawl-demo"
+DEMO_SEARCH = "Reisekosten"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Crawl the demo intranet, or yours, and search it."
+    )
+    parser.add_argument("--start", default="", help="URLs to start from, or @file; none: the demo")
+    parser.add_argument("--restrict", default="", help="regular expression of the URLs to crawl")
+    parser.add_argument("--search", default="", help="words to search for when the crawl is done")
+    parser.add_argument("--dir", default="crawl", help="where to store; the demo uses crawl-demo")
+    parser.add_argument("--fresh", default="", help="yes: delete the crawl that lies there")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        arguments = ["-a", f"start={options.start}"]
+        directory = options.dir
+        if options.start:
+            if options.restrict:
+                arguments += ["-a", f"restrict={options.restrict}"]
+            if options.fresh:
+                arguments += ["-a", f"fresh={options.fresh}"]
+        else:
+            server = stack.enter_context(DemoServer())
+            directory = DEMO_DIR
+            # our own server on this machine: no need to wait between two pages
+            arguments = [
+                "-a",
+                f"start={server.url}",
+                "-a",
+                "fresh=yes",
+                "-s",
+                "DOWNLOAD_DELAY=0.02",
+            ]
+        in_dir = ["-s", f"LARM_DIR={directory}"]
+        status = run("crawl", "intranet", *arguments, *in_dir)
+    if status:
+        return status
+    words = options.search or (title_of_first_page(directory) if options.start else DEMO_SEARCH)
+    return run("search", *in_dir, "--", words)
+
+
+def run(*arguments: str) -> int:
+    """Run a scrapy command of this project and return its exit status."""
+    print("$ scrapy", shlex.join(arguments), flush=True)
+    command = [str(Path(sys.executable).with_name("scrapy")), *arguments]
+    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def title_of_first_page(directory: str) -> str:
+    """Words that the crawl must find: the title of the first page that has one."""
+    return next((page.title for page in CrawlDir(Path(directory)).pages() if page.title), "the")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

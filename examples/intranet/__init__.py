@@ -1,0 +1,1 @@
+"""The demo intranet: some fifty pages of a small firm, with the traps that intranets have."""

@@ -1,0 +1,70 @@
+"""The base of our commands: one clear line and an exit status for every error of ours.
+
+Exit status 0: done; 1: the crawl's directory lacks what was asked for; 2: the question is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from abc import abstractmethod
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from larmspider import options
+from larmspider.crawl_dir import CrawlDir
+from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
+
+
+class LarmCommand(ScrapyCommand):
+    """A command that reads a crawl and prints, as text or with --json as JSON."""
+
+    requires_project = False
+    requires_crawler_process = False
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--json", action="store_true", help="print JSON, one object")
+        parser.add_argument(
+            "--dir", metavar="DIR", help="the crawl's directory (setting LARM_DIR, default crawl)"
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if opts.dir is not None:
+            self.settings.set("LARM_DIR", opts.dir, priority="cmdline")
+        try:
+            options.check_names(self.settings)
+            self.answer(args, opts)
+        except LarmspiderError as error:
+            self.fail(error)
+        except BrokenPipeError:
+            sys.stderr.close()  # `| head` has what it wanted
+
+    @abstractmethod
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Print the answer. Raises LarmspiderError for what cannot be answered."""
+
+    def open_crawl(self) -> CrawlDir:
+        assert self.settings is not None
+        return CrawlDir(options.larm_dir(self.settings))
+
+    def fail(self, error: LarmspiderError) -> None:
+        self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1
+        print(f"scrapy {type(self).__module__.rsplit('.', 1)[-1]}: {error}", file=sys.stderr)
+
+
+def one_argument(args: list[str], what: str) -> str:
+    """The only argument. Raises UsageError, which prints the command's help line."""
+    if len(args) != 1:
+        raise UsageError(f"exactly one {what} is expected, {len(args)} given", print_help=False)
+    return args[0]
+
+
+def print_json(value: Any) -> None:
+    """``value`` as JSON on standard output."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
+    print()

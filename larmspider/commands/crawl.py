@@ -1,0 +1,60 @@
+"""scrapy crawl SPIDER: Scrapy's command, which ends with what was stored, refused and failed.
+
+Exit status 0: the crawl ended; 1: it broke off, or stored nothing; 2: an argument, a setting or a
+file cannot be used, and nothing was begun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable
+
+from scrapy.commands.crawl import Command as CrawlCommand
+from scrapy.exceptions import UsageError
+
+from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.extensions.summary import Summary
+
+logger = logging.getLogger(__name__)
+
+
+class Command(CrawlCommand):
+    def long_desc(self) -> str:
+        return (
+            "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
+            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes."
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("exactly one spider is expected, such as: scrapy crawl intranet")
+        assert self.crawler_process is not None
+        try:
+            crawler = self._create_crawler(args[0])
+        except KeyError as error:
+            print(f"scrapy crawl: {error.args[0]}", file=sys.stderr)
+            self.exitcode = 2
+            return
+        task = self.crawler_process.crawl(crawler, **opts.spargs)
+        self.crawler_process.start()
+        error = _error_of(task)
+        if isinstance(error, LarmspiderError):
+            print(f"scrapy crawl: {error}", file=sys.stderr)
+            self.exitcode = 2 if isinstance(error, ConfigError) else 1
+        elif error is not None or self.crawler_process.bootstrap_failed:
+            logger.critical("The crawl broke off", exc_info=error)
+            self.exitcode = 1
+        else:
+            summary = Summary.of(crawler)
+            print("\n".join(summary.lines()))
+            self.exitcode = summary.exit_status
+
+
+def _error_of(task: Awaitable[None]) -> BaseException | None:
+    """The exception that ended the crawl. Asking for it here keeps asyncio from printing it."""
+    if isinstance(task, asyncio.Task) and task.done() and not task.cancelled():
+        return task.exception()
+    return None

@@ -1,0 +1,58 @@
+"""scrapy explain URL: why is this page in the crawl, or why is it not?"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.crawl_dir import CrawlDir
+from larmspider.explain import Explanation, explain
+from larmspider.terminal import printable
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] URL"
+
+    def short_desc(self) -> str:
+        return "Say what each filter thinks of a URL, and whether and when it was fetched"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        url = one_argument(args, "URL")
+        crawl = self.open_crawl()
+        for name, value in crawl.settings.items():
+            if name != "LARM_DIR":
+                # what the crawl ran with, unless the command line says otherwise
+                self.settings.set(name, value, priority="project")
+        explanation = explain(url, self.settings, crawl)
+        if opts.json:
+            print_json(asdict(explanation) | {"rejected_by": explanation.rejected_by})
+        else:
+            print_text(explanation, crawl)
+
+
+def print_text(explanation: Explanation, crawl: CrawlDir) -> None:
+    """The explanation as aligned lines, a fact each."""
+    rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
+    rows += [("host rule", rule) for rule in explanation.host_rules or ["none applies"]]
+    for verdict in explanation.verdicts:
+        text = verdict.verdict if verdict.verdict != "reject" else "REJECT"
+        rows.append((verdict.stage, f"{text}  {verdict.reason}".rstrip()))
+    fetch, page = explanation.fetched, explanation.stored
+    if fetch is not None:
+        result = f"{fetch.time}  {fetch.result}"
+        if page is not None and fetch.result.isdigit():
+            result += f" {page.mime} {page.size} bytes"
+        rows.append(("fetched", f"{result}  {fetch.message}".rstrip()))
+    else:
+        rows.append(("fetched", "no"))
+    if page is not None:
+        rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
+        rows.append(("title", page.title))
+    referrer = explanation.first_referrer
+    rows.append(("found on", {None: "no page of this crawl", "": "a seed"}.get(referrer, referrer)))
+    for label, text in rows:
+        print(f"{label:<12} {printable(text or '')}".rstrip())
+

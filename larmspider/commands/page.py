@@ -1,0 +1,41 @@
+"""scrapy page URL: the stored body of a page, to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+
+from larmspider import options
+from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.errors import CrawlDirError
+from larmspider.middlewares.normalizer import normalizer_from_settings
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] URL"
+
+    def short_desc(self) -> str:
+        return "Print the stored body of a page (--json: its record in store.log)"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        url = one_argument(args, "URL")
+        crawl = self.open_crawl()
+        for name, value in crawl.settings.items():
+            if name != "LARM_DIR":
+                self.settings.set(name, value, priority="project")
+        normalized = normalizer_from_settings(self.settings)(url)
+        page = crawl.stored(normalized)
+        if page is None:
+            raise CrawlDirError(
+                f"{url} is not stored in {options.larm_dir(self.settings)}"
+                f" (looked up as {normalized}); 'scrapy explain URL' says why"
+            )
+        if opts.json:
+            print_json(asdict(page))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(crawl.body(page))
+            sys.stdout.buffer.flush()

@@ -1,0 +1,192 @@
+"""Opens a LARM_DIR for reading: its description, logs, page files. Works while a crawl writes there.
+
+    crawl = CrawlDir(Path("crawl"))
+    record = crawl.stored("http://wiki.example/start/")     # by canonical form
+    body = crawl.body(record)
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from larmspider.errors import CrawlDirError
+from larmspider.pipelines.directory import DESCRIPTION, FORMAT
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """One line of store.log."""
+
+    from_page: str
+    url: str
+    normalized: str
+    link_type: int
+    status: int
+    mime: str
+    size: int
+    title: str
+    page_file: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One line of fetch.log: ``result`` is an HTTP status, or the word for a failure."""
+
+    time: str
+    url: str
+    normalized: str
+    from_page: str
+    result: str
+    message: str
+
+
+class CrawlDir:
+    """A crawl's directory, read-only. Raises CrawlDirError where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = read_description(path)
+
+    @property
+    def seeds(self) -> list[str]:
+        return [str(seed) for seed in self.description.get("seeds", ())]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that decided about URLs in this crawl."""
+        return dict(self.description.get("settings", {}))
+
+    @property
+    def index_dir(self) -> Path:
+        return self.path / "index"
+
+    def robots(self, url: str) -> bytes | None:
+        """The robots.txt of this URL's server as it was read, None if it was not."""
+        try:
+            return (self.path / "robots" / f"{robots_name(url)}.txt").read_bytes()
+        except OSError:
+            return None
+
+    def stored(self, normalized: str) -> StoredPage | None:
+        """The page stored last under this canonical form."""
+        found = None
+        for fields in self._records("store.log", normalized, 2, len(STORE_LOG_COLUMNS)):
+            found = _stored_page(fields)
+        return found
+
+    def fetched(self, normalized: str) -> Fetch | None:
+        """The last fetch of this canonical form, failed ones too."""
+        found = None
+        for fields in self._records("fetch.log", normalized, 2, len(FETCH_LOG_COLUMNS)):
+            found = Fetch(*fields[:5], message=fields[7])
+        return found
+
+    def first_referrer(self, normalized: str) -> str | None:
+        """The page on which a link to this canonical form was found first."""
+        for fields in self._records("links.log", normalized, 2, len(LINK_LOG_COLUMNS)):
+            return fields[0]
+        return None
+
+    def body(self, page: StoredPage) -> bytes:
+        """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
+        path = self.path / page_file_name(page.page_file)
+        try:
+            with path.open("rb") as file:
+                file.seek(page.offset)
+                body = file.read(page.size)
+        except OSError as error:
+            raise CrawlDirError(f"{path}: {error.strerror or error}") from None
+        if len(body) != page.size:
+            raise CrawlDirError(
+                f"{path} ends at {page.offset + len(body)},"
+                f" store.log names bytes up to {page.offset + page.size}"
+            )
+        return body
+
+    def pages(self) -> Iterator[StoredPage]:
+        """All pages in the order they were stored."""
+        for fields in self._records("store.log", None, 0, len(STORE_LOG_COLUMNS)):
+            yield _stored_page(fields)
+
+    def _records(
+        self, name: str, value: str | None, field: int, columns: int
+    ) -> Iterator[list[str]]:
+        """Records of a log in order; with ``value`` those that hold it in ``field``.
+
+        The log is searched as bytes, which takes about a second a gigabyte, not line by line.
+        """
+        try:
+            with (self.path / name).open("rb") as file:
+                size = file.seek(0, 2)
+                if not size:
+                    return
+                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+                    yield from _search(data, value, field, columns)
+        except FileNotFoundError:
+            return
+
+
+def _search(
+    data: mmap.mmap, value: str | None, field: int, columns: int
+) -> Iterator[list[str]]:
+    needle = b"\n" if value is None else f"\t{value}\t".encode()
+    position = 0
+    while (hit := data.find(needle, position)) >= 0:
+        start = position if value is None else data.rfind(b"\n", 0, hit) + 1
+        end = data.find(b"\n", hit)
+        if end < 0:
+            return  # a line still being written
+        fields = data[start:end].decode("utf-8", "replace").split("\t")
+        if len(fields) == columns and (value is None or fields[field] == value):
+            yield fields
+        position = end + 1
+
+
+def _stored_page(fields: list[str]) -> StoredPage:
+    from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
+    numbers = (int(link_type), int(status), int(size), int(page_file), int(offset))
+    return StoredPage(
+        from_page, url, normalized, numbers[0], numbers[1], mime, numbers[2], title, *numbers[3:]
+    )
+
+
+def robots_name(url: str) -> str:
+    """Under which name the robots.txt of this URL's server is kept: http_wiki.example_80.
+
+    Host names hold no character that a file name may not; a colon (IPv6) becomes a dash.
+    """
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    host = re.sub(r"[^a-z0-9.-]", "-", (parts.hostname or "").lower())[:200]
+    return f"{parts.scheme}_{host}_{port}"
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """crawl.json of the crawl in ``path``. Raises CrawlDirError if this is no crawl's directory."""
+    if not path.is_dir():
+        raise CrawlDirError(
+            f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
+        )
+    file = path / DESCRIPTION
+    try:
+        description = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise CrawlDirError(
+            f"LARM_DIR={path} is not a crawl's directory: it has no {DESCRIPTION}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CrawlDirError(f"{file} cannot be read: {error}") from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise CrawlDirError(f"{file} is not of format {FORMAT}, the one this version reads")
+    return description

@@ -1,0 +1,121 @@
+"""Explains one URL: each stage's verdict, in running order, and what became of it.
+
+    >>> explanation = explain("http://WWW.wiki/Start", settings, CrawlDir(Path("crawl")))
+    >>> explanation.canonical, explanation.verdicts[2]
+    ('http://wiki/start', Verdict('scope', 'reject', 'does not match restrict ...'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
+
+from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
+from larmspider.errors import InvalidURL
+from larmspider.frontier.robots import RobotsRules
+from larmspider.items import Link, Page
+from larmspider.middlewares.normalizer import (
+    canonicalizer_from_settings,
+    host_resolver_from_settings,
+)
+from larmspider.middlewares.scope import ScopeFilter
+from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.middlewares.visited import VisitedFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapy.settings import BaseSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one stage says: pass or reject (or unknown, where it cannot be told), and why."""
+
+    stage: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Explanation:
+    """All that is known about one URL. ``canonical`` is None if it has no canonical form."""
+
+    url: str
+    canonical: str | None = None
+    host_rules: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    fetched: Fetch | None = None
+    stored: StoredPage | None = None
+    first_referrer: str | None = None
+
+    @property
+    def rejected_by(self) -> str | None:
+        """The first stage that rejects the URL."""
+        return next((v.stage for v in self.verdicts if v.verdict == "reject"), None)
+
+    @property
+    def known(self) -> bool:
+        """Whether the crawl has met this URL."""
+        return bool(self.fetched or self.stored or self.first_referrer is not None)
+
+
+def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
+    """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``."""
+    explanation = Explanation(url)
+    resolver = host_resolver_from_settings(settings)
+    try:
+        canonical = canonicalizer_from_settings(settings)(url)
+    except InvalidURL as error:
+        explanation.verdicts.append(Verdict("normalize", "reject", str(error)))
+        return explanation
+    host = canonical.split("/", 3)[2].rsplit(":", 1)[0]
+    explanation.host_rules = resolver.explain(host)
+    explanation.canonical = canonical = resolver.apply(canonical)
+    seeds = {resolver.apply(canonicalizer_from_settings(settings)(seed)) for seed in crawl.seeds}
+    explanation.fetched = crawl.fetched(canonical)
+    explanation.stored = crawl.stored(canonical)
+    explanation.first_referrer = "" if canonical in seeds else crawl.first_referrer(canonical)
+    for url_filter in filters(settings, crawl.seeds):
+        explanation.verdicts.append(_verdict(url_filter, url, explanation))
+    explanation.verdicts.append(_robots_verdict(url, settings, crawl))
+    return explanation
+
+
+def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
+    """The filters of SPIDER_MIDDLEWARES, in running order. Raises ConfigError on a bad setting."""
+    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    for path in reversed(build_component_list(listed)):
+        cls = load_object(path)
+        if isinstance(cls, type) and issubclass(cls, ScopeFilter):
+            yield cls.for_seeds(settings, seeds)
+        elif isinstance(cls, type) and issubclass(cls, UrlFilter):
+            yield cls.from_settings(settings)
+
+
+def _verdict(url_filter: UrlFilter, url: str, explanation: Explanation) -> Verdict:
+    if isinstance(url_filter, VisitedFilter):
+        if explanation.known:
+            return Verdict(url_filter.name, "pass", "met in this crawl; once is enough")
+        return Verdict(url_filter.name, "pass", "not met in this crawl")
+    link = Link(url, normalized=explanation.canonical)
+    try:
+        reason = url_filter.reject_link(link, Page(explanation.first_referrer or ""))
+    except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects
+        reason = f"the filter raised {error!r}"
+    return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")
+
+
+def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:
+    if not settings.getbool("ROBOTSTXT_OBEY"):
+        return Verdict("robots", "pass", "not obeyed (ROBOTSTXT_OBEY)")
+    body = crawl.robots(url)
+    if body is None:
+        return Verdict("robots", "unknown", "this server's robots.txt has not been read")
+    rules = RobotsRules.parse(body, settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
+    line = rules.deciding_line(url)
+    reason = "no line of robots.txt applies" if line is None else f"line {line[0]}: {line[1]}"
+    return Verdict("robots", "pass" if rules.allowed(url) else "reject", reason)

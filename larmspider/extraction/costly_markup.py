@@ -1,0 +1,139 @@
+"""Markup that makes lexbor slow or fat: 20,000 nested ``<div>`` cost it 0.4 s, 100,000 eleven.
+
+Four kinds, each measured (selectolax 1.0.2), each harmless to the other parser (deep_html.py):
+
+- deep nesting: a start tag looks up through all open elements;
+- formatting elements left open, ``<b id=1><b id=2>...``: every later paragraph opens them all
+  again, and 13 KB with 1,000 of them become 500,000 nodes in 370 MB;
+- thousands of attributes on one tag: each is compared with all before it (50,000: 9 s);
+- many ``<html>`` or ``<body>`` start tags, whose attributes are collected on one element.
+
+A page of ordinary size gets two cheap looks; only a large one is read tag by tag. The verdict may
+be wrong in the harmless direction: deep_html.py reads ordinary pages as well.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_DEPTH = 256
+"""Open elements, not counting those whose end tags are optional (li, p, td, ...), so true depth can
+be a few times that."""
+MAX_FORMATS = 100
+"""Formatting elements left open in a large page."""
+MAX_FORMAT_COPIES = 500_000
+"""Different formatting start tags times all tags of a page that is not large: what reopening them
+can add in nodes (three times that, HTML 13.2.4.3); real pages stay below 200,000."""
+MAX_TAG_BYTES = 16_384
+MAX_ROOT_TAGS = 100
+
+SMALL_TAGS = 1_500
+"""With fewer "<" formatting elements add 560,000 nodes at worst (0.3 s)."""
+SMALL_BYTES = 65_536
+"""With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
+LARGE_TAGS = 15_000
+"""With more "<" a page is read tag by tag; so many elements nested cost lexbor 0.2 s."""
+LARGE_BYTES = 262_144
+"""With more bytes likewise. Below, 8 KB without any "<" are what makes a tag too long to trust; one
+that hides "<" in its values is not noticed and costs 9 s at worst."""
+
+_VOID = frozenset(
+    b"area base br col embed frame hr img input keygen link meta param source track wbr".split()
+)
+# Each of these closes its own kind or needs a table, list or select around it, which counts.
+_OPTIONAL_END = frozenset(
+    b"p li dt dd option optgroup tr td th tbody thead tfoot colgroup caption rb rp rt rtc "
+    b"head".split()
+)
+_UNCOUNTED = _VOID | _OPTIONAL_END
+_ROOTS = frozenset((b"html", b"body"))
+_FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
+_BARRIERS = frozenset(b"table template object marquee applet svg math button select".split())
+# Elements that an end tag of another, ordinary element does not close (HTML 13.2.4.2, "special").
+_SPECIAL = _BARRIERS | frozenset(
+    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
+    b"footer form frameset h1 h2 h3 h4 h5 h6 header hgroup iframe listing main menu nav noembed "
+    b"noframes noscript ol pre search section summary ul".split()
+)
+
+_FORMAT_TAG = re.compile(rb"<(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s/][^>]*")
+# A comment, an element whose content is not markup, or a tag: name and attributes.
+_TAG = re.compile(
+    rb"<(?:(script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</\1|\Z)"
+    rb"|(/?[a-z][^\s/>]*)([^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|)[^>=]*+)*+)"
+    rb"|!--.*?(?:-->|\Z))",
+    re.DOTALL,
+)
+
+
+def is_costly(markup: bytes) -> bool:
+    """Whether lexbor should be spared ``markup``; costs COST."""
+    tags, size = markup.count(b"<"), len(markup)
+    if tags > LARGE_TAGS or size > LARGE_BYTES:
+        return _read_tags(markup.lower())
+    if tags > SMALL_TAGS:
+        formats = len(set(_FORMAT_TAG.findall(markup.lower())))
+        if formats * tags > MAX_FORMAT_COPIES:
+            return True
+    return size > SMALL_BYTES and _has_long_run(markup) and _read_tags(markup.lower())
+
+
+def _has_long_run(markup: bytes) -> bool:
+    """Whether MAX_TAG_BYTES follow one another without "<": such a stretch holds a whole block."""
+    block = MAX_TAG_BYTES // 2
+    return any(
+        markup.find(b"<", start, start + block) < 0
+        for start in range(0, len(markup) - block, block)
+    )
+
+
+def _read_tags(markup: bytes) -> bool:
+    """Follow the open elements through lower-case ``markup``, roughly as a tree builder does."""
+    open_names: list[bytes] = []
+    formats = roots = foreign = 0
+    for _, name, attributes in _TAG.findall(markup):
+        if not name or name in _UNCOUNTED:
+            if len(attributes) > MAX_TAG_BYTES:
+                return True
+        elif name[0] != 47:  # not "/"
+            if foreign and attributes.endswith(b"/"):
+                continue
+            if len(attributes) > MAX_TAG_BYTES:
+                return True
+            if name in _ROOTS:
+                roots += 1
+                if roots > MAX_ROOT_TAGS:
+                    return True
+                continue
+            open_names.append(name)
+            if len(open_names) > MAX_DEPTH:
+                return True
+            if name in _FORMATS and name != b"a":
+                formats += 1
+                if formats > MAX_FORMATS:
+                    return True
+            elif name in (b"svg", b"math"):
+                foreign += 1
+        else:
+            name = name[1:]
+            if name in _FORMATS:
+                formats -= name != b"a" and formats > 0
+            if open_names and open_names[-1] == name:
+                open_names.pop()
+            elif name in open_names:
+                _close(open_names, name)
+            if foreign:
+                foreign = open_names.count(b"svg") + open_names.count(b"math")
+    return False
+
+
+def _close(open_names: list[bytes], name: bytes) -> None:
+    """An end tag that is not the innermost element's: it closes that too, or is ignored."""
+    at = len(open_names) - 1 - open_names[::-1].index(name)
+    above = open_names[at + 1 :]
+    if name in _FORMATS:
+        del open_names[at]  # what it holds stays open, as the "adoption agency" has it
+        return
+    stops = _BARRIERS if name in _SPECIAL else _SPECIAL
+    if name in (b"table", b"template") or stops.isdisjoint(above):
+        del open_names[at:]

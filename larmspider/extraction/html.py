@@ -1,0 +1,201 @@
+"""HTML: one lexbor parse and one walk over its tree give links, title, text and metadata.
+
+::
+
+    page = extract(b"<title>Wiki</title>See <a href=/help>help</a>", "http://wiki.example/", None)
+    page.title, page.text           # ("Wiki", "See help")
+    page.links[0].url               # "http://wiki.example/help"
+
+SPEED
+One walk that sees every node beats a CSS query for the links and another call for the text, each
+of which walks the tree as well, and only it can tell words apart: "ab" is one word in
+``<b>a</b>b`` and two in ``<p>a</p>b``.
+
+Links inside ``template`` are absent, those inside ``noscript`` present. A page whose markup would
+make lexbor slow or fat (costly_markup.py) is read by deep_html.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, create_tag
+
+from larmspider.extraction import deep_html
+from larmspider.extraction.charset import to_utf8
+from larmspider.extraction.costly_markup import is_costly
+from larmspider.extraction.elements import BLOCKS, BREAKS, HIDDEN
+from larmspider.extraction.findings import Attributes, Findings
+from larmspider.extraction.text import MAX_ANCHOR
+from larmspider.items import Page
+
+# With mutation events lexbor is quadratic in a select: 20,000 options take 3.6 s, without 7 ms.
+_OPTIONS = LexborDocumentOptions.WO_EVENTS
+
+_ANCHOR_NODES = 512
+"""Nodes looked at for one anchor text; svg links can be nested, and a walk each would be squared."""
+
+
+def _tag_id(name: str) -> int:
+    return create_tag(name).tag_id
+
+
+# What an element means to the walk, by lexbor's tag id; integers, for this is asked of every node.
+(
+    _TEXT,
+    _BLOCK,
+    _BREAK,
+    _HIDDEN,
+    _A,
+    _IMG,
+    _LINK,
+    _META,
+    _AREA,
+    _FRAME,
+    _IFRAME,
+    _TITLE,
+    _BASE,
+    _HTML,
+) = range(14)
+_SKIPPED = frozenset((_HIDDEN, _IFRAME, _TITLE))
+_ROLES = {
+    **{_tag_id(name): _BLOCK for name in BLOCKS},
+    **{_tag_id(name): _BREAK for name in BREAKS},
+    **{_tag_id(name): _HIDDEN for name in HIDDEN},
+    **{
+        _tag_id(name): role
+        for name, role in (
+            ("a", _A),
+            ("img", _IMG),
+            ("link", _LINK),
+            ("meta", _META),
+            ("area", _AREA),
+            ("frame", _FRAME),
+            ("iframe", _IFRAME),
+            ("title", _TITLE),
+            ("base", _BASE),
+            ("html", _HTML),
+        )
+    },
+}
+_TEXT_ID = 2
+_ROLES[_TEXT_ID] = _TEXT
+
+
+def extract(body: bytes, url: str, content_type: str | None) -> Page:
+    """The Page that ``body``, fetched from ``url``, makes; never raises, whatever the bytes.
+
+    ``content_type`` is the value of the HTTP header, for its charset. Limits: findings.MAX_LINKS
+    and the MAX_ constants of text.py.
+    """
+    markup, charset = to_utf8(body, content_type)
+    page = Page(url, body=body, charset=charset)
+    findings = deep_html.read(markup) if is_costly(markup) else read(markup)
+    findings.fill(page)
+    return page
+
+
+def read(markup: bytes) -> Findings:
+    """Parse and walk ``markup`` (UTF-8); time and memory are bounded unless it is_costly."""
+    findings = Findings()
+    root = LexborHTMLParser(markup, options=_OPTIONS).root
+    if root is not None:
+        _walk(root, findings)
+    return findings
+
+
+def _walk(root: LexborNode, findings: Findings) -> None:
+    role_of = _ROLES.get
+    add = findings.pieces.append
+    walk = root.traverse(include_text=True)
+    for node in walk:
+        role = role_of(node.tag_id)
+        if role is None:  # inline element, comment
+            continue
+        if role == _TEXT:
+            add(node.text_content or "")
+        elif role == _BLOCK:
+            add(" ")
+            # The walk tells where an element begins, not where it ends. The space that parts its
+            # text from what follows is put into the tree, and the walk comes upon it in time.
+            node.insert_after(b" ")
+        elif role == _A:
+            attributes = node.attributes
+            if "href" in attributes or "xlink:href" in attributes:
+                findings.anchor(attributes, _anchor_text(node))
+        elif role in (_BREAK, _IMG):
+            add(" ")
+        else:
+            _metadata(role, node, findings)
+            if role in _SKIPPED:
+                _skip(node, walk)
+
+
+def _metadata(role: int, node: LexborNode, findings: Findings) -> None:
+    if role == _TITLE:
+        if findings.title is None and not _is_foreign(node):
+            findings.title = node.text()
+        return
+    attributes: Attributes = node.attributes
+    if role == _META:
+        findings.meta(attributes)
+    elif role == _LINK:
+        findings.link(attributes)
+    elif role == _AREA:
+        findings.area(attributes)
+    elif role in (_FRAME, _IFRAME):
+        findings.frame(attributes)
+    elif role == _BASE:
+        if findings.base is None:
+            findings.base = attributes.get("href")
+    elif role == _HTML:
+        findings.html(attributes)
+
+
+def _skip(node: LexborNode, walk: Iterator[LexborNode]) -> None:
+    """Move ``walk``, which stands at ``node``, behind the subtree of ``node``."""
+    if node.first_child is not None:
+        size = sum(1 for _ in node.traverse(include_text=True))
+        next(islice(walk, size - 1, size - 1), None)
+
+
+def _is_foreign(title: LexborNode) -> bool:
+    """Whether ``title`` is that of a drawing: a tooltip in an svg, not the page's title."""
+    parent = title.parent
+    while parent is not None and parent.tag != "foreignObject":
+        if parent.tag == "svg":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _anchor_text(anchor: LexborNode) -> str:
+    """The text of an ``a``, words parted at blocks; if it is blank, the ALT text of its images."""
+    first = anchor.first_child
+    if first is not None and first.next is None and first.tag_id == _TEXT_ID:  # three of five
+        return first.text_content or ""
+    pieces: list[str] = []
+    alts: list[str] = []
+    length = 0
+    walk = islice(anchor.traverse(include_text=True), 1, _ANCHOR_NODES)
+    for node in walk:
+        role = _ROLES.get(node.tag_id)
+        if role == _TEXT:
+            piece = node.text_content or ""
+            pieces.append(piece)
+            length += len(piece)
+            if length > MAX_ANCHOR * 4:
+                break
+        elif role == _BLOCK:
+            pieces.append(" ")
+            node.insert_after(b" ")
+        elif role == _IMG:
+            pieces.append(" ")
+            alts.append(node.attributes.get("alt") or "")
+        elif role in _SKIPPED:
+            _skip(node, walk)
+        elif role == _BREAK:
+            pieces.append(" ")
+    text = "".join(pieces)
+    return " ".join(alts) if not text or text.isspace() else text

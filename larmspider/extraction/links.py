@@ -1,0 +1,64 @@
+"""What a page's hrefs stand for: ``../b#top`` under ``<base href=/docs/x/>`` is /docs/b.
+
+Thin over larmspider.urls.resolve: it adds the base element, a memory of hrefs that a page repeats
+(documentation repeats two of three), and what becomes of an href that does not resolve.
+"""
+
+from __future__ import annotations
+
+import can_ada
+
+from larmspider.errors import InvalidURL
+from larmspider.urls.resolve import parse_base, resolve
+
+MAX_HREF = 8192
+"""Characters kept of an href that does not resolve."""
+
+_SPACE = "\t\n\f\r "
+_NOT_LINKS = ("javascript:", "data:", "about:", "vbscript:")
+_NO_BASE = "about:blank"
+
+
+def is_link(url: str) -> bool:
+    """Whether ``url``, resolved or not, names a document: not ``javascript:`` and such."""
+    return not url[:16].lower().startswith(_NOT_LINKS)
+
+
+class LinkResolver:
+    """Resolves the hrefs of one page; never raises."""
+
+    __slots__ = ("_base", "_known")
+
+    def __init__(self, url: str, base_href: str | None) -> None:
+        """``url`` is the document's, ``base_href`` that of its first base element, if any."""
+        self._base = _base(url, base_href)
+        self._known: dict[str, str | None] = {}
+
+    def resolve_or_none(self, href: str) -> str | None:
+        """Absolute URL without fragment, None where ``href`` does not resolve."""
+        # A "#" starts the fragment wherever it stands; links that differ in it alone are many.
+        href = href.partition("#")[0]
+        try:
+            return self._known[href]
+        except KeyError:
+            url = self._known[href] = resolve(self._base, href)
+            return url
+
+    def resolve(self, href: str) -> str:
+        """Like ``resolve_or_none``, but the trimmed and cut href where it does not resolve."""
+        url = self.resolve_or_none(href)
+        return href.strip(_SPACE)[:MAX_HREF] if url is None else url
+
+
+def _base(url: str, base_href: str | None) -> can_ada.URL:
+    """HTML 4.2.3: the document's own URL where the base element's href is no use."""
+    try:
+        document = parse_base(url)
+    except InvalidURL:
+        document = parse_base(_NO_BASE)  # absolute hrefs still resolve
+    if base_href is None:
+        return document
+    absolute = resolve(document, base_href)
+    if absolute is None or absolute.startswith(("data:", "javascript:")):
+        return document
+    return parse_base(absolute)

@@ -1,0 +1,160 @@
+"""How a query finds and orders pages: clauses (query.py) become a Tantivy query.
+
+Any of the words may match (OR), and a page's score is the sum of what each word earns in each view
+of the page, by BM25 and the weights below; then more, where all words match and where neighbours
+in the query are neighbours on the page. ``os.path.join()`` is three neighbours. Phrases and fields
+must match, an excluded word must not.
+
+The weights were found on 750 terms of the index of Python's documentation, and checked on 750
+others: `python benchmarks/findability.py`, docs/search.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import tantivy
+from tantivy import Occur, Query
+
+from larmspider.errors import QueryError
+from larmspider.index.query import Clause
+from larmspider.index.schema import exact_analyzer, stemmed_analyzer
+from larmspider.index.snippets import SnippetMaker
+
+STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
+EXACT_WEIGHTS = {"exact": 1.4, "anchors": 0.7, "url_words": 0.5}
+PAIR_WEIGHT = 1.0
+"""Two words that stand side by side in the query, found side by side in title or body."""
+ALL_WORDS_BONUS = 4.0
+"""Added where each word is found somewhere; a rare word's score in the body is 5 to 10."""
+
+_UNSTEMMED = ("exact", "anchors")
+_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime"}
+
+
+class Ranking:
+    """Builds queries for an index with this schema and stemmer."""
+
+    def __init__(self, schema: tantivy.Schema, stemmer: str) -> None:
+        self._schema = schema
+        self._exact = exact_analyzer()
+        self._stemmed = stemmed_analyzer(stemmer)
+
+    def build(self, clauses: Sequence[Clause]) -> Query:
+        """The query that ranks. Raises QueryError where no clause says what to find."""
+        must: list[Query] = []
+        must_not: list[Query] = []
+        filters: dict[str, list[Query]] = {}
+        words: list[Clause] = []
+        for clause in clauses:
+            if clause.field in _FILTER_FIELDS and not clause.excluded:
+                if query := self._required(clause):
+                    filters.setdefault(clause.field, []).append(query)
+            elif clause.field or clause.phrase or clause.excluded:
+                if query := self._required(clause):
+                    (must_not if clause.excluded else must).append(query)
+            else:
+                words.append(clause)
+        if ranked := self._words(words):
+            must.append(ranked)
+        if not must and not filters:
+            if must_not:
+                raise QueryError("the query only excludes: add a word to look for")
+            text = " ".join(clause.text for clause in clauses)
+            raise QueryError(f"the query has no word to look for: {text}")
+        # two hosts: on either of them
+        must += [Query.const_score_query(_any(either), 0.0) for either in filters.values()]
+        return Query.boolean_query(
+            [(Occur.Must, query) for query in must] + [(Occur.MustNot, query) for query in must_not]
+        )
+
+    def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
+        """What shows the words of the query on the pages that were found."""
+        words = [c.text for c in clauses if not c.excluded and c.field in (None, "title")]
+        return SnippetMaker(words, self._exact, self._stemmed)
+
+    def _words(self, clauses: Sequence[Clause]) -> Query | None:
+        """Plain and fuzzy words: OR, with more for all and for neighbours."""
+        each = [query for clause in clauses if (query := self._word(clause))]
+        if not each:
+            return None
+        scored = list(each)
+        if len(each) > 1:
+            all_words = Query.boolean_query([(Occur.Must, query) for query in each])
+            scored.append(Query.const_score_query(all_words, ALL_WORDS_BONUS))
+        typed = [clause.text for clause in clauses if not clause.fuzzy]
+        tokens = [token for text in typed for token in self._exact.analyze(text)]
+        scored += [
+            Query.boost_query(self._sequence("exact", pair), PAIR_WEIGHT)
+            for pair in pairwise(tokens)
+        ]
+        return _any(scored)
+
+    def _word(self, clause: Clause) -> Query | None:
+        exact = self._exact.analyze(clause.text)
+        if not exact:
+            return None
+        if clause.fuzzy:
+            return _any(
+                [
+                    Query.fuzzy_term_query(self._schema, field, token, distance=clause.fuzzy)
+                    for token in exact
+                    for field in _UNSTEMMED
+                ]
+            )
+        stems = self._stemmed.analyze(clause.text)
+        return _any(
+            [
+                Query.boost_query(self._term(field, token), weight)
+                for weights, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
+                for field, weight in weights.items()
+                for token in tokens
+            ]
+        )
+
+    def _required(self, clause: Clause) -> Query | None:
+        """Phrases, fields and excluded words: the clause's words, in this order, side by side."""
+        if clause.field == "host":
+            return self._term("domains", _host(clause.text))
+        if clause.field == "title":
+            return self._analyzed("title", clause.text, self._stemmed.analyze)
+        if clause.field == "url":
+            path = clause.text.partition("://")[2] or clause.text
+            return self._analyzed("url_words", path.replace("_", " "), self._exact.analyze)
+        if clause.field:
+            return self._analyzed(_FILTER_FIELDS[clause.field], clause.text, self._exact.analyze)
+        tokens = self._exact.analyze(clause.text)
+        if not tokens:
+            return None
+        # an excluded word is looked for in the page, not in what others say of it
+        fields = ("exact",) if clause.excluded else _UNSTEMMED
+        return _any([self._sequence(field, tokens) for field in fields])
+
+    def _analyzed(self, field: str, text: str, analyze: Callable[[str], list[str]]) -> Query | None:
+        tokens = analyze(text)
+        return self._sequence(field, tokens) if tokens else None
+
+    def _sequence(self, field: str, tokens: Sequence[str]) -> Query:
+        if len(tokens) == 1:  # Tantivy panics at a phrase of one word
+            return self._term(field, tokens[0])
+        return Query.phrase_query(self._schema, field, list(tokens))
+
+    def _term(self, field: str, token: str) -> Query:
+        return Query.term_query(self._schema, field, token)
+
+
+def _any(queries: Sequence[Query]) -> Query:
+    """Any of the queries, at least one; the scores add up."""
+    if len(queries) == 1:
+        return queries[0]
+    return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def _host(text: str) -> str:
+    """As the index has it: lower case, punycode."""
+    host = text.strip("[]/. ").lower()
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:  # no host name: it will not be found
+        return host

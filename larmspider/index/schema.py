@@ -1,0 +1,165 @@
+"""The shape of the search index: its fields, and how each is cut into words.
+
+One page becomes one document, keyed by the page's canonical URL. Searched are six views of it:
+the title, the description, the words of the URL, the texts of the links that point to the page,
+and the body twice - stemmed, so that "listener" finds "listening", and exact, so that
+``object.__init__`` or "C++" finds itself, quoted phrases hold and fuzzy words compare with words
+and not with stems. Example::
+
+    stored = page_fields(page, digest="9f86d081")
+    writer.add_document(to_document(stored, anchors=["join()", "the join function"]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import tantivy
+from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+from larmspider.items import Page
+
+SCHEMA_VERSION = 1
+"""Raise it with every change of fields, of their words or of Tantivy's format (0.27 writes v7).
+
+version.py writes it beside the index and refuses an index of another version.
+"""
+
+TEXT_LIMIT = 1_000_000
+"""Characters of a page's text that are stored and searched; the rest is cut off."""
+
+WORD_LIMIT_BYTES = 80
+"""Longer words (base64, keys) are not indexed."""
+
+STEMMERS = frozenset(
+    {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
+    | {"italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish"}
+    | {"tamil", "turkish"}
+)
+"""Languages that ``body``, ``title`` and ``description`` can be stemmed for, one an index."""
+
+_STEMMED = "larm_stemmed"
+_EXACT = "larm_exact"
+
+# Chinese and Japanese write no spaces: there each character is a word, and a run of them a phrase.
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}"
+# Words keep their underscores, and a single letter keeps what makes it a language: C++, C#.
+_EXACT_WORD = rf"[{_CJK}]|\b[A-Za-z](?:\+\+|#)|[\w--[{_CJK}]]+"
+_STEMMED_WORD = rf"[{_CJK}]|[[\w--_]--[{_CJK}]]+"
+
+
+def exact_analyzer() -> tantivy.TextAnalyzer:
+    """Lower case, without accents: ``Éclair.__init__()`` is ``eclair``, ``__init__``."""
+    return (
+        TextAnalyzerBuilder(Tokenizer.regex(_EXACT_WORD))
+        .filter(Filter.remove_long(WORD_LIMIT_BYTES))
+        .filter(Filter.lowercase())
+        .filter(Filter.ascii_fold())
+        .build()
+    )
+
+
+def stemmed_analyzer(stemmer: str) -> tantivy.TextAnalyzer:
+    """Parts of names, then stems: ``MAX_LISTENERS`` is ``max``, ``listen``.
+
+    Accents go after stemming, because the stemmers of some languages read them.
+    """
+    return (
+        TextAnalyzerBuilder(Tokenizer.regex(_STEMMED_WORD))
+        .filter(Filter.remove_long(WORD_LIMIT_BYTES))
+        .filter(Filter.lowercase())
+        .filter(Filter.stemmer(stemmer))
+        .filter(Filter.ascii_fold())
+        .build()
+    )
+
+
+def register_analyzers(index: tantivy.Index, stemmer: str) -> None:
+    """Tantivy stores analyzers by name only, so each opened index needs them anew."""
+    index.register_tokenizer(_STEMMED, stemmed_analyzer(stemmer))
+    index.register_tokenizer(_EXACT, exact_analyzer())
+
+
+def build_schema() -> tantivy.Schema:
+    """The fields. Whole numbers are i64: Tantivy's threads die of a Python int in a u64 field."""
+    builder = tantivy.SchemaBuilder()
+    # one token each
+    builder.add_text_field("key", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("host", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
+    # words, stemmed
+    builder.add_text_field("title", stored=True, tokenizer_name=_STEMMED)
+    builder.add_text_field("description", stored=True, tokenizer_name=_STEMMED, index_option="freq")
+    builder.add_text_field("body", stored=True, tokenizer_name=_STEMMED, index_option="freq")
+    # words, exact
+    builder.add_text_field("exact", tokenizer_name=_EXACT)
+    builder.add_text_field("anchors", tokenizer_name=_EXACT)
+    builder.add_text_field("url_words", tokenizer_name=_EXACT)
+    builder.add_text_field("mime", stored=True, tokenizer_name=_EXACT)
+    builder.add_text_field("language", stored=True, tokenizer_name=_EXACT)
+    # values
+    builder.add_integer_field("depth", stored=True, fast=True)
+    builder.add_integer_field("size", stored=True, fast=True)
+    builder.add_date_field("fetched", stored=True, indexed=True, fast=True)
+    return builder.build()
+
+
+def page_fields(page: Page, digest: str) -> dict[str, Any]:
+    """The stored fields of a page; ``key`` is its canonical URL, or its URL where it has none."""
+    return {
+        "key": page.normalized or page.url,
+        "url": page.url,
+        "host": (urlsplit(page.url).hostname or "").rstrip("."),
+        "digest": digest,
+        "title": page.title,
+        "description": page.description,
+        "body": page.text[:TEXT_LIMIT],
+        "mime": page.mime,
+        "language": page.language or "",
+        "depth": page.depth,
+        "size": len(page.body),
+        "fetched": datetime.fromtimestamp(page.fetched, UTC),
+    }
+
+
+def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Document:
+    """The document of ``stored`` (`page_fields`, or what the index gave back) and link texts."""
+    fields = {
+        **stored,
+        "domains": _domains(stored["host"]),
+        "url_words": url_words(stored["url"]),
+        "exact": [stored["title"], stored["body"]],
+        "anchors": list(anchors),
+    }
+    try:
+        return tantivy.Document(**fields)
+    except ValueError:  # a lone surrogate, which UTF-8 cannot hold
+        return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
+
+
+def url_words(url: str) -> str:
+    """Host, path and query as people read them: "wiki/Über uns" for http://wiki/%C3%9Cber%20uns."""
+    _, _, rest = url.partition("://")
+    # an underscore joins words in a path, unlike in a program
+    return unquote(rest or url).replace("_", " ")
+
+
+def _domains(host: str) -> list[str]:
+    """The host and all domains above it, so that host:example.org finds wiki.example.org."""
+    if host.replace(".", "").isdigit() or ":" in host:
+        return [host]
+    labels = host.split(".")
+    return [".".join(labels[i:]) for i in range(len(labels))]
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return value

@@ -1,0 +1,132 @@
+"""A snippet: the passage of a page that shows why it was found, with the words of the query marked.
+
+The text of a page is not to be trusted: it may hold markup and, for a terminal, control characters.
+So a snippet is plain text and ranges, without control characters, and `html` escapes it::
+
+    Snippet("join paths <here>", ((0, 4),)).html       # <b>join</b> paths &lt;here&gt;
+    Snippet("join paths", ((0, 4),)).marked("*", "*")  # *join* paths
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+from os.path import commonprefix
+
+import tantivy
+
+SNIPPET_LENGTH = 200
+"""Characters of a snippet, about."""
+_SEARCHED = 200_000  # characters of a page that are looked through
+_OCCURRENCES = 20  # places of one word that are looked at
+_LEAD = 40  # characters before the first word
+
+_WORD = re.compile(r"\w+(?:\+\+|#)?")
+
+# C0 and C1 controls, and the marks that turn the direction of writing
+_CONTROLS = dict.fromkeys(
+    (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), " "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """``text`` without control characters; ``highlights`` are (start, end) in it, in order."""
+
+    text: str
+    highlights: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def html(self) -> str:
+        """Escaped, with the words of the query in <b>."""
+        return self._joined("<b>", "</b>", escape)
+
+    def marked(self, before: str, after: str) -> str:
+        """As text, with marks around the words of the query; for a terminal: bold on, bold off."""
+        return self._joined(before, after, str)
+
+    def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
+        parts, done = [], 0
+        for start, end in self.highlights:
+            parts += [written(self.text[done:start]), before, written(self.text[start:end]), after]
+            done = end
+        return "".join(parts) + written(self.text[done:])
+
+
+def one_line(text: str) -> str:
+    """Without control characters, spaces as they were: each character keeps its place."""
+    return text.translate(_CONTROLS)
+
+
+class SnippetMaker:
+    """Makes the snippets of one query's results.
+
+    Tantivy's own generator cuts the whole body into words again, 1 to 4 ms a hit. This one finds
+    the words by `str.find` and looks closely at one passage only: 0.1 ms a hit.
+    """
+
+    def __init__(
+        self, words: Iterable[str], exact: tantivy.TextAnalyzer, stemmed: tantivy.TextAnalyzer
+    ) -> None:
+        """``words`` are those of the query, as typed; the analyzers are the index's."""
+        self._exact, self._stemmed = exact, stemmed
+        self._tokens: set[str] = set()
+        self._stems: set[str] = set()
+        self._beginnings: dict[str, None] = {}
+        for word in words:
+            for token in exact.analyze(word):
+                stems = stemmed.analyze(token)
+                self._tokens.add(token)
+                self._stems.update(stems)
+                self._beginnings[_beginning(token, stems)] = None
+
+    def snippet(self, body: str, description: str) -> Snippet:
+        """The best passage of the body; without one the description, or how the body begins."""
+        passage = self._passage(body[:_SEARCHED])
+        if passage is None:
+            return Snippet(one_line((description or body)[:SNIPPET_LENGTH]).strip())
+        highlights = tuple(m.span() for m in _WORD.finditer(passage) if self._wanted(m[0]))
+        return Snippet(one_line(passage), highlights)
+
+    def _passage(self, body: str) -> str | None:
+        """The stretch of text in which most of the query's words begin; the first of the best."""
+        lower = body.lower()
+        if len(lower) != len(body):  # one letter that became two moves all others
+            lower = body
+        places: list[tuple[int, str]] = []
+        for beginning in self._beginnings:
+            at, found = lower.find(beginning), 0
+            while at >= 0 and found < _OCCURRENCES:
+                if at == 0 or not lower[at - 1].isalnum():
+                    places.append((at, beginning))
+                    found += 1
+                at = lower.find(beginning, at + len(beginning))
+        if not places:
+            return None
+        places.sort()
+        span = SNIPPET_LENGTH - _LEAD
+        best, best_count = 0, 0
+        for at, _ in places:
+            count = len({word for other, word in places if at <= other < at + span})
+            if count > best_count:
+                best, best_count = at, count
+        start = max(0, best - _LEAD)
+        if start:  # not in the middle of a word
+            start = max(start, body.find(" ", start, best) + 1)
+        end = min(len(body), start + SNIPPET_LENGTH)
+        if end < len(body):
+            end = max(body.rfind(" ", best, end), best + span // 2)
+        return body[start:end]
+
+    def _wanted(self, word: str) -> bool:
+        return not self._tokens.isdisjoint(self._exact.analyze(word)) or not (
+            self._stems.isdisjoint(self._stemmed.analyze(word))
+        )
+
+
+def _beginning(token: str, stems: list[str]) -> str:
+    """What a word and its other forms begin with: "librar" for libraries and library."""
+    common = commonprefix([token, stems[0].removesuffix("i")]) if len(stems) == 1 else token
+    return common if len(common) >= 3 else token

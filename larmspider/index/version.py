@@ -1,0 +1,93 @@
+"""An index says which schema it was written with, so that no program misreads it.
+
+``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``. An index
+of another version is refused with a message that says what to do, not migrated::
+
+    open_index(Path("crawl/index"))
+    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 2: ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import tantivy
+
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
+
+META_NAME = "larmspider-index.json"
+
+
+def open_index(directory: Path) -> tuple[tantivy.Index, str]:
+    """Open an existing index: the index, ready for use, and the language it is stemmed for.
+
+    Raises CrawlDirError where there is none, or one of another version.
+    """
+    stemmer = _read_meta(directory / META_NAME)
+    try:
+        index = tantivy.Index.open(str(directory))
+    except (ValueError, OSError) as error:
+        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+    return _prepare(index, stemmer), stemmer
+
+
+def create_index(directory: Path, stemmer: str) -> tantivy.Index:
+    """Create the index, or open it where it exists; ``stemmer`` then has to be the same.
+
+    Raises ConfigError for an unknown stemmer, CrawlDirError for an index that differs.
+    """
+    if stemmer not in STEMMERS:
+        raise ConfigError(
+            f"stemmer {stemmer!r} is unknown; accepted are {', '.join(sorted(STEMMERS))}"
+        )
+    meta = directory / META_NAME
+    directory.mkdir(parents=True, exist_ok=True)
+    if meta.exists() or tantivy.Index.exists(str(directory)):
+        written = _read_meta(meta)
+        if written != stemmer:
+            raise CrawlDirError(
+                f"{directory}: the index is stemmed for {written}, not for {stemmer}: "
+                f"use {written}, or crawl again into an empty directory"
+            )
+    else:
+        # before the index itself: a crash between the two leaves a version that is true of none
+        draft = meta.with_suffix(".tmp")
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump({"schema": SCHEMA_VERSION, "stemmer": stemmer}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(meta)
+    try:
+        index = tantivy.Index(build_schema(), path=str(directory))
+    except (ValueError, OSError) as error:
+        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+    return _prepare(index, stemmer)
+
+
+def _prepare(index: tantivy.Index, stemmer: str) -> tantivy.Index:
+    register_analyzers(index, stemmer)
+    # the other policy watches the files from a thread; our readers look at them when they search
+    index.config_reader("manual")
+    return index
+
+
+def _read_meta(path: Path) -> str:
+    """The stemmer that the index was written with."""
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        version, stemmer = meta["schema"], meta["stemmer"]
+    except FileNotFoundError:
+        raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CrawlDirError(f"{path}: cannot be read: {error}") from error
+    if version != SCHEMA_VERSION:
+        raise CrawlDirError(
+            f"{path.parent}: the search index has version {version}, this larmspider needs "
+            f"{SCHEMA_VERSION}: crawl again into an empty directory"
+        )
+    if stemmer not in STEMMERS:
+        raise CrawlDirError(f"{path}: unknown stemmer {stemmer!r}")
+    return str(stemmer)

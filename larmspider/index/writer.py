@@ -1,0 +1,228 @@
+"""Pages enter the search index, each under its canonical URL, each once::
+
+    with IndexWriter(Path("crawl/index")) as index:
+        index.add(page)                                   # replaces what had the same canonical URL
+        index.add_anchors([(link.normalized, link.anchor), ...])
+        index.commit()                                    # now others find it
+
+Threads. `add`, `add_anchors` and `remove` belong to one thread, and go on at full speed while
+`commit` or `refresh_anchors` runs in another. Tantivy's writer refuses to be touched during its own
+commit ("Already borrowed"), so pages wait in a queue and go to it under a lock, in packs.
+
+Recovery. A commit is all or nothing, and adding is idempotent: after a crash, add again whatever
+was added since the last commit that returned. Tantivy commits first and the anchor table second, so
+a crash between the two can only make a page be indexed with the same anchors twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha1
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import tantivy
+
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.index.anchors import AnchorTable
+from larmspider.index.schema import page_fields, to_document
+from larmspider.index.version import create_index
+from larmspider.items import Page
+
+HEAP_MIN_BYTES = 15_000_000
+"""Tantivy's least memory for one thread."""
+
+_PACK = 64  # pages that go to Tantivy together, on the calling thread when no commit is under way
+_QUEUE_LIMIT = 1_000  # pages that may wait for a commit to end; then `add` waits too
+_REFRESH_ROUND = 2_000  # pages between the commits of refresh_anchors(None)
+
+
+class IndexWriter:
+    """The one writer of an index; others may search it meanwhile."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        heap_bytes: int = 64_000_000,
+        threads: int = 1,
+        stemmer: str = "english",
+    ) -> None:
+        """Open the index in ``directory``, or create it.
+
+        ``heap_bytes`` is shared by Tantivy's ``threads``; when it is full they write a segment.
+        ``stemmer`` (schema.STEMMERS) is the language that words are stemmed for.
+
+        Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
+        or stemmer, or one that another writer has open.
+        """
+        if threads < 1 or heap_bytes < threads * HEAP_MIN_BYTES:
+            raise ConfigError(
+                f"heap_bytes={heap_bytes}, threads={threads}: the index needs at least one thread "
+                f"and {HEAP_MIN_BYTES} bytes for each"
+            )
+        self.directory = Path(directory)
+        self._index = create_index(self.directory, stemmer)
+        try:
+            self._writer = self._index.writer(heap_bytes, threads)
+        except ValueError as error:
+            if "LockBusy" in str(error):
+                raise CrawlDirError(
+                    f"{self.directory}: another writer has the search index open; "
+                    "one crawl at a time writes to a directory"
+                ) from error
+            raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
+        self.anchors = AnchorTable(self.directory / "anchors")
+        self._queue: deque[tuple[str, Page | None, str | None]] = deque()
+        self._lock = threading.Lock()  # guards all below, and Tantivy's writer
+        self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<IndexWriter {self.directory}, {len(self._queue)} pages queued>"
+
+    def add(self, page: Page, digest: str | None = None) -> None:
+        """Index the page in place of what had its canonical URL; found after the next `commit`.
+
+        Whether to index it at all (noindex, status) is the caller's decision. ``digest`` is the
+        body's, where the caller has one already; else it is its SHA-1 in hex.
+        """
+        self._enqueue(page.normalized or page.url, page, digest)
+
+    def remove(self, normalized: str) -> None:
+        """Forget the page with this canonical URL, if there is one, at the next `commit`."""
+        self._enqueue(normalized, None, None)
+
+    def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
+        """Take in (canonical target, anchor text) of all links of one page to other pages.
+
+        The targets need not be indexed, now or ever. Kept at the next `commit`.
+        """
+        self.anchors.add(links)
+
+    def commit(self) -> None:
+        """Make everything added so far durable and visible; blocks for about 0.1 to 1 s.
+
+        May run in another thread than `add`. Raises CrawlDirError if it cannot be written; what was
+        added since the last commit then has to be added again.
+        """
+        with self._lock:
+            self._commit()
+
+    def refresh_anchors(self, limit: int | None) -> int:
+        """Index pages again whose anchor texts changed since; the number of pages.
+
+        With a ``limit``, at most so many, and only those whose texts doubled; they are visible
+        after the next `commit`. With None, all, and committed: the last call of a crawl. May be
+        interrupted at any point and called again.
+        """
+        if limit is not None:
+            with self._lock:
+                return self._refresh(limit, due_only=True)
+        total = 0
+        while True:
+            with self._lock:
+                self._commit()
+                refreshed = self._refresh(_REFRESH_ROUND, due_only=False)
+                self._commit()
+            total += refreshed
+            if refreshed < _REFRESH_ROUND:
+                return total
+
+    def close(self) -> None:
+        """Commit, wait for merges, give the index free. A second call does nothing."""
+        if self._closed:
+            return
+        with self._lock:
+            self._closed = True
+            try:
+                self._commit()
+                self._writer.wait_merging_threads()
+            finally:
+                del self._writer  # Tantivy's lock goes with it
+                self.anchors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _enqueue(self, normalized: str, page: Page | None, digest: str | None) -> None:
+        self._queue.append((normalized, page, digest))
+        waiting = len(self._queue)
+        if waiting >= _PACK and self._lock.acquire(blocking=waiting >= _QUEUE_LIMIT):
+            try:
+                with self._errors_named():
+                    self._drain()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, OSError, RuntimeError) as error:
+            self._indexed = {}  # it may not be in the index, so it must not count as indexed
+            raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
+
+    def _drain(self) -> None:
+        """Hand the queue to Tantivy's threads, with the anchor texts known at the last commit."""
+        pack = [self._queue.popleft() for _ in range(len(self._queue))]
+        for (normalized, page, digest), texts in zip(
+            pack, self.anchors.texts_of(normalized for normalized, _, _ in pack), strict=True
+        ):
+            if page is None:
+                self._writer.delete_documents_by_term("key", normalized)
+                self._indexed[normalized] = None
+            else:
+                digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
+                self._upsert(page_fields(page, digest), texts)
+
+    def _upsert(self, stored: dict[str, Any], texts: list[str]) -> None:
+        document = to_document(stored, texts)
+        self._writer.delete_documents_by_term("key", stored["key"])
+        self._writer.add_document(document)
+        self._indexed[stored["key"]] = len(texts)
+
+    def _commit(self) -> None:
+        with self._errors_named():
+            self._drain()
+            self._writer.commit()
+        self.anchors.flush(self._indexed)
+        self._indexed = {}
+
+    def _refresh(self, limit: int, *, due_only: bool) -> int:
+        # What Tantivy has but has not committed is newer than what could be read back, so it stays
+        # for later; ask for that much more, to find ``limit`` pages all the same. What still waits
+        # in the queue gets there later than this, and replaces it.
+        changed = self.anchors.changed(limit + len(self._indexed), due_only)
+        if not changed:
+            return 0
+        self._index.reload()
+        searcher = self._index.searcher()
+        schema = self._index.schema
+        refreshed = 0
+        for normalized, texts in changed:
+            if refreshed == limit:
+                break
+            if normalized in self._indexed:
+                continue
+            query = tantivy.Query.term_query(schema, "key", normalized)
+            hits = searcher.search(query, 1, count=False).hits
+            if hits:
+                stored = {name: v[0] for name, v in searcher.doc(hits[0][1]).to_dict().items()}
+                self._upsert(stored, texts)
+            else:
+                self._indexed[normalized] = None
+            refreshed += 1
+        return refreshed

@@ -1,0 +1,145 @@
+"""How Scrapy runs a UrlFilter: over a Page's links, over Requests, and over seeds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Request, signals
+
+from larmspider import options, stats
+from larmspider import signals as larm_signals
+from larmspider.errors import InvalidURL
+from larmspider.items import Page
+from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.pipelines.records import RecordLog
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.statscollectors import StatsCollector
+
+    from larmspider.middlewares.url_filter import UrlFilter
+
+logger = logging.getLogger(__name__)
+
+FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
+
+
+class FilterMiddleware:
+    """The spider middleware around one filter: asks it, counts, and logs verdicts if wanted.
+
+    A rejected link stays in its Page, marked with the filter's name, so that the link log has it;
+    a rejected Request or seed goes no further.
+    """
+
+    def __init__(
+        self,
+        url_filter: UrlFilter,
+        counters: StatsCollector,
+        normalize: Callable[[str], str],
+        log_dir: Path | None = None,
+    ) -> None:
+        self.filter = url_filter
+        self.counters = counters
+        self.normalize = normalize
+        self.log_dir = log_dir
+        self.log: RecordLog | None = None
+
+    @classmethod
+    def from_filter(cls, url_filter: UrlFilter, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        wants_log = options.boolean(settings, "LARM_FILTER_LOGS")
+        assert crawler.stats is not None
+        middleware = cls(
+            url_filter,
+            crawler.stats,
+            normalizer_from_settings(settings),
+            options.larm_dir(settings) if wants_log else None,
+        )
+        crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(middleware.flush, signal=larm_signals.checkpoint)
+        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
+        return middleware
+
+    def spider_opened(self) -> None:
+        if self.log_dir is not None:
+            name = f"{type(self.filter).__name__}.log"
+            self.log = RecordLog(options.writable_dir(self.log_dir) / name, FILTER_LOG_COLUMNS)
+
+    def flush(self) -> None:
+        if self.log is not None:
+            self.log.flush()
+
+    def spider_closed(self) -> None:
+        if self.log is not None:
+            self.log.close()
+            self.log = None
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for item in start:
+            if not isinstance(item, Request):
+                yield item
+            elif (reason := self._rejected_request(item)) is None:
+                yield item
+            else:
+                logger.warning("Seed refused: %s (%s: %s)", item.url, self.filter.name, reason)
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        async for item in result:
+            if isinstance(item, Page):
+                self._filter_links(item)
+            elif isinstance(item, Request) and self._rejected_request(item) is not None:
+                continue
+            yield item
+
+    def _filter_links(self, page: Page) -> None:
+        reject_link = self.filter.reject_link
+        rejected = 0
+        for link in page.links:
+            if link.rejected_by is not None:
+                continue
+            try:
+                if link.normalized is None:
+                    link.normalized = self.normalize(link.url)
+                reason = reject_link(link, page)
+            except InvalidURL as error:
+                reason = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever a filter raises rejects
+                reason = self._raised(link.url, error)
+            if reason is not None:
+                link.rejected_by = self.filter.name
+                rejected += 1
+            if self.log is not None:
+                self._log_verdict(link.normalized or link.url, reason)
+        if rejected:
+            self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
+
+    def _rejected_request(self, request: Request) -> str | None:
+        normalized = request.meta.get("normalized")
+        try:
+            if normalized is None:
+                normalized = request.meta["normalized"] = self.normalize(request.url)
+            reason = self.filter.reject_request(request, normalized)
+        except InvalidURL as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a filter raises rejects
+            reason = self._raised(request.url, error)
+        if reason is not None:
+            self.counters.inc_value(stats.filter_rejected(self.filter.name))
+        if self.log is not None:
+            self._log_verdict(normalized or request.url, reason)
+        return reason
+
+    def _raised(self, url: str, error: Exception) -> str:
+        self.counters.inc_value(stats.filter_errors(self.filter.name))
+        logger.error("Filter %s raised on %s; the URL is rejected", self.filter.name, url, exc_info=error)
+        return f"the filter raised {error!r}"
+
+    def _log_verdict(self, url: str, reason: str | None) -> None:
+        assert self.log is not None
+        self.log.append(url, "pass" if reason is None else "reject", reason or "")

@@ -1,0 +1,89 @@
+"""Known paths: views and hosts that never hold a document of their own, listed in a file.
+
+Apache writes each directory index in eight orders (?C=N;O=D), wikis link their edit forms. The
+packaged known_paths.txt names the common ones; LARM_KNOWN_PATHS_FILE names one of your own, in the
+same format (a copy of the packaged one is a good start):
+
+    # a comment
+    url   [?&]c=[nmsd][;&]o=[ad]$     a regular expression, searched in the canonical URL
+    host  *.ads.example               a host pattern with * and ?
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.patterns import PatternSet
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_HOST_GLOB = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
+
+
+class KnownPathsFilter(UrlFilter):
+    """Rejects a URL in which one of ``patterns`` is found, or whose host fits one of ``hosts``."""
+
+    name = "known-paths"
+
+    def __init__(self, patterns: Iterable[str], hosts: Iterable[str] = ()) -> None:
+        self.patterns = PatternSet(list(patterns), name="known path", mode="search")
+        globs = [translate(host.lower()) for host in hosts]
+        self._hosts = re.compile("|".join(globs)) if globs else None
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        path = options.text(settings, "LARM_KNOWN_PATHS_FILE")
+        if path:
+            return cls.from_text(_read(Path(path).expanduser()), path)
+        packaged = resources.files("larmspider.middlewares").joinpath("known_paths.txt")
+        return cls.from_text(packaged.read_text("utf-8"), "known_paths.txt")
+
+    @classmethod
+    def from_text(cls, text: str, source: str) -> Self:
+        """The filter from a file's text. Raises ConfigError, naming source and line."""
+        patterns, hosts = [], []
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split(None, 1)
+            if not words or words[0].startswith("#"):
+                continue
+            kind, value = words[0], words[1].strip() if len(words) > 1 else ""
+            if kind == "url" and value:
+                try:
+                    PatternSet([value], name="known path", mode="search")
+                except ConfigError as error:
+                    raise ConfigError(f"{source}:{number}: {error}") from None
+                patterns.append(value)
+            elif kind == "host" and _HOST_GLOB.fullmatch(value):
+                hosts.append(value)
+            else:
+                raise ConfigError(
+                    f"{source}:{number}: {line.strip()!r} is not understood:"
+                    " 'url REGEX', 'host PATTERN' (letters, digits, . - * ?) or '# comment' is"
+                )
+        return cls(patterns, hosts)
+
+    def reject_reason(self, url: str) -> str | None:
+        if self._hosts is not None:
+            host = url.split("/", 3)[2]
+            if self._hosts.match(host) or self._hosts.match(host.rsplit(":", 1)[0]):
+                return f"known host {host}"
+        pattern = self.patterns.match(url)
+        return None if pattern is None else f"known path {pattern}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"LARM_KNOWN_PATHS_FILE={path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"LARM_KNOWN_PATHS_FILE={path}: not UTF-8 at byte {error.start}") from None

@@ -1,0 +1,56 @@
+"""The last check before a fetch, as a downloader middleware: is this URL really in scope?
+
+The filters see every seed, link and Request on its way in. What reaches the downloader without
+them, such as a redirect that Scrapy's own middleware follows for a foreign spider, is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http.request import NO_CALLBACK
+
+from larmspider import stats
+from larmspider.errors import InvalidURL
+from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.middlewares.scope import ScopeFilter
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
+
+
+class OutOfScope(IgnoreRequest):  # noqa: N818 - a kind of IgnoreRequest
+    """A request that was about to leave the scope."""
+
+
+class LastCheckMiddleware:
+    """Refuses a request out of scope. Scrapy's own requests for robots.txt pass."""
+
+    def __init__(
+        self, scope: ScopeFilter, normalize: Callable[[str], str], counters: StatsCollector
+    ) -> None:
+        self.scope = scope
+        self.normalize = normalize
+        self.counters = counters
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        assert crawler.stats is not None
+        normalize = normalizer_from_settings(crawler.settings)
+        return cls(ScopeFilter.build(crawler), normalize, crawler.stats)
+
+    def process_request(self, request: Request) -> None:
+        if request.callback is NO_CALLBACK:
+            return
+        try:
+            # not meta["normalized"]: a redirected request inherits that of its source
+            reason = self.scope.reject_reason(self.normalize(request.url))
+        except InvalidURL as error:
+            reason = str(error)
+        if reason is not None:
+            self.counters.inc_value(stats.LAST_CHECK_REJECTED)
+            raise OutOfScope(f"out of scope: {reason}")

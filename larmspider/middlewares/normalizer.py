@@ -1,0 +1,53 @@
+"""The canonical form that a crawl compares by: urls/canonical.py, then urls/host_resolver.py.
+
+    >>> normalize = normalizer_from_settings(settings)
+    >>> normalize("http://WWW.Wiki.example:80/Start/index.html#top")
+    'http://wiki.example/start/'         # with startsWith(www.)= in the HostResolver file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.urls.canonical import CACHE_SIZE, LONGEST_CACHED, Canonicalizer
+from larmspider.urls.host_resolver import HostResolver
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def canonicalizer_from_settings(settings: BaseSettings) -> Canonicalizer:
+    """The canonical form as the settings want it, without host rules."""
+    return Canonicalizer(
+        lowercase_path=options.boolean(settings, "LARM_LOWERCASE_PATH"),
+        lowercase_exceptions=options.strings(settings, "LARM_LOWERCASE_PATH_EXCEPTIONS"),
+        session_ids=options.strings(settings, "LARM_SESSION_IDS"),
+    )
+
+
+def host_resolver_from_settings(settings: BaseSettings) -> HostResolver:
+    """The rules of LARM_HOST_RESOLVER_FILE; none where that setting is empty."""
+    path = options.text(settings, "LARM_HOST_RESOLVER_FILE")
+    return HostResolver.from_file(path) if path else HostResolver()
+
+
+def normalizer_from_settings(settings: BaseSettings) -> Callable[[str], str]:
+    """A function from URL to canonical form, which raises InvalidURL where there is none.
+
+    It remembers what it was asked last: the navigation of a site stands on each of its pages.
+    """
+    canonicalize = canonicalizer_from_settings(settings)
+    apply_rules = host_resolver_from_settings(settings).apply
+
+    def compute(url: str) -> str:
+        return apply_rules(canonicalize(url))
+
+    remembered = lru_cache(CACHE_SIZE)(compute)
+
+    def normalize(url: str) -> str:
+        return remembered(url) if len(url) <= LONGEST_CACHED else compute(url)
+
+    return normalize

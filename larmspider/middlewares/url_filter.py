@@ -1,0 +1,62 @@
+"""UrlFilter: the base class of all filters. A filter is one file, one class and one question.
+
+    class NoPrinterPages(UrlFilter):
+        name = "no-printer-pages"
+
+        def reject_reason(self, url: str) -> str | None:
+            return "printer view" if url.endswith("?print=1") else None
+
+Listed in SPIDER_MIDDLEWARES it filters a Page's batch of links in one pass, plain Requests and
+seeds alike, so it serves foreign spiders too. middlewares/filter_middleware.py runs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from larmspider.items import Link, Page
+from larmspider.middlewares.filter_middleware import FilterMiddleware
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+
+class UrlFilter:
+    """Answers with the reason why a URL is rejected, or with None.
+
+    If it raises, the URL is rejected and the error counted (fail closed).
+    """
+
+    name: ClassVar[str]
+    """Short and stable, as it appears in stats, logs and explanations."""
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """The filter as the settings describe it. Raises ConfigError on a bad value."""
+        return cls()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FilterMiddleware:
+        return FilterMiddleware.from_filter(cls.build(crawler), crawler)
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        """The filter for one crawl; for the few that must know the spider too."""
+        return cls.from_settings(crawler.settings)
+
+    def reject_reason(self, url: str) -> str | None:
+        """Why ``url``, in canonical form, is rejected; None if it is not."""
+        return None
+
+    def reject_link(self, link: Link, page: Page) -> str | None:
+        """The same for a link found on ``page``, for filters that must see more than the URL."""
+        assert link.normalized is not None
+        return self.reject_reason(link.normalized)
+
+    def reject_request(self, request: Request, normalized: str) -> str | None:
+        """The same for a seed or a plain Request."""
+        return self.reject_reason(normalized)

@@ -1,0 +1,135 @@
+"""Reads settings as values: checked once, and a bad one is an error that says what is accepted.
+
+    >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
+    ConfigError: LARM_PAGEFILE_BYTES=0 is not accepted: a whole number of at least 1 is
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from larmspider.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
+    """The setting as a whole number in [minimum, maximum]."""
+    wanted = f"a whole number of at least {minimum}"
+    if maximum is not None:
+        wanted += f" and at most {maximum}"
+    value = _get(settings, name)
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise _refused(name, value, wanted) from None
+    if number != _as_float(value) or number < minimum or (maximum is not None and number > maximum):
+        raise _refused(name, value, wanted)
+    return number
+
+
+def seconds(settings: BaseSettings, name: str, *, minimum: float) -> float:
+    """The setting as a number of seconds, at least ``minimum``."""
+    value = _get(settings, name)
+    number = _as_float(value)
+    if number is None or not minimum <= number < float("inf"):
+        raise _refused(name, value, f"a number of seconds, at least {minimum:g}")
+    return number
+
+
+def boolean(settings: BaseSettings, name: str) -> bool:
+    """The setting as a yes or no; on the command line 1/0, yes/no, true/false, on/off."""
+    return as_boolean(name, _get(settings, name))
+
+
+def as_boolean(name: str, value: Any) -> bool:
+    """A yes or no from a setting or a spider argument called ``name``."""
+    word = str(value if value is not None else "").strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise _refused(name, value, "yes or no (1/0, true/false, on/off)")
+
+
+def strings(settings: BaseSettings, name: str) -> list[str]:
+    """The setting as a list of strings; on the command line separated by commas."""
+    value = _get(settings, name)
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, Iterable) and all(isinstance(part, str) for part in value):
+        return list(value)
+    raise _refused(name, value, "a list of strings (on the command line separated by commas)")
+
+
+def text(settings: BaseSettings, name: str) -> str:
+    """The setting as a string; None is the empty string."""
+    value = _get(settings, name)
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise _refused(name, value, "a string")
+
+
+def larm_dir(settings: BaseSettings) -> Path:
+    """The directory of the crawl, LARM_DIR, as an absolute path; it need not exist."""
+    name = text(settings, "LARM_DIR")
+    if not name.strip() or "\0" in name:
+        raise _refused("LARM_DIR", name, "the path of a directory")
+    return Path(name).expanduser().absolute()
+
+
+def writable_dir(path: Path) -> Path:
+    """``path``, made if it is missing. Raises ConfigError where files cannot be written there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"LARM_DIR={path} cannot be written: {error.strerror or error};"
+            " name a directory that this user may write, with -s LARM_DIR=..."
+        ) from None
+    return path
+
+
+@cache
+def defaults() -> Mapping[str, Any]:
+    """Every setting that larmspider/settings.py sets, by name."""
+    module = importlib.import_module("larmspider.settings")
+    return {name: getattr(module, name) for name in dir(module) if name.isupper()}
+
+
+def check_names(settings: BaseSettings) -> None:
+    """Raise ConfigError when a setting begins with LARM_ and is none of ours (a typo)."""
+    known = [name for name in defaults() if name.startswith("LARM_")]
+    for name in settings:
+        if name.startswith("LARM_") and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{name} is no setting of larmspider{hint} (docs/settings.md)")
+
+
+def _get(settings: BaseSettings, name: str) -> Any:
+    """The setting, else our default: a foreign project need not repeat the LARM_ names."""
+    return settings.get(name) if name in settings else defaults().get(name)
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _refused(name: str, value: Any, wanted: str) -> ConfigError:
+    return ConfigError(f"{name}={value} is not accepted: {wanted} is")

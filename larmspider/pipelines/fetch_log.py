@@ -1,0 +1,84 @@
+"""fetch.log: when each URL was fetched and with what result, failures and refusals by robots too.
+
+store.log has LARM's columns and so no time; this is the log that answers "when" and "why not".
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from larmspider import options
+from larmspider.items import FailedFetch, Page
+from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+FETCH_LOG_COLUMNS = (
+    "time",
+    "url",
+    "url-normalized",
+    "from-page",
+    "result",
+    "size",
+    "milliseconds",
+    "message",
+)
+
+
+class FetchLogPipeline(Store):
+    """Writes fetch.log."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._log: RecordLog | None = None
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        return cls(options.larm_dir(crawler.settings))
+
+    def open_spider(self) -> None:
+        options.writable_dir(self.directory)
+        self._log = RecordLog(self.directory / "fetch.log", FETCH_LOG_COLUMNS)
+
+    def write(self, page: Page) -> None:
+        assert self._log is not None
+        self._log.append(
+            utc(page.fetched),
+            page.url,
+            page.normalized or "",
+            page.from_page,
+            str(page.status),
+            str(len(page.body)),
+            str(round(page.latency * 1000)),
+            "",
+        )
+
+    def write_failure(self, failed: FailedFetch) -> None:
+        assert self._log is not None
+        self._log.append(
+            utc(failed.fetched),
+            failed.url,
+            failed.normalized or "",
+            failed.from_page,
+            failed.kind,
+            "0",
+            "",
+            failed.message,
+        )
+
+    def flush(self) -> None:
+        if self._log is not None:
+            self._log.flush()
+
+    def close_spider(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
+def utc(epoch: float) -> str:
+    """Seconds since the epoch as ``2026-01-31T12:00:00.000Z``."""
+    return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="milliseconds")[:23] + "Z"

@@ -1,0 +1,125 @@
+"""Page files: bodies as they came, one after the other, and store.log, which says where each lies.
+
+    pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
+    store.log                             one line a page, ten tab-separated fields (docs/formats.md)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self
+
+from scrapy.exceptions import DropItem
+
+from larmspider import options, stats
+from larmspider.errors import ConfigError
+from larmspider.items import Page
+from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
+
+STORE_LOG_COLUMNS = (
+    "from-page",
+    "url",
+    "url-normalized",
+    "link-type",
+    "http-code",
+    "mime-type",
+    "size",
+    "title",
+    "page-file",
+    "offset",
+)
+
+
+def page_file_name(number: int) -> str:
+    """The name of page file ``number``, counted from 0."""
+    return f"pagefile_{number}.pfl"
+
+
+class PageFilesPipeline(Store):
+    """Writes page files and store.log."""
+
+    needs = ("url", "body")
+
+    def __init__(self, directory: Path, max_bytes: int, counters: StatsCollector) -> None:
+        self.directory = directory
+        self.max_bytes = max_bytes
+        self.counters = counters
+        self.number = -1
+        self.offset = 0
+        self._file: IO[bytes] | None = None
+        self._log: RecordLog | None = None
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        max_bytes = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
+        document = options.integer(settings, "DOWNLOAD_MAXSIZE", minimum=0)
+        if not 0 < document <= max_bytes:
+            raise ConfigError(
+                f"DOWNLOAD_MAXSIZE={document or '0 (no limit)'} does not fit"
+                f" LARM_PAGEFILE_BYTES={max_bytes}: a document lies in one page file,"
+                f" so DOWNLOAD_MAXSIZE must be between 1 and {max_bytes}"
+            )
+        assert crawler.stats is not None
+        return cls(options.larm_dir(settings), max_bytes, crawler.stats)
+
+    def open_spider(self) -> None:
+        options.writable_dir(self.directory)
+        self._log = RecordLog(self.directory / "store.log", STORE_LOG_COLUMNS)
+        present = [int(path.stem[9:]) for path in self.directory.glob("pagefile_*.pfl")]
+        self._open_file(max(present, default=0))
+
+    def _open_file(self, number: int) -> None:
+        if self._file is not None:
+            self._file.close()
+        self.number = number
+        self._file = (self.directory / page_file_name(number)).open("ab")
+        self.offset = self._file.tell()
+        self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
+
+    def write(self, page: Page) -> None:
+        size = len(page.body)
+        if size > self.max_bytes:
+            raise DropItem(
+                f"{type(self).__name__}: {page.url} has {size} bytes,"
+                f" a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
+            )
+        if self.offset + size > self.max_bytes:
+            self._open_file(self.number + 1)
+        assert self._file is not None
+        assert self._log is not None
+        self._file.write(page.body)
+        self._log.append(
+            page.from_page,
+            page.url,
+            page.normalized or "",
+            str(page.link_type),
+            str(page.status),
+            page.mime,
+            str(size),
+            page.title,
+            str(self.number),
+            str(self.offset),
+        )
+        self.offset += size
+        self.counters.inc_value(stats.PAGE_FILES_PAGES)
+        self.counters.inc_value(stats.PAGE_FILES_BYTES, size)
+        self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
+
+    def flush(self) -> None:
+        # the body first: a line of store.log never names bytes that are not there
+        if self._file is not None and not self._file.closed:
+            self._file.flush()
+        if self._log is not None:
+            self._log.flush()
+
+    def close_spider(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self._log is not None:
+            self._log.close()

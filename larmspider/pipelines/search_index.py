@@ -1,0 +1,106 @@
+"""The search index: each page that may be found, and the texts of the links that point to it.
+
+index/ has the index itself; this store decides what goes in: pages with status 200 that do not say
+noindex. What points to a page is often found long after the page, so the link texts of indexed
+pages are brought up to date at each checkpoint, a few at a time, and all when the crawl has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+
+from larmspider import options, stats
+from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
+from larmspider.items import REDIRECT, Page
+from larmspider.pipelines.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
+
+logger = logging.getLogger(__name__)
+
+REFRESH_PAGES = 200
+"""Pages whose link texts one checkpoint brings up to date; about 1 ms of a thread each."""
+
+
+_IN_CRAWL = frozenset({None, "visited", "nofollow", "depth"})
+"""Verdicts on links whose target may be in the index."""
+
+
+class SearchIndexPipeline(Store):
+    """Writes index/."""
+
+    needs = ("url", "text")
+
+    def __init__(
+        self, directory: Path, heap_bytes: int, stemmer: str, counters: StatsCollector
+    ) -> None:
+        self.directory = directory
+        self.heap_bytes = heap_bytes
+        self.stemmer = stemmer
+        self.counters = counters
+        self._writer: IndexWriter | None = None
+        self._ended = False
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        heap_bytes = options.integer(settings, "LARM_INDEX_HEAP_BYTES", minimum=HEAP_MIN_BYTES)
+        stemmer = options.text(settings, "LARM_INDEX_STEMMER")
+        assert crawler.stats is not None
+        store = cls(options.larm_dir(settings) / "index", heap_bytes, stemmer, crawler.stats)
+        crawler.signals.connect(store.spider_idle, signal=signals.spider_idle)
+        return store
+
+    def open_spider(self) -> None:
+        options.writable_dir(self.directory.parent)
+        self._writer = IndexWriter(
+            self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer
+        )
+
+    def spider_idle(self) -> None:
+        """Nothing is queued or in flight: the crawl ends by itself, and is not being stopped."""
+        self._ended = True
+
+    def write(self, page: Page) -> None:
+        assert self._writer is not None
+        self._ended = False
+        if page.noindex:
+            self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
+        elif page.status == 200 and not any(link.type == REDIRECT for link in page.links):
+            self._writer.add(page)
+            self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
+        self._writer.add_anchors(
+            [
+                (link.normalized, link.anchor)
+                for link in page.links
+                if link.anchor
+                and link.normalized is not None
+                and link.normalized != page.normalized
+                and link.rejected_by in _IN_CRAWL
+            ]
+        )
+
+    async def flush(self) -> None:
+        if self._writer is not None:
+            await asyncio.to_thread(self._commit, self._writer)
+
+    @staticmethod
+    def _commit(writer: IndexWriter) -> None:
+        writer.commit()
+        writer.refresh_anchors(REFRESH_PAGES)
+
+    async def close_spider(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        if self._ended:
+            logger.info("Bringing the link texts in the search index up to date")
+            await asyncio.to_thread(writer.refresh_anchors, None)
+        await asyncio.to_thread(writer.close)

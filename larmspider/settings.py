@@ -1,0 +1,125 @@
+"""All settings of a crawl, top to bottom as a URL meets them. docs/settings.md explains each.
+
+A step is removed, added or swapped by editing one line here, or in a settings.py of your own that
+begins with ``from larmspider.settings import *``.
+"""
+
+from larmspider import __version__
+from larmspider.urls.session_ids import DEFAULT_SESSION_IDS
+
+BOT_NAME = "larmspider"
+SPIDER_MODULES = ["larmspider.spiders"]
+COMMANDS_MODULE = "larmspider.commands"
+
+# --- what to crawl; the spider's arguments start, restrict, hostresolver and fresh set these -----
+
+LARM_START = ""  # seeds: URLs separated by white space, or @file
+LARM_RESTRICT = ""  # regular expression that a whole canonical URL must match; "": the seeds' hosts
+LARM_HOST_RESOLVER_FILE = ""  # HostResolver.properties: which host names mean the same
+LARM_DIR = "crawl"  # everything a crawl writes; one directory, one crawl
+LARM_FRESH = False  # yes: delete the crawl that LARM_DIR holds and start over
+
+# --- who we are, and how polite -----------------------------------------------------------------
+
+USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
+ROBOTSTXT_OBEY = True
+ROBOTSTXT_PARSER = "larmspider.middlewares.robots_parser.LarmRobotParser"
+CONCURRENT_REQUESTS = 16  # in all; the spider's argument threads
+CONCURRENT_REQUESTS_PER_DOMAIN = 1  # one connection a host
+DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host
+RANDOMIZE_DOWNLOAD_DELAY = False
+
+# --- limits: what can get infinite, will get infinite -------------------------------------------
+
+DOWNLOAD_TIMEOUT = 30  # seconds
+DOWNLOAD_MAXSIZE = 16 * 1024 * 1024  # bytes a document, after decompression too
+DOWNLOAD_WARNSIZE = 0
+DOWNLOAD_VERIFY_CERTIFICATES = True
+RETRY_TIMES = 2
+DEPTH_LIMIT = 0  # links from a seed; 0: no limit
+URLLENGTH_LIMIT = 2083  # characters
+LARM_MAX_REDIRECTS = 10  # redirects in a row
+LARM_PATH_DEPTH_LIMIT = 20  # segments of a path; 0: no limit
+LARM_PATH_REPEATS_LIMIT = 3  # times that one segment may not stand in a path; 0: no limit
+LARM_CALENDAR_HORIZON_MONTHS = 12  # how far from today a calendar is followed; 0: without end
+
+# --- the canonical form, for comparison only ----------------------------------------------------
+
+LARM_LOWERCASE_PATH = True
+LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []  # host patterns whose paths keep their case
+LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)  # parameters that name a session, not a page
+
+# --- filters, in running order: the spider's output passes the highest number first -------------
+
+LARM_KNOWN_PATHS_FILE = ""  # "": the packaged middlewares/known_paths.txt
+LARM_FILTER_LOGS = False  # yes: <Name>Filter.log with each URL, verdict and reason
+
+SPIDER_MIDDLEWARES = {
+    "larmspider.middlewares.normalize.NormalizeFilter": 690,
+    "larmspider.middlewares.length.LengthFilter": 680,
+    "larmspider.middlewares.known_paths.KnownPathsFilter": 670,
+    "larmspider.middlewares.scope.ScopeFilter": 660,
+    "larmspider.middlewares.traps.TrapsFilter": 650,
+    "larmspider.middlewares.nofollow.NofollowFilter": 640,
+    "larmspider.middlewares.depth.DepthFilter": 630,
+    "larmspider.middlewares.visited.VisitedFilter": 620,
+    "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed becomes Requests
+    # our own filters do what these did
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+}
+
+# --- the queue: breadth first, hosts in turn ----------------------------------------------------
+
+DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"  # VisitedFilter compares canonical forms
+SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
+SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"
+SCHEDULER_PRIORITY_QUEUE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
+
+# --- before and after the fetch -----------------------------------------------------------------
+
+DOWNLOADER_MIDDLEWARES = {
+    "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "larmspider.middlewares.robots_redirects.RobotsRedirectMiddleware": 600,
+}
+COOKIES_ENABLED = False
+REFERER_ENABLED = False
+METAREFRESH_ENABLED = False  # extraction finds it: a link of type 2
+
+# --- the storage chain, in running order --------------------------------------------------------
+
+CONCURRENT_ITEMS = 1
+LARM_PAGEFILE_BYTES = 50_000_000  # bytes a page file
+LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it writes a segment
+LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
+
+ITEM_PIPELINES = {
+    "larmspider.pipelines.directory.DirectoryPipeline": 100,  # claims LARM_DIR
+    "larmspider.pipelines.page_files.PageFilesPipeline": 200,
+    "larmspider.pipelines.link_log.LinkLogPipeline": 300,
+    "larmspider.pipelines.fetch_log.FetchLogPipeline": 400,
+    "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
+}
+
+# --- what runs beside the crawl -----------------------------------------------------------------
+
+LARM_CHECKPOINT_SECS = 5.0  # seconds between two flushes of everything to disk
+LARM_MONITOR_SECS = 5.0  # seconds between two lines of Monitor.log
+
+EXTENSIONS = {
+    "larmspider.extensions.checkpoint.CheckpointExtension": 500,
+    "larmspider.extensions.monitor.MonitorExtension": 500,
+    "larmspider.extensions.robots_files.RobotsFilesExtension": 500,
+    "scrapy.extensions.telnet.TelnetConsole": None,
+    "scrapy.extensions.logstats.LogStats": None,  # the monitor says it
+    "scrapy.extensions.remote_control.RemoteControl": None,
+}
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+LOG_LEVEL = "INFO"

@@ -1,0 +1,130 @@
+"""The intranet spider: arguments become seeds and settings, a response becomes a Page.
+
+    scrapy crawl intranet -a start=http://wiki.example/ -a restrict='https?://[^/]*\\.example/.*'
+    scrapy crawl intranet -a start=@seeds.txt -a hostresolver=hosts.properties -a threads=32
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Spider
+
+from larmspider import stats
+from larmspider.errors import ConfigError
+from larmspider.extraction.registry import extractor_for
+from larmspider.extraction.robots_header import robots_header
+from larmspider.items import REDIRECT, FailedFetch, Link, Page
+from larmspider.middlewares.follow import page_request
+from larmspider.spiders.failures import kind_of, message_of
+from larmspider.urls.resolve import resolve
+from larmspider.urls.seeds import read_seeds
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+ARGUMENTS = {
+    "start": "LARM_START",
+    "restrict": "LARM_RESTRICT",
+    "hostresolver": "LARM_HOST_RESOLVER_FILE",
+    "threads": "CONCURRENT_REQUESTS",
+    "fresh": "LARM_FRESH",
+}
+"""Spider arguments and the settings they stand for."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class IntranetSpider(Spider):
+    """Fetches what the filters let through and makes a Page of every response."""
+
+    name = "intranet"
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        for name, value in kwargs.items():
+            if name in ARGUMENTS:
+                crawler.settings.set(ARGUMENTS[name], value, priority="cmdline")
+            elif not name.startswith("_"):  # scrapyd passes _job
+                raise ConfigError(
+                    f"-a {name}={value} is no argument of this spider: {', '.join(ARGUMENTS)} are"
+                )
+        seeds = read_seeds(crawler.settings.get("LARM_START") or "")
+        if not seeds:
+            raise ConfigError(
+                "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
+            )
+        return super().from_crawler(crawler, start_urls=seeds)
+
+    async def start(self) -> AsyncIterator[Any]:
+        for seed in self.start_urls:
+            yield page_request(self, seed)
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Page]:
+        page = self._extract(response)
+        meta = response.meta
+        page.url = response.url
+        page.normalized = meta.get("normalized")
+        page.status = response.status
+        page.body = response.body
+        page.from_page = meta.get("from_page", "")
+        page.link_type = meta.get("link_type", 0)
+        page.depth = meta.get("depth", 0)
+        page.redirects = meta.get("redirects", 0)
+        page.fetched = time.time()
+        page.latency = meta.get("download_latency", 0.0)
+        self._add_redirect(page, response)
+        for header in response.headers.getlist("X-Robots-Tag"):
+            noindex, nofollow = robots_header(header.decode("latin-1"))
+            page.noindex |= noindex
+            page.nofollow |= nofollow
+        yield page
+
+    def _extract(self, response: Response) -> Page:
+        content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+        mime = content_type.partition(";")[0].strip().lower()
+        extract = extractor_for(mime)
+        if extract is None:
+            return Page(response.url, mime=mime)
+        try:
+            page = extract(response.body, response.url, content_type)
+        except Exception:
+            # the page is stored even so: its body, without title and links
+            self.logger.exception("Extraction failed on %s", response.url)
+            self.crawler.stats.inc_value(stats.EXTRACTION_ERRORS)
+            page = Page(response.url)
+        page.mime = mime
+        return page
+
+    def _add_redirect(self, page: Page, response: Response) -> None:
+        """A redirect is a link of type 2, before any that its body holds."""
+        location = response.headers.get("Location")
+        if location is None or response.status not in _REDIRECTS:
+            return
+        target = location.decode("utf-8", "replace").strip()
+        url = resolve(response.url, target)
+        page.links.insert(0, Link(url if url is not None else target, type=REDIRECT))
+
+    def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch]:
+        request = failure.request  # type: ignore[attr-defined]
+        kind = kind_of(failure.value)
+        if kind == "robots":
+            self.crawler.stats.inc_value(stats.ROBOTS_REJECTED)
+        elif kind != "scope":  # counted where it was refused
+            self.crawler.stats.inc_value(stats.FETCH_FAILED)
+            self.crawler.stats.inc_value(stats.FETCH_FAILED_KIND.format(kind=kind))
+            self.logger.warning("Failed: %s (%s)", request.url, kind)
+        yield FailedFetch(
+            url=request.url,
+            normalized=request.meta.get("normalized"),
+            from_page=request.meta.get("from_page", ""),
+            link_type=request.meta.get("link_type", 0),
+            depth=request.meta.get("depth", 0),
+            kind=kind,
+            message=message_of(failure.value),
+            fetched=time.time(),
+        )

@@ -1,0 +1,37 @@
+"""The keys under which larmspider counts, in Scrapy's stats; docs/stats.md says who sets each."""
+
+FILTER_REJECTED = "larm/{filter}/rejected"
+"""Links, requests and seeds that a filter rejected; ``filter`` is its name, such as scope."""
+FILTER_ERRORS = "larm/{filter}/errors"
+"""Of those, the ones rejected because the filter itself raised."""
+
+FOLLOW_PAGES = "larm/follow/pages"
+FOLLOW_LINKS = "larm/follow/links"
+FOLLOW_NEW_URLS = "larm/follow/new_urls"
+FOLLOW_HOSTS = "larm/follow/hosts"
+
+FETCH_FAILED = "larm/fetch/failed"
+FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"
+ROBOTS_REJECTED = "larm/robots/rejected"
+LAST_CHECK_REJECTED = "larm/last_check/rejected"
+
+PAGE_FILES_PAGES = "larm/page_files/pages"
+PAGE_FILES_BYTES = "larm/page_files/bytes"
+PAGE_FILES_FILES = "larm/page_files/files"
+PAGE_FILES_STATUS = "larm/page_files/status/{status}"
+LINK_LOG_LINKS = "larm/link_log/links"
+SEARCH_INDEX_PAGES = "larm/search_index/pages"
+SEARCH_INDEX_NOINDEX = "larm/search_index/noindex"
+CHECKPOINTS = "larm/checkpoint/count"
+"""Checkpoints taken."""
+EXTRACTION_ERRORS = "larm/extraction/errors"
+
+
+def filter_rejected(name: str) -> str:
+    """The key that counts what the filter called ``name`` rejected."""
+    return FILTER_REJECTED.format(filter=name)
+
+
+def filter_errors(name: str) -> str:
+    """The key that counts the times the filter called ``name`` raised."""
+    return FILTER_ERRORS.format(filter=name)

@@ -1,0 +1,187 @@
+"""Two URLs, one document: HTTP://Wiki.example:80/Main/./index.html#top is http://wiki.example/main/.
+
+The canonical form is for comparison only: it keys the visited table, scope and logs. The URL that
+is fetched is always the original. The rules are LARM's (its overview, "URLNormalizationFilter"):
+
+- scheme and host in lower case, host in punycode, no default port, no dot behind the host, no user
+  and password, no fragment;
+- path in lower case, because the file systems of many servers do not tell case apart; hosts that do
+  can be excepted;
+- ``//`` is ``/``; ``/./`` and ``/../`` are resolved; a file name ``index.*`` or ``default.*`` is
+  that of its folder; an empty query is none;
+- one spelling for each escape (escapes.py), space is ``%20``; no session ids (session_ids.py).
+
+Kept apart on purpose: the case of the query (it is data), the order of its parameters, and ``+``
+and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that does not (WHATWG
+URL 4.3 gives it no meaning) answers ``?q=c++`` and ``?q=c%20%20`` with different documents. Two
+forms of one page cost a fetch, one form for two pages loses a page.
+
+Parsing is WHATWG's (can_ada): ``\\`` is ``/``, white space at the ends is stripped, 0x7f.1 is
+127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import can_ada
+
+from larmspider.errors import ConfigError, InvalidURL
+from larmspider.urls.escapes import lowercase, normalize_escapes
+from larmspider.urls.host_length import LONGEST_HOST, host_too_long
+from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
+
+CACHE_SIZE = 16_384
+"""URLs that ``cached`` remembers, by default; about 7 MB if they are 100 characters long."""
+LONGEST_CACHED = 1024
+"""Characters; longer URLs are not remembered, so that hostile ones cannot fill the memory."""
+
+# The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
+# segment, no index or default file, no path parameters, a host that cannot be an IPv4 address
+# (its last label starts with a letter) nor punycode. All else goes the complete way.
+_ORDINARY = re.compile(
+    r"""
+    (https?://(?:(?!xn--)[a-z0-9_-]++\.)*+(?!xn--)[a-z][a-z0-9_-]*+(?::(?!80/|443/)[1-9][0-9]{1,3})?)
+    (?=/)
+    ((?:/(?!(?i:index|default)\.)[A-Za-z0-9_~!$&'()*+,=:@-][A-Za-z0-9_~!$&'()*+,=:@.-]*+)*+/?)
+    (?:\?([A-Za-z0-9_~!$&()*+,=:@./?;-]++))?
+    """,
+    re.VERBOSE,
+).fullmatch
+_LONGEST_ORDINARY = LONGEST_HOST  # so that no host in it can be longer
+
+_FOLDER_FILE = re.compile(r"/(?:index|default)\.\w+\Z", re.IGNORECASE | re.ASCII)
+_SLASHES = re.compile("//+")
+_HOST_PATTERN = re.compile(r"[!-~]+")
+
+
+class Canonicalizer:
+    """Makes canonical forms: an instance is called with a URL.
+
+    ``lowercase_path`` puts paths in lower case, except on hosts that match one of the shell-style
+    ``lowercase_exceptions`` (``*.case.example``, in punycode). ``session_ids`` are the names of the
+    parameters to drop, see session_ids.py. Raises ConfigError for patterns or names that could
+    never match.
+    """
+
+    def __init__(
+        self,
+        lowercase_path: bool = True,
+        lowercase_exceptions: Sequence[str] = (),
+        session_ids: Sequence[str] = DEFAULT_SESSION_IDS,
+    ) -> None:
+        for pattern in lowercase_exceptions:
+            if not _HOST_PATTERN.fullmatch(pattern):
+                raise ConfigError(
+                    f"lowercase exception {pattern!r}: accepted are host names and shell patterns "
+                    "of them in ASCII (punycode), such as *.case.example"
+                )
+        self.lowercase_path = lowercase_path
+        self.lowercase_exceptions = tuple(lowercase_exceptions)
+        self._session_ids = SessionIds(session_ids)
+        any_host = "|".join(fnmatch.translate(pattern.lower()) for pattern in lowercase_exceptions)
+        self._excepted = re.compile(any_host).match if any_host else None
+
+    def __call__(self, url: str) -> str:
+        """The canonical form of ``url``, an absolute URL: printable ASCII.
+
+        Idempotent. Raises InvalidURL, and nothing else, for any string that is not an http or https
+        URL. 0.7 us for http://docs.example/library/os.path.html, 2 to 6 us for URLs with escapes,
+        index files or session ids (python -m benchmarks.canonical).
+        """
+        if len(url) <= _LONGEST_ORDINARY and (ordinary := _ORDINARY(url)):
+            origin, path, query = ordinary.groups()
+            if query is None or not self._session_ids.in_query(query):
+                if not self.lowercase_path or (lowered := path.lower()) == path:
+                    return url
+                if self._excepted and self._excepted(_host_of(origin)):
+                    return url
+                return f"{origin}{lowered}?{query}" if query else origin + lowered
+        return self.complete(url)
+
+    def complete(self, url: str) -> str:
+        """The canonical form without the fast path: what tests hold that path against."""
+        parsed = _parse(url)
+        host = parsed.hostname
+        if host[-1] == "." and host[-2:] not in (".", ".."):
+            host = host[:-1]
+        if len(host) > LONGEST_HOST:
+            raise InvalidURL(f"host is longer than {LONGEST_HOST} characters: {url!a:.100}")
+        path = normalize_escapes(parsed.pathname)
+        if self.lowercase_path and not (self._excepted and self._excepted(host)):
+            path = lowercase(path)
+        if ";" in path:
+            path = _resolve_dots(self._session_ids.drop_from_path(path))
+        if "//" in path:
+            path = _SLASHES.sub("/", path)
+        path = _FOLDER_FILE.sub("/", path)
+        port = parsed.port
+        origin = f"{parsed.protocol}//{host}:{port}" if port else f"{parsed.protocol}//{host}"
+        if query := parsed.search:
+            query = self._session_ids.drop_from_query(normalize_escapes(query[1:]))
+        return f"{origin}{path}?{query}" if query else origin + path
+
+    def cached(self, size: int = CACHE_SIZE) -> Callable[[str], str]:
+        """This canonicalizer with a memory of its last ``size`` URLs, 1 or more.
+
+        For crawls, where the same navigation stands on every page: 0.1 us for a URL remembered.
+        URLs longer than LONGEST_CACHED and invalid ones are not remembered.
+        """
+        remembered = lru_cache(size)(self.__call__)
+
+        def canonicalize_cached(url: str) -> str:
+            return remembered(url) if len(url) <= LONGEST_CACHED else self(url)
+
+        return canonicalize_cached
+
+
+_default = Canonicalizer()
+
+
+def canonicalize(url: str) -> str:
+    """The canonical form with the default options: see Canonicalizer.__call__."""
+    return _default(url)
+
+
+def _parse(url: str) -> can_ada.URL:
+    if host_too_long(url):
+        raise InvalidURL(f"host is longer than {LONGEST_HOST} characters: {url!a:.100}")
+    try:
+        parsed = can_ada.parse(url)
+    except TypeError as error:  # can_ada takes no string that has no UTF-8
+        raise InvalidURL(f"holds a lone surrogate: {url!a:.200}") from error
+    except ValueError as error:
+        raise InvalidURL(f"not an absolute URL: {url!a:.200}") from error
+    if parsed.protocol not in ("http:", "https:"):
+        raise InvalidURL(f"scheme is not http or https: {url!a:.200}")
+    # What IDNA makes of a host is not always a host: such a URL would be canonical, yet invalid.
+    if "xn--" in (host := parsed.hostname):
+        try:
+            again = can_ada.parse(f"http://{host}/").hostname
+        except ValueError:
+            again = ""
+        if again != host:
+            raise InvalidURL(f"host is not valid in IDNA: {url!a:.200}")
+    return parsed
+
+
+def _host_of(origin: str) -> str:
+    return origin.partition("://")[2].partition(":")[0]
+
+
+def _resolve_dots(path: str) -> str:
+    """Resolve the dot segments that ``/a/..;sid=1/b`` has once its session id is gone."""
+    if "/." not in path:
+        return path
+    segments: list[str] = []
+    for segment in (words := path[1:].split("/")):
+        if segment == "..":
+            del segments[-1:]
+        elif segment != ".":
+            segments.append(segment)
+    if words[-1] in (".", ".."):
+        segments.append("")
+    return "/" + "/".join(segments)

@@ -1,0 +1,70 @@
+"""One spelling for each escape: ``%7euser/a%2fb c`` becomes ``~user/a%2Fb%20c``.
+
+After WHATWG parsing a path or query is ASCII but may still spell one thing in many ways. Here
+
+- escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
+- hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
+- characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
+- a percent sign that starts no escape is escaped itself: ``100%`` is ``100%25``; without that,
+  ``%%341`` would become ``%41`` and, read again, ``A``.
+
+Escaped delimiters stay apart from bare ones (``%2F`` is no ``/``): servers tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+"""RFC 3986 2.3: escaped or not, the same."""
+DELIMITERS = "!$&'()*+,;=:@/?"
+"""RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
+
+_TO_NORMALIZE = re.compile(rf"%[0-9A-Fa-f]{{2}}|[^{re.escape(UNRESERVED + DELIMITERS)}]")
+_NON_ASCII_RUN = re.compile(r"(?:%[89A-F][0-9A-F])+")
+
+
+def _spellings() -> dict[str, str]:
+    """Every match of _TO_NORMALIZE in an ASCII string, with its one spelling."""
+    table = {}
+    for code in range(256):
+        char = chr(code)
+        escape = f"%{code:02X}"
+        spelling = char if char in UNRESERVED else escape
+        high, low = escape[1], escape[2]
+        for first in {high, high.lower()}:
+            for second in {low, low.lower()}:
+                table[f"%{first}{second}"] = spelling
+        if code < 128 and char not in UNRESERVED + DELIMITERS:
+            table[char] = escape
+    return table
+
+
+_SPELLINGS = _spellings()
+
+
+def normalize_escapes(text: str) -> str:
+    """``text``, a path or query of ASCII characters, with one spelling for each escape."""
+    return _TO_NORMALIZE.sub(lambda found: _SPELLINGS[found[0]], text)
+
+
+def lowercase(text: str) -> str:
+    """``text``, with normalized escapes, in lower case: ``/%C3%84B`` becomes ``/%C3%A4b``.
+
+    Letters beyond ASCII are lowered as well if they are escaped UTF-8; bytes in other encodings
+    keep their value. Escapes keep upper-case digits.
+    """
+    if "%" not in text:
+        return text.lower()
+    if _NON_ASCII_RUN.search(text):
+        text = _NON_ASCII_RUN.sub(_lowercase_run, text)
+    return normalize_escapes(text.lower())
+
+
+def _lowercase_run(found: re.Match[str]) -> str:
+    try:
+        decoded = bytes.fromhex(found[0].replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return found[0]
+    return quote(decoded.lower(), safe="")

@@ -1,0 +1,49 @@
+"""Links are resolved as browsers do: ``../a b`` on http://h/x/y is http://h/a%20b.
+
+The result is what will be fetched: absolute, without fragment, nothing else changed. It is not the
+canonical form (canonical.py), which is for comparison only. The base is parsed once a page::
+
+    base = parse_base("http://wiki.example/Main/Start")
+    resolve(base, "../Help#top")  # http://wiki.example/Help
+
+can_ada does the work (WHATWG URL Standard 4.4, "basic URL parser").
+"""
+
+from __future__ import annotations
+
+import can_ada
+
+from larmspider.errors import InvalidURL
+from larmspider.urls.host_length import host_too_long
+
+
+def parse_base(url: str) -> can_ada.URL:
+    """The base of a page's links, to be parsed once and handed to ``resolve`` for each of them.
+
+    Raises InvalidURL if ``url`` is not an absolute URL.
+    """
+    if host_too_long(url):
+        raise InvalidURL(f"host is too long: {url!a:.100}")
+    try:
+        return can_ada.parse(url)
+    except (ValueError, TypeError) as error:  # TypeError: lone surrogates
+        raise InvalidURL(f"not an absolute URL: {url!a:.200}") from error
+
+
+def resolve(base: can_ada.URL | str, href: str) -> str | None:
+    """The absolute URL, without fragment, that ``href`` names on a page at ``base``.
+
+    None where it does not resolve (``http://[``, port 99999) or where a ``base`` given as a string
+    is not a URL; never raises for any string. Schemes other than http and https resolve too
+    (``mailto:a@b``): rejecting those is the filters' part.
+    """
+    try:
+        if isinstance(base, str):
+            base = parse_base(base)
+        if host_too_long(href):
+            return None
+        url = (base + href).href
+    except (ValueError, TypeError):  # TypeError: lone surrogates; InvalidURL is a ValueError
+        return None
+    # The serialization holds no "#" but the one that starts the fragment.
+    return url.partition("#")[0] if "#" in url else url

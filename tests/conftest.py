@@ -1,0 +1,56 @@
+"""Fixtures of all tests: real servers, each on a free port, and the peers' test data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from examples.intranet.serve import DemoServer
+from tests.servers.nginx import NGINX, Nginx
+from tests.servers.scripted import Route, ScriptedServer
+
+SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
+
+
+@pytest.fixture
+def demo_server() -> Iterator[DemoServer]:
+    """The demo intranet of examples/intranet, with its access log."""
+    with DemoServer() as server:
+        yield server
+
+
+@pytest.fixture
+def scripted_server() -> Iterator[Callable[..., ScriptedServer]]:
+    """Starts servers that answer from a table: ``scripted_server({"/": "<p>hello"})``."""
+    with ExitStack() as running:
+
+        def start(
+            routes: Mapping[str, Route] | None = None, host: str = "127.0.0.1"
+        ) -> ScriptedServer:
+            return running.enter_context(ScriptedServer(routes, host))
+
+        yield start
+
+
+@pytest.fixture
+def nginx() -> Iterator[Callable[..., Nginx]]:
+    """Starts nginx on folders by loopback address: ``nginx({"127.0.0.1": folder})``."""
+    if NGINX is None:
+        pytest.skip("nginx is not installed (Debian package nginx-light)")
+    with ExitStack() as running:
+
+        def start(roots: Mapping[str, Path | str], workers: int = 1) -> Nginx:
+            return running.enter_context(Nginx(roots, workers))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def suites() -> Path:
+    """The folder of the peers' test data, which is no part of the project."""
+    if not SUITES.exists():
+        pytest.skip(f"peer test data is not here: {SUITES}")
+    return SUITES

@@ -1,0 +1,80 @@
+"""Runs the scrapy command as a user does: another process, its output and exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+
+PROJECT = Path(__file__).parents[1]
+FAST = {"DOWNLOAD_DELAY": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": "8"}
+"""Settings for servers of our own, to whom we need not be polite."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished command."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def scrapy(
+    *arguments: str, cwd: Path, timeout: float = 120, settings_module: str = "larmspider.settings"
+) -> Ran:
+    """Run ``scrapy ARGUMENTS`` in ``cwd``, with the project importable but not its scrapy.cfg."""
+    environment = {
+        **os.environ,
+        "SCRAPY_SETTINGS_MODULE": settings_module,
+        "PYTHONPATH": os.pathsep.join([str(cwd), str(PROJECT)]),
+        "PYTHONWARNINGS": "default",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def crawl(start: str, cwd: Path, timeout: float = 120, **settings: str) -> Ran:
+    """Crawl into ``cwd``/crawl. Keywords in capitals are settings, others spider arguments."""
+    options = []
+    for name, value in ({**FAST} | settings).items():
+        options += ["-s" if name.isupper() else "-a", f"{name}={value}"]
+    return scrapy("crawl", "intranet", "-a", f"start={start}", *options, cwd=cwd, timeout=timeout)
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    """A log's lines as mappings from column to field; every line must have all its fields."""
+    columns = {
+        "store.log": STORE_LOG_COLUMNS,
+        "links.log": LINK_LOG_COLUMNS,
+        "fetch.log": FETCH_LOG_COLUMNS,
+    }[path.name]
+    lines = path.read_bytes().decode("utf-8").split("\n")
+    assert lines.pop() == "", "the last line has its end"
+    return [dict(zip(columns, line.split("\t"), strict=True)) for line in lines]
+
+
+def body_of(directory: Path, record: dict[str, str]) -> bytes:
+    """The bytes of the page that a line of store.log describes."""
+    data = (directory / f"pagefile_{record['page-file']}.pfl").read_bytes()
+    return data[int(record["offset"]) :][: int(record["size"])]

@@ -1,0 +1,107 @@
+"""larmspider/middlewares/filter_middleware.py: a filter over Pages, Requests and seeds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
+
+from larmspider import stats
+from larmspider.items import Link, Page
+from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.middlewares.url_filter import UrlFilter
+
+
+class NoPrivate(UrlFilter):
+    name = "no-private"
+
+    def reject_reason(self, url: str) -> str | None:
+        if "explode" in url:
+            raise ZeroDivisionError("boom")
+        return "private" if "/private/" in url else None
+
+
+@pytest.fixture
+def counters() -> MemoryStatsCollector:
+    return MemoryStatsCollector(get_crawler())
+
+
+@pytest.fixture
+def middleware(counters: MemoryStatsCollector) -> FilterMiddleware:
+    return FilterMiddleware(NoPrivate(), counters, normalizer_from_settings(Settings()))
+
+
+def spider_output(middleware: FilterMiddleware, items: Iterable[Any]) -> list[Any]:
+    async def source() -> AsyncIterator[Any]:
+        for item in items:
+            yield item
+
+    async def run() -> list[Any]:
+        return [item async for item in middleware.process_spider_output(None, source())]
+
+    return asyncio.run(run())
+
+
+def test_marks_the_links_of_a_page_and_keeps_them(middleware: FilterMiddleware) -> None:
+    """The link log needs rejected links too; the mark keeps them out of the queue."""
+    page = Page("http://h/", links=[Link("http://h/a"), Link("http://H/Private/b")])
+    assert spider_output(middleware, [page]) == [page]
+    assert [(link.normalized, link.rejected_by) for link in page.links] == [
+        ("http://h/a", None),
+        ("http://h/private/b", "no-private"),
+    ]
+
+
+def test_leaves_links_alone_that_another_filter_rejected(middleware: FilterMiddleware) -> None:
+    """The first filter's verdict stands and is counted once."""
+    page = Page("http://h/", links=[Link("http://h/private/", rejected_by="scope")])
+    spider_output(middleware, [page])
+    assert page.links[0].rejected_by == "scope"
+
+
+def test_drops_plain_requests(middleware: FilterMiddleware) -> None:
+    """A foreign spider's Requests pass or go no further; items of other kinds pass."""
+    good, bad, item = Request("http://h/x"), Request("http://h/private/"), {"a": 1}
+    assert spider_output(middleware, [good, bad, item]) == [good, item]
+    assert good.meta["normalized"] == "http://h/x"
+
+
+def test_drops_seeds(middleware: FilterMiddleware) -> None:
+    """Seeds are filtered like links."""
+
+    async def seeds() -> AsyncIterator[Any]:
+        yield Request("http://h/private/")
+        yield Request("http://h/")
+
+    async def run() -> list[str]:
+        return [request.url async for request in middleware.process_start(seeds())]
+
+    assert asyncio.run(run()) == ["http://h/"]
+
+
+def test_a_filter_that_raises_rejects(
+    middleware: FilterMiddleware, counters: MemoryStatsCollector, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fail closed: the URL is rejected, counted twice, and the error is logged with the URL."""
+    page = Page("http://h/", links=[Link("http://h/explode"), Link("http://h/b")])
+    assert spider_output(middleware, [page, Request("http://h/explode")]) == [page]
+    assert [link.rejected_by for link in page.links] == ["no-private", None]
+    assert counters.get_value(stats.filter_errors("no-private")) == 2
+    assert counters.get_value(stats.filter_rejected("no-private")) == 2
+    assert "http://h/explode" in caplog.text
+
+
+@pytest.mark.parametrize("url", ["mailto:a@b", "http://[", "ftp://h/", "", "\ud800"])
+def test_a_link_without_canonical_form_is_rejected(middleware: FilterMiddleware, url: str) -> None:
+    """Whatever stands in a page, the chain does not raise."""
+    page = Page("http://h/", links=[Link(url)])
+    spider_output(middleware, [page])
+    assert page.links[0].rejected_by == "no-private"
+    assert page.links[0].normalized is None

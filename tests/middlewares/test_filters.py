@@ -1,0 +1,232 @@
+"""The rules of the filters, one by one, without Scrapy around them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.items import REDIRECT, Link, Page
+from larmspider.middlewares.depth import DepthFilter
+from larmspider.middlewares.known_paths import KnownPathsFilter
+from larmspider.middlewares.length import LengthFilter
+from larmspider.middlewares.nofollow import NofollowFilter
+from larmspider.middlewares.scope import ScopeFilter
+from larmspider.middlewares.traps import TrapsFilter
+from larmspider.middlewares.visited import VisitedFilter
+
+TODAY = date(2026, 11, 20)
+
+
+def traps() -> TrapsFilter:
+    return TrapsFilter(depth=20, repeats=3, horizon=12, today=lambda: TODAY)
+
+
+class TestLength:
+    def test_rejects_by_the_url_that_would_be_fetched(self) -> None:
+        """The canonical form may be shorter: it is the original that goes over the wire."""
+        link = Link("http://h/" + "a/../" * 100, normalized="http://h/")
+        assert "509 characters" in (LengthFilter(508).reject_link(link, Page("http://h/")) or "")
+        assert LengthFilter(509).reject_link(link, Page("http://h/")) is None
+
+    def test_zero_is_no_limit(self) -> None:
+        """As URLLENGTH_LIMIT in Scrapy."""
+        assert LengthFilter(0).reject_reason("http://h/" + "a" * 100_000) is None
+
+
+class TestScope:
+    def test_restrict_must_match_the_whole_url(self) -> None:
+        """As LARM's did: a match in the middle is none."""
+        scope = ScopeFilter.from_settings(Settings({"LARM_RESTRICT": "http://wiki/docs/.*"}))
+        assert scope.reject_reason("http://wiki/docs/a") is None
+        assert "does not match restrict" in (scope.reject_reason("http://x/?http://wiki/docs/") or "")
+
+    def test_restrict_in_upper_case_matches_the_lower_case_path(self) -> None:
+        """What a user sees in the browser works: LARM compiled its expression for any case."""
+        scope = ScopeFilter.from_settings(Settings({"LARM_RESTRICT": "http://wiki/Docs/.*"}))
+        assert scope.reject_reason("http://wiki/docs/a") is None
+
+    @pytest.mark.parametrize(
+        ("url", "inside"),
+        [
+            ("http://wiki/a", True),
+            ("https://wiki/a", True),
+            ("http://wiki:8080/", False),
+            ("http://sub.wiki/", False),
+            ("http://wiki.evil/", False),
+            ("http://h:8000/", True),
+            ("http://h/", False),
+        ],
+    )
+    def test_default_is_the_seeds_hosts_and_ports(self, url: str, inside: bool) -> None:
+        """http and https alike, other ports and subdomains not."""
+        seeds = "http://wiki/start HTTP://H:8000/"
+        scope = ScopeFilter.from_settings(Settings({"LARM_START": seeds}))
+        assert (scope.reject_reason(url) is None) is inside
+
+    def test_unknown_scope_is_an_error(self) -> None:
+        """Neither restrict nor seeds: better nothing than the whole web."""
+        with pytest.raises(ConfigError, match="LARM_RESTRICT"):
+            ScopeFilter.from_settings(Settings())
+
+
+class TestKnownPaths:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://h/files/?C=N;O=D",
+            "http://h/files/?C=M&O=A",
+            "http://h/files/?c=s;o=a",
+            "http://h/files/?N=D",
+            "http://h/icons/folder.gif",
+            "http://h/server-status",
+            "http://wiki/index.php?title=x&action=edit",
+            "http://wiki/doku.php?id=x&do=revisions",
+            "http://h/_vti_bin/owssvr.dll",
+            "http://h/user/logout",
+            "http://h/app?action=delete&id=3",
+            "http://domino/db.nsf/0?deletedocument",
+            "http://blog/post/?replytocom=7",
+        ],
+    )
+    def test_packaged_list_rejects(self, url: str) -> None:
+        """Views without a document of their own, and links that change something."""
+        assert KnownPathsFilter.from_settings(Settings()).reject_reason(url) is not None
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://h/",
+            "http://h/files/",
+            "http://h/search?c=name&o=desc",
+            "http://h/docs/icons/list.html",
+            "http://h/logout-procedure.html",
+            "http://h/handbook/login/",
+            "http://h/edit/",
+            "http://h/?action=view",
+            "http://h/actions/editorial",
+        ],
+    )
+    def test_packaged_list_lets_documents_pass(self, url: str) -> None:
+        """What only looks alike."""
+        assert KnownPathsFilter.from_settings(Settings()).reject_reason(url) is None
+
+    def test_hosts_are_patterns_of_the_whole_host(self) -> None:
+        """With or without the port."""
+        known = KnownPathsFilter.from_text("host *.ads.example\nhost old:8080\n", "x")
+        assert known.reject_reason("http://a.ads.example/x") == "known host a.ads.example"
+        assert known.reject_reason("http://a.ads.example:81/x") is not None
+        assert known.reject_reason("http://old:8080/") is not None
+        assert known.reject_reason("http://old/") is None
+        assert known.reject_reason("http://ads.example.org/") is None
+
+    @pytest.mark.parametrize("line", ["path /x", "url", "url ((", "host a b", "/x"])
+    def test_bad_line_is_an_error_with_its_number(self, line: str) -> None:
+        """The file is the user's: say where and what is accepted."""
+        with pytest.raises(ConfigError, match="mine.txt:3: "):
+            KnownPathsFilter.from_text(f"# mine\nurl /ok\n{line}\n", "mine.txt")
+
+    def test_missing_file_is_an_error(self) -> None:
+        """It names the setting and the file."""
+        with pytest.raises(ConfigError, match="LARM_KNOWN_PATHS_FILE=/none: No such file"):
+            KnownPathsFilter.from_settings(Settings({"LARM_KNOWN_PATHS_FILE": "/none"}))
+
+
+class TestTraps:
+    @pytest.mark.parametrize(
+        ("url", "reason"),
+        [
+            ("http://h/a/b/a/b/a/b/", "repeats 'a' 3 times"),
+            ("http://h/x/x/x", "repeats 'x' 3 times"),
+            ("http://h/" + "/".join(f"d{n}" for n in range(21)), "deeper than 20"),
+            ("http://wiki/cal/2093-04/", "2093-04 is 797 months away"),
+            ("http://wiki/2027/12/", "2027-12 is 13 months away"),
+            ("http://wiki/cal?year=2093&month=4", "2093-04"),
+            ("http://wiki/cal?month=209304", "2093-04"),
+            ("http://wiki/cal?date=20930401", "2093-04"),
+            ("http://wiki/calendar/1999/01/", "1999-01 is 334 months away"),
+            ("http://wiki/?month=1999-01", "1999-01"),
+        ],
+    )
+    def test_rejects(self, url: str, reason: str) -> None:
+        """Each kind of trap."""
+        assert reason in (traps().reject_reason(url) or "")
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://h/",
+            "http://h/a/b/a/b/",
+            "http://h/10/10/10/10",
+            "http://h/" + "/".join(f"d{n}" for n in range(20)),
+            "http://h/" + "/".join(f"d{n}" for n in range(20)) + "/",
+            "http://wiki/cal/2027-11/",
+            "http://wiki/cal/2025-11/",
+            "http://news/2009/05/party.html",
+            "http://h/ticket/205012",
+            "http://h/report-2050.pdf",
+            "http://h/v2030.13/",
+            "http://h/id/120501234",
+        ],
+    )
+    def test_lets_documents_pass(self, url: str) -> None:
+        """Archives, tickets and versions are no calendars."""
+        assert traps().reject_reason(url) is None
+
+    def test_zero_turns_each_check_off(self) -> None:
+        """0 is no limit."""
+        off = TrapsFilter(0, 0, 0, today=lambda: TODAY)
+        assert off.reject_reason("http://wiki/cal/2093-04/" + "x/" * 100) is None
+
+    def test_a_long_path_is_no_work(self) -> None:
+        """A path of 100,000 segments is rejected by its depth alone."""
+        assert traps().reject_reason("http://h" + "/1" * 100_000) is not None
+
+
+class TestVisited:
+    def test_passes_once(self) -> None:
+        """The second time it is known."""
+        visited = VisitedFilter()
+        assert [visited.reject_reason("http://h/") for _ in range(2)] == [None, "known"]
+
+    def test_redirect_to_its_own_canonical_form_passes(self) -> None:
+        """http://h/index.html -> http://h/ is one page; its content is only at the target."""
+        visited = VisitedFilter()
+        visited.reject_reason("http://h/")
+        page = Page("http://h/index.html", normalized="http://h/")
+        assert visited.reject_link(Link("http://h/", "http://h/", REDIRECT), page) is None
+        assert visited.reject_link(Link("http://h/", "http://h/"), page) == "known"
+        itself = Link("http://h/index.html", "http://h/", REDIRECT)
+        assert visited.reject_link(itself, page) == "known"
+
+
+class TestDepth:
+    def test_links_of_the_last_depth_are_rejected(self) -> None:
+        """DEPTH_LIMIT 2: seeds, their links, and those pages' links."""
+        depth = DepthFilter(2, 10)
+        link = Link("http://h/", "http://h/")
+        assert depth.reject_link(link, Page("http://h/", depth=1)) is None
+        assert "DEPTH_LIMIT" in (depth.reject_link(link, Page("http://h/", depth=2)) or "")
+
+    def test_zero_is_no_limit(self) -> None:
+        """As in Scrapy."""
+        link = Link("http://h/", "http://h/")
+        assert DepthFilter(0, 10).reject_link(link, Page("http://h/", depth=10_000)) is None
+
+    def test_redirects_count_in_a_row(self) -> None:
+        """A redirect is no step away from the seed, but not for ever."""
+        depth = DepthFilter(1, 2)
+        link = Link("http://h/", "http://h/", REDIRECT)
+        assert depth.reject_link(link, Page("http://h/", depth=1, redirects=1)) is None
+        assert "2 redirects" in (depth.reject_link(link, Page("http://h/", redirects=2)) or "")
+
+
+def test_nofollow_rejects_marked_links_and_all_of_a_marked_page() -> None:
+    """Both kinds of nofollow."""
+    nofollow = NofollowFilter()
+    plain, marked = Link("http://h/"), Link("http://h/", nofollow=True)
+    assert nofollow.reject_link(plain, Page("http://h/")) is None
+    assert nofollow.reject_link(marked, Page("http://h/")) is not None
+    assert nofollow.reject_link(plain, Page("http://h/", nofollow=True)) is not None

@@ -1,0 +1,215 @@
+"""A real nginx for tests and measurements: static folders on loopback addresses, one free port.
+
+    with Nginx({"127.0.0.1": docs, "127.0.0.2": wiki}) as server:
+        server.url("127.0.0.2", "/index.html")    # http://127.0.0.2:<port>/index.html
+        server.requests()                         # what it was asked, from its own access log
+
+It runs as a child in the foreground with its own configuration, logs and process id in a temporary
+folder, and ends with its context by that id.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+"""The program, None where it is not installed."""
+
+_START_SECS = 10.0
+_STOP_SECS = 5.0
+
+_CONFIG = """\
+daemon off;
+{user}
+worker_processes {workers};
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+    types {{
+        text/html html htm; text/css css; text/plain txt; text/xml xml;
+        application/javascript js; application/pdf pdf;
+        image/png png; image/gif gif; image/jpeg jpg jpeg; image/svg+xml svg;
+    }}
+    default_type application/octet-stream;
+    log_format tests '$msec\\t$server_addr\\t$request_method\\t$request_uri\\t$status\\t'
+                     '$body_bytes_sent\\t$connection\\t$http_user_agent';
+    access_log {folder}/access.log tests;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    sendfile on;
+    autoindex off;
+    keepalive_requests 1000000;
+{servers}
+}}
+"""
+
+_SERVER = """\
+    server {{
+        listen {address}:{port};
+        server_name _;
+        {inside}
+    }}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NginxRequest:
+    """One line of the access log. ``time`` is the end of the request in seconds since the epoch,
+    ``target`` the path with query as sent, ``sent`` the body's bytes, ``connection`` its number."""
+
+    time: float
+    address: str
+    method: str
+    target: str
+    status: int
+    sent: int
+    connection: int
+    user_agent: str
+
+
+class Nginx:
+    """Serves ``roots`` (loopback address -> folder, or the inside of a server block as text).
+
+    Raises RuntimeError with nginx's own message where it does not come up. ``workers`` is the
+    number of its processes; one is enough for thousands of pages a second.
+    """
+
+    def __init__(self, roots: Mapping[str, Path | str], workers: int = 1) -> None:
+        self.roots = dict(roots)
+        self.workers = workers
+        self.port = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id of nginx's master process; 0 while it does not run."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def folder(self) -> Path:
+        """Where configuration and logs are; gone after the context."""
+        if self._folder is None:
+            raise RuntimeError("this nginx does not run")
+        return Path(self._folder.name)
+
+    def url(self, address: str | None = None, path: str = "/") -> str:
+        """The URL of ``path`` on ``address``, by default on the first one."""
+        return f"http://{address or next(iter(self.roots))}:{self.port}{path}"
+
+    def requests(self) -> list[NginxRequest]:
+        """The access log so far; nginx writes a line at once when a request ends."""
+        text = (self.folder / "access.log").read_text("utf-8", "replace")
+        return [_parse_line(line) for line in text.splitlines()]
+
+    def __enter__(self) -> Self:
+        if NGINX is None:
+            raise RuntimeError("nginx is not installed (Debian package nginx-light)")
+        self._folder = tempfile.TemporaryDirectory(prefix="nginx-")
+        self.folder.chmod(0o755)
+        self.port = _free_port(self.roots)
+        config = self.folder / "nginx.conf"
+        config.write_text(self._config(), "utf-8")
+        arguments = [NGINX, "-p", str(self.folder), "-c", str(config), "-e", "stderr"]
+        with (self.folder / "stderr").open("wb") as stderr:
+            self._child = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr
+            )
+        try:
+            self._wait_until_it_listens()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._child is not None:
+            self._child.terminate()
+            try:
+                self._child.wait(_STOP_SECS)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+            self._child = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _config(self) -> str:
+        servers = "".join(
+            _SERVER.format(address=address, port=self.port, inside=_inside(root))
+            for address, root in self.roots.items()
+        )
+        # Started as root its workers would be "nobody", who may not read a test's folder.
+        user = "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
+        return _CONFIG.format(folder=self.folder, servers=servers, workers=self.workers, user=user)
+
+    def _wait_until_it_listens(self) -> None:
+        assert self._child is not None
+        end = time.monotonic() + _START_SECS
+        for address in self.roots:
+            while not _listens(address, self.port):
+                if self._child.poll() is not None or time.monotonic() > end:
+                    message = (self.folder / "stderr").read_text("utf-8", "replace").strip()
+                    raise RuntimeError(f"nginx did not start on {address}:{self.port}: {message}")
+                time.sleep(0.01)
+
+
+def _inside(root: Path | str) -> str:
+    if isinstance(root, str):
+        return root
+    quoted = str(root.resolve()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'root "{quoted}"; index index.html index.htm;'
+
+
+def _parse_line(line: str) -> NginxRequest:
+    when, address, method, target, status, sent, connection, agent = line.split("\t", 7)
+    return NginxRequest(
+        float(when), address, method, target, int(status), int(sent), int(connection), agent
+    )
+
+
+def _free_port(addresses: Iterable[str]) -> int:
+    """A port that is free on all ``addresses`` now; another process may still take it first."""
+    for _ in range(100):
+        held: list[socket.socket] = []
+        port = 0
+        try:
+            for address in addresses:
+                held.append(socket.socket())
+                held[-1].bind((address, port))
+                port = held[-1].getsockname()[1]
+        except OSError:
+            continue
+        else:
+            return port
+        finally:
+            for one in held:
+                one.close()
+    raise RuntimeError("no port is free on all of these addresses")
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""The nginx of the tests serves folders by address, logs what it is asked, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from tests.servers.docs_sites import DOCS_SITES, docs_site
+from tests.servers.nginx import NGINX, Nginx
+
+needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+
+
+def _read(url: str) -> str:
+    with urlopen(url, timeout=10) as response:
+        return str(response.read(), "utf-8")
+
+
+def test_each_address_has_its_folder(nginx: Callable[..., Nginx], tmp_path: Path) -> None:
+    """Two addresses, one port, two sites, and one log with the address in it."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text(name)
+    server = nginx({"127.0.0.1": tmp_path / "one", "127.0.0.2": tmp_path / "two"})
+    assert _read(server.url()) == "one"
+    assert _read(server.url("127.0.0.2", "/index.html?x=1")) == "two"
+    first, second = server.requests()
+    assert (first.address, first.target, first.status, first.sent) == ("127.0.0.1", "/", 200, 3)
+    assert (second.address, second.target) == ("127.0.0.2", "/index.html?x=1")
+    assert first.time <= second.time
+    assert second.user_agent.startswith("Python-urllib")
+
+
+def test_a_folder_is_not_listed(nginx: Callable[..., Nginx], tmp_path: Path) -> None:
+    """Autoindex is off: 403 without an index.html."""
+    server = nginx({"127.0.0.1": tmp_path})
+    with pytest.raises(HTTPError, match="403") as caught:
+        _read(server.url())
+    caught.value.close()
+
+
+def test_takes_the_inside_of_a_server_block(nginx: Callable[..., Nginx]) -> None:
+    """For what a folder cannot do."""
+    server = nginx({"127.0.0.3": 'location / { return 200 "by hand"; }'})
+    assert _read(server.url()) == "by hand"
+
+
+@needs_nginx
+def test_ends_with_its_context(tmp_path: Path) -> None:
+    """The process is gone, and so is its folder."""
+    with Nginx({"127.0.0.1": tmp_path}) as server:
+        pid, folder = server.pid, server.folder
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not folder.exists()
+    assert server.pid == 0
+
+
+@needs_nginx
+def test_says_why_it_did_not_start() -> None:
+    """nginx's own message, and nothing left running."""
+    server = Nginx({"127.0.0.1": "no_such_directive;"})
+    with pytest.raises(RuntimeError, match="unknown directive"):
+        server.__enter__()
+    assert server.pid == 0
+
+
+@pytest.mark.parametrize("package", DOCS_SITES)
+def test_serves_real_documentation(nginx: Callable[..., Nginx], package: str) -> None:
+    """The start page of a Debian documentation package."""
+    server = nginx({"127.0.0.1": docs_site(package)})
+    assert "<title>" in _read(server.url())

@@ -1,0 +1,48 @@
+"""What a user can set or read is documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from larmspider import options, stats
+
+DOCS = Path(__file__).parents[1] / "docs"
+SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"))
+STATS = sorted(
+    value for name, value in vars(stats).items() if name.isupper() and isinstance(value, str)
+)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_setting_has_a_row_in_the_docs(name: str) -> None:
+    """Each LARM_ setting has a table row that starts with its name."""
+    assert re.search(rf"^\| `{name}` \|", (DOCS / "settings.md").read_text("utf-8"), re.MULTILINE)
+
+
+def test_documented_settings_exist() -> None:
+    """docs/settings.md names no LARM_ setting that is gone."""
+    named = re.findall(r"`(LARM_[A-Z_]+)`", (DOCS / "settings.md").read_text("utf-8"))
+    assert set(named) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("key", STATS)
+def test_stats_key_has_a_row_in_the_docs(key: str) -> None:
+    """Each stats key has a table row that starts with it."""
+    rows = (DOCS / "stats.md").read_text("utf-8").splitlines()
+    assert any(row.startswith(f"| `{key}` |") for row in rows)
+
+
+def test_documented_stats_exist() -> None:
+    """docs/stats.md names no key that is gone."""
+    named = re.findall(r"^\| `(larm/[^`]+)`", (DOCS / "stats.md").read_text("utf-8"), re.MULTILINE)
+    assert set(named) == set(STATS)
+
+
+def test_no_stats_key_is_written_out_in_the_code() -> None:
+    """Keys are constants of stats.py, so that the docs cannot miss one."""
+    for path in (DOCS.parent / "larmspider").rglob("*.py"):
+        if path.name != "stats.py":
+            assert '"larm/' not in path.read_text("utf-8"), path

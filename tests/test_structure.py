@@ -1,0 +1,102 @@
+"""The structure of the package: imports run down the floors, and what is pure stays pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "larmspider"
+
+FLOORS = [
+    {"commands"},
+    {"command"},
+    {"extensions"},
+    {"explain"},
+    {"crawl_dir", "middlewares", "spiders"},
+    {"pipelines", "frontier", "urls", "extraction", "fetch"},
+    {"index", "items", "stats", "signals", "errors", "options", "settings", "terminal"},
+]
+"""From the top; a module imports from its own floor and those below."""
+
+PURE = ["urls", "extraction", "index"]
+SCRAPY = {"scrapy", "twisted", "scrapy_redis"}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    names = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+def imports(path: Path, *, typing: bool) -> Iterator[str]:
+    """What a module imports, by dotted name; with ``typing`` also what only annotations need."""
+    known = modules()
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
+            skipped.update(inner for part in node.body for inner in ast.walk(part))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            module = node.module or ""
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield inner if inner in known else module
+
+
+def unit(module: str) -> str:
+    """The folder or file under larmspider/ that a module belongs to; "" for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def floor(module: str) -> int:
+    return next(i for i, names in enumerate(FLOORS) if unit(module) in names)
+
+
+@pytest.mark.parametrize("module", sorted(name for name in modules() if unit(name)))
+def test_imports_run_down_the_floors(module: str) -> None:
+    """No module imports from a floor above its own."""
+    for imported in imports(modules()[module], typing=True):
+        if imported.startswith("larmspider.") and unit(imported) != unit(module):
+            assert floor(imported) >= floor(module), f"{module} imports {imported}"
+
+
+def test_imports_have_no_circle() -> None:
+    """The modules can be sorted so that each comes after all that it imports."""
+    graph = {
+        name: {
+            imported
+            for imported in imports(path, typing=False)
+            if imported in modules() and imported != name
+        }
+        for name, path in modules().items()
+    }
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+    assert len(order) == len(graph)
+
+
+@pytest.mark.parametrize("module", sorted(name for name in modules() if unit(name) in PURE))
+def test_pure_modules_know_no_scrapy(module: str) -> None:
+    """urls/, extraction/ and index/ work without Scrapy."""
+    for imported in imports(modules()[module], typing=True):
+        assert imported.split(".")[0] not in SCRAPY, f"{module} imports {imported}"
+
+
+def test_frontier_knows_no_scrapy_but_in_its_scheduler() -> None:
+    """frontier/ works without Scrapy; only scheduler.py adapts it."""
+    for module, path in modules().items():
+        if unit(module) == "frontier" and not module.endswith(".scheduler"):
+            assert not SCRAPY & {name.split(".")[0] for name in imports(path, typing=True)}, module

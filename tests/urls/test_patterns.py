@@ -1,0 +1,272 @@
+"""Users' patterns: what matches, which engine runs them, and that none of them can hang a crawl."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.errors import ConfigError
+from larmspider.urls import backtracking, re2_set
+from larmspider.urls.backtracking import slow_string
+from larmspider.urls.patterns import PatternSet, compile_pattern
+from larmspider.urls.re2_set import Re2Set
+
+needs_re2 = pytest.mark.skipif(re2_set.re2 is None, reason="google-re2 is not installed")
+
+
+@pytest.fixture(params=["re2", "re"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both engines: with google-re2 and as if it were not installed."""
+    if request.param == "re":
+        monkeypatch.setattr(re2_set, "re2", None)
+    elif re2_set.re2 is None:
+        pytest.skip("google-re2 is not installed")
+    name: str = request.param
+    return name
+
+
+@pytest.mark.parametrize(
+    "text, url, expected",
+    [
+        (r"https?://[^/]*\.example/.*", "http://docs.example/a", True),
+        (r"https?://[^/]*\.example/.*", "http://docs.other/a", False),
+        (r"https?://[^/]*\.example/.*", "xhttp://docs.example/a", False),
+        (r"http://h/", "http://h/a", False),
+        (r"HTTP://H/[a-c]", "http://h/C", True),
+        (r"http://h/.", "http://h/\n", True),
+        (r"^http://h/$", "http://h/", True),
+        (r"a|http://h/.*|b", "http://h/x", True),
+        (r"a|b", "ab", False),
+        (r"", "", True),
+        (r"", "http://h/", False),
+    ],
+)
+def test_the_whole_url_must_match(engine: str, text: str, url: str, expected: bool) -> None:
+    """Case-insensitive, a dot is any character: the same on both engines."""
+    pattern = compile_pattern(text, name="LARM_RESTRICT")
+    assert pattern.fullmatch(url) is expected
+    assert (pattern.text, pattern.engine) == (text, engine)
+    assert PatternSet([text], name="LARM_RESTRICT").match(url) == (text if expected else None)
+
+
+@needs_re2
+def test_re2_patterns_make_no_noise(caplog: pytest.LogCaptureFixture) -> None:
+    """The ordinary case logs nothing."""
+    with caplog.at_level(logging.DEBUG):
+        compile_pattern("a.*", name="LARM_RESTRICT")
+        PatternSet(["a.*"], name="LARM_RESTRICT")
+    assert caplog.records == []
+
+
+@needs_re2
+@pytest.mark.parametrize(
+    "text, matching, other, why",
+    [
+        (r"http://h/(?!private).*", "http://h/a", "http://h/private", "invalid perl operator: (?!"),
+        (r".*(?<!\.exe)", "http://h/a", "http://h/a.exe", "invalid perl operator: (?<"),
+        (r"http://(\w+)/\1", "http://h/h", "http://h/a", r"invalid escape sequence: \1"),
+        (r"http://h/a++b", "http://h/aab", "http://h/aa", "bad repetition operator: ++"),
+        (r"http://h/a{2,2000}", "http://h/aaa", "http://h/a", "invalid repetition size"),
+        (r"(?x) http://h/ a #", "http://h/a", "http://h/b", "invalid"),
+        (r"http://h/(?!x)[[]a", "http://h/[a", "http://h/a", "(?!"),
+    ],
+)
+def test_what_re2_refuses_runs_on_python(
+    text: str, matching: str, other: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With a warning that names the pattern and says why."""
+    pattern = compile_pattern(text, name="LARM_RESTRICT")
+    assert pattern.engine == "re"
+    assert pattern.fullmatch(matching)
+    assert not pattern.fullmatch(other)
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "LARM_RESTRICT" in record.getMessage()
+    assert repr(text) in record.getMessage()
+    assert why in record.getMessage()
+
+
+def test_a_missing_re2_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The warning of a pattern that RE2 would take says why it does not."""
+    monkeypatch.setattr(re2_set, "re2", None)
+    compile_pattern("a.*", name="LARM_RESTRICT")
+    assert "google-re2 is not installed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("(a", r"missing \), unterminated subpattern at position 0"),
+        ("http://h/[z-a]", r"bad character range z-a at position 10"),
+        ("*", "nothing to repeat at position 0"),
+        ("(?!b)a{1,99999999999999999999}", "repetition number is too large"),
+        ("(?<=a*)b", "look-behind requires fixed-width pattern"),
+    ],
+)
+def test_what_neither_engine_takes_is_an_error(engine: str, text: str, message: str) -> None:
+    """The message names setting, pattern, reason and position, and what is accepted."""
+    for make in (
+        lambda: compile_pattern(text, name="SCOPE"),
+        lambda: PatternSet([text], name="SCOPE"),
+    ):
+        with pytest.raises(ConfigError, match=message) as raised:
+            make()
+        assert str(raised.value).startswith("SCOPE")
+        assert repr(text) in str(raised.value)
+        assert "accepted" in str(raised.value)
+
+
+CATASTROPHIC = [
+    r"(?=a)(a+)+$",
+    r"(?!x)(a|aa)+",
+    r"(?!x)(a|a?)+",
+    r"(?!x)([a-z]+)*[0-9]",
+    r"https?://wiki\.example/(x+x+)+y(?!z)",
+    r"https?://[^/]+/(?!private)([a-z]+/?)*\.html",
+    r"(?!x)http://h/(\w+\d*)+_",
+    r"http://h/(.*)(.*)(.*)(.*)(.*)(?<=z)q",
+    r"(\w+)\1(?:ab|(?:ab)+)*#",
+    r"(?!x).*(?:foo/|foo/foo/)+#",
+]
+
+
+@pytest.mark.parametrize("text", CATASTROPHIC)
+def test_catastrophic_backtracking_is_an_error(text: str) -> None:
+    """Found in bounded time, with an example of a URL that hangs."""
+    before = time.monotonic()
+    with pytest.raises(
+        ConfigError, match=r"SCOPE: pattern .* takes more than .* for a URL such as"
+    ):
+        compile_pattern(text, name="SCOPE")
+    assert time.monotonic() - before < backtracking.WALL_SECS
+
+
+@needs_re2
+def test_re2_needs_no_trial() -> None:
+    """The same nested repetition is harmless there: linear, so accepted and fast."""
+    pattern = compile_pattern(r"(a+)+$", name="SCOPE")
+    assert pattern.engine == "re2"
+    before = time.process_time()
+    assert not pattern.fullmatch("a" * 5000 + "!")
+    assert time.process_time() - before < 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"http://h/(?!private/).*",
+        r"https?://([^/]+\.)?example/(?!.*(logout|delete)).*",
+        r".*(?<!\.(exe|zip|iso))",
+        r"(?!.*/(cgi-bin|private|tmp)/).*\.(html?|php|jsp|aspx?)(\?.*)?",
+        r"https?://([^/]+)/.*/\1/.*",
+        r"^(?=.*docs)(?=.*library).*$",
+        r"(?!x).*a.*b.*",
+    ],
+)
+def test_ordinary_patterns_pass_the_trial(text: str) -> None:
+    """Linear and quadratic ones: slow at worst, never hanging."""
+    assert slow_string(text, re.IGNORECASE | re.DOTALL, "fullmatch") is None
+
+
+def test_a_search_is_tried_as_a_search() -> None:
+    """Looking from every position makes a square of a line, and a cube of a square."""
+    text = r"a[^b]*a[^b]*c(?!x)"
+    assert slow_string(text, re.IGNORECASE | re.DOTALL, "fullmatch") is None
+    assert slow_string(text, re.IGNORECASE | re.DOTALL, "search") is not None
+
+
+def test_a_trial_that_gets_no_answer_fails_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that dies at once, or is out of time, accepts nothing."""
+    monkeypatch.setattr(backtracking, "_CHILD", backtracking._CHILD.with_name("missing.py"))
+    assert slow_string("a", 0, "fullmatch") is not None
+    monkeypatch.undo()
+    monkeypatch.setattr(backtracking, "WALL_SECS", 0.001)
+    assert slow_string("a", 0, "fullmatch") is not None
+
+
+# -- sets -----------------------------------------------------------------------------------------
+
+
+def test_an_empty_set_never_matches(engine: str) -> None:
+    """Neither as a whole nor by a part."""
+    for mode in ("fullmatch", "search"):
+        patterns = PatternSet([], name="LARM_KNOWN_PATHS", mode=mode)  # type: ignore[arg-type]
+        assert patterns.match("http://h/") is None
+        assert patterns.match("") is None
+        assert len(patterns) == 0
+
+
+@pytest.mark.parametrize(
+    "patterns, url, expected",
+    [
+        (["/b/", "/a/", "/a/b/"], "http://h/a/b/", "/b/"),
+        (["/x/", "/a/", "/b/"], "http://h/a/b/", "/a/"),
+        (["/x/(?!y)", "/b/", "/a/"], "http://h/a/b/", "/b/"),
+        (["/b/(?!y)", "/a/"], "http://h/a/b/", "/b/(?!y)"),
+        (["/a/", "/b/(?!y)"], "http://h/a/b/", "/a/"),
+        (["/x/", "/b/(?!y)", "/a/(?!y)"], "http://h/a/b/", "/b/(?!y)"),
+        (["/x/", "/y/(?!y)"], "http://h/a/b/", None),
+    ],
+)
+def test_search_gives_the_first_pattern(
+    patterns: list[str], url: str, expected: str | None
+) -> None:
+    """The lowest index wins, whichever engine a pattern runs on."""
+    assert PatternSet(patterns, name="LARM_KNOWN_PATHS", mode="search").match(url) == expected
+
+
+def test_fullmatch_is_the_default_mode_of_sets(engine: str) -> None:
+    """A part of a URL is not enough then."""
+    patterns = ["http://h/", "/a", ".*/a"]
+    assert PatternSet(patterns, name="SCOPE").match("http://h/a") == ".*/a"
+    assert PatternSet(patterns, name="SCOPE", mode="search").match("http://h/a") == "http://h/"
+    assert len(PatternSet(patterns, name="SCOPE")) == 3
+
+
+def test_an_error_names_the_pattern_of_a_set(engine: str) -> None:
+    """By its index, from 0."""
+    with pytest.raises(ConfigError, match=r"SCOPE\[1\]: pattern '\(' does not compile"):
+        PatternSet(["a", "(", "b"], name="SCOPE")
+
+
+@needs_re2
+@given(
+    st.lists(st.from_regex(r"[ab/]{1,3}[*?]?(\|[ab])?", fullmatch=True), max_size=8),
+    st.text("ab/", max_size=8),
+    st.sampled_from(["fullmatch", "search"]),
+)
+def test_a_set_agrees_with_its_patterns_one_by_one(
+    patterns: list[str], url: str, mode: re2_set.Mode
+) -> None:
+    """One pass over all gives what Python's re gives for each in turn."""
+    expected = next((p for p in patterns if getattr(re.compile(p), mode)(url)), None)
+    assert PatternSet(patterns, name="SCOPE", mode=mode).match(url) == expected
+
+
+@needs_re2
+@pytest.mark.parametrize("count", [500, 2000])
+def test_sets_too_large_for_their_memory_are_split(count: int) -> None:
+    """RE2 refuses to compile them, or compiles them and never matches: neither is silent here."""
+    patterns = [f"/word{index}.{{0,40}}end{index}/" for index in range(count)]
+    found = Re2Set(patterns, "search")
+    for index in (0, 1, count // 2, count - 1):
+        assert found.first(f"http://h/word{index}/x/end{index}/") == index
+    assert found.first("http://h/word0/x/end1/") is None
+
+
+@needs_re2
+def test_a_set_that_does_not_run_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With little memory RE2 compiles sets that it cannot run; all their patterns still match."""
+    patterns = [f"/w{index}.{{0,9}}e{index}/" for index in range(200)]
+    for kilobytes in range(40, 400, 40):
+        monkeypatch.setattr(re2_set, "SET_BYTES", kilobytes << 10)
+        found = Re2Set(patterns, "search")
+        for index in range(200):
+            assert found.first(f"http://h/w{index}/x/e{index}/") == index
