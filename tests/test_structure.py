@@ -17,8 +17,8 @@ FLOORS = [
     {"extensions"},
     {"explain"},
     {"crawl_dir", "middlewares", "spiders"},
-    {"pipelines", "frontier", "urls", "extraction", "fetch"},
-    {"index", "items", "stats", "signals", "errors", "options", "settings", "terminal"},
+    {"pipelines", "frontier", "urls", "extraction", "fetch", "settings"},
+    {"index", "items", "stats", "signals", "errors", "options", "terminal"},
 ]
 """From the top; a module imports from its own floor and those below."""
 

@@ -34,7 +34,7 @@ from larmspider.items import Page
 _OPTIONS = LexborDocumentOptions.WO_EVENTS
 
 _ANCHOR_NODES = 512
-"""Nodes looked at for one anchor text; svg links can be nested, and a walk each would be squared."""
+"""Nodes looked at for one anchor text; svg links nest, and a walk each would be squared."""
 
 
 def _tag_id(name: str) -> int:

@@ -23,8 +23,8 @@ from larmspider.index.schema import exact_analyzer, stemmed_analyzer
 from larmspider.index.snippets import SnippetMaker
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
-EXACT_WEIGHTS = {"exact": 1.4, "anchors": 0.7, "url_words": 0.5}
-PAIR_WEIGHT = 1.0
+EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
+PAIR_WEIGHT = 1.5
 """Two words that stand side by side in the query, found side by side in title or body."""
 ALL_WORDS_BONUS = 4.0
 """Added where each word is found somewhere; a rare word's score in the body is 5 to 10."""

@@ -10,17 +10,17 @@ So a snippet is plain text and ranges, without control characters, and `html` es
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
-from os.path import commonprefix
 
 import tantivy
 
 SNIPPET_LENGTH = 200
 """Characters of a snippet, about."""
-_SEARCHED = 200_000  # characters of a page that are looked through
-_OCCURRENCES = 20  # places of one word that are looked at
+_SEARCHED = 100_000  # characters of a page that are looked through
+_OCCURRENCES = 10  # places of one word that are looked at
 _LEAD = 40  # characters before the first word
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
@@ -75,6 +75,7 @@ class SnippetMaker:
         self._tokens: set[str] = set()
         self._stems: set[str] = set()
         self._beginnings: dict[str, None] = {}
+        self._known: dict[str, bool] = {}  # words of the passages so far: to be marked or not
         for word in words:
             for token in exact.analyze(word):
                 stems = stemmed.analyze(token)
@@ -107,11 +108,18 @@ class SnippetMaker:
             return None
         places.sort()
         span = SNIPPET_LENGTH - _LEAD
-        best, best_count = 0, 0
-        for at, _ in places:
-            count = len({word for other, word in places if at <= other < at + span})
-            if count > best_count:
-                best, best_count = at, count
+        best, best_count, first = 0, 0, 0
+        inside: Counter[str] = Counter()
+        for at, word in places:  # ``inside`` are the words between first and at, at most a span
+            inside[word] += 1
+            while places[first][0] <= at - span:
+                out = places[first][1]
+                inside[out] -= 1
+                if not inside[out]:
+                    del inside[out]
+                first += 1
+            if len(inside) > best_count:
+                best, best_count = places[first][0], len(inside)
         start = max(0, best - _LEAD)
         if start:  # not in the middle of a word
             start = max(start, body.find(" ", start, best) + 1)
@@ -121,12 +129,16 @@ class SnippetMaker:
         return body[start:end]
 
     def _wanted(self, word: str) -> bool:
-        return not self._tokens.isdisjoint(self._exact.analyze(word)) or not (
-            self._stems.isdisjoint(self._stemmed.analyze(word))
-        )
+        known = self._known.get(word)
+        if known is None:
+            known = self._known[word] = not (
+                self._tokens.isdisjoint(self._exact.analyze(word))
+                and self._stems.isdisjoint(self._stemmed.analyze(word))
+            )
+        return known
 
 
 def _beginning(token: str, stems: list[str]) -> str:
     """What a word and its other forms begin with: "librar" for libraries and library."""
-    common = commonprefix([token, stems[0].removesuffix("i")]) if len(stems) == 1 else token
-    return common if len(common) >= 3 else token
+    stem = stems[0].removesuffix("i") if len(stems) == 1 else token
+    return stem if len(stem) >= 3 and token.startswith(stem) else token

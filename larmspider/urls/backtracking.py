@@ -35,6 +35,8 @@ _CHILD = Path(__file__).with_name("backtracking_child.py")
 def slow_string(pattern: str, flags: int, method: str) -> str | None:
     """A string on which ``pattern`` takes too long, or None if none was found.
 
+    The empty string where the child gave no answer at all.
+
     ``method`` is "fullmatch" or "search"; ``flags`` are those of ``re.compile``, which must accept
     the pattern. Takes 0.15 s for a harmless pattern, 3 s at most on an idle machine.
     """

@@ -120,6 +120,11 @@ def _python_pattern(text: str, name: str, mode: Mode, why: str) -> re.Pattern[st
             "regular expressions in the syntax of RE2 or of Python's re"
         ) from error
     slow = slow_string(text, _FLAGS, mode)
+    if slow == "":
+        raise ConfigError(
+            f"{name}: pattern {text!r} could not be tried in a process of its own, and RE2 does not "
+            f"take it ({why}); accepted are patterns that RE2 takes"
+        )
     if slow is not None:
         raise ConfigError(
             f"{name}: pattern {text!r} takes more than {LONGEST_MATCH_SECS} s for a URL such as "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import date
 from html.parser import HTMLParser
@@ -230,6 +232,15 @@ def test_the_appendix_is_empty(connection: HTTPConnection) -> None:
     assert (status, headers["Content-Length"], body) == (200, "0", b"")
 
 
+def test_head_has_no_body(server: DemoServer) -> None:
+    """The bytes end where the head ends, though Content-Length is that of the page."""
+    with socket.create_connection((server.host, server.port), timeout=10) as client:
+        client.sendall(b"HEAD / HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")
+        received = b"".join(iter(lambda: client.recv(4096), b""))
+    assert received.endswith(b"\r\n\r\n")
+    assert b"Content-Length: 0" not in received
+
+
 def test_takes_unescaped_bytes_in_a_path(server: DemoServer) -> None:
     """A client that escapes nothing gets the page all the same."""
     with socket.create_connection((server.host, server.port), timeout=10) as client:
@@ -281,11 +292,12 @@ def test_directory_indexes_sort(connection: HTTPConnection) -> None:
 
 
 def test_one_connection_carries_many_requests(server: DemoServer) -> None:
-    """HTTP/1.1 keep-alive, HEAD without a body, and a log line for each request."""
+    """HTTP/1.1 keep-alive, and a log line for each request."""
     connection = HTTPConnection(server.host, server.port, timeout=10)
     try:
         before = len(server.log)
-        assert get(connection, "/robots.txt", "HEAD")[2] == b""
+        status, headers, _ = get(connection, "/robots.txt", "HEAD")
+        assert (status, int(headers["Content-Length"]) > 50) == (200, True)
         used = connection.sock
         assert get(connection, "/nothing?x=1")[0] == 404
         assert connection.sock is used
@@ -322,10 +334,13 @@ def test_one_command_prints_its_url_and_ends_on_a_signal(
     child = subprocess.Popen(
         [sys.executable, *command, "--port", "0"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    watchdog = threading.Timer(20, child.kill)
+    watchdog.start()
     with child:
         try:
             assert child.stdout is not None
@@ -338,6 +353,7 @@ def test_one_command_prints_its_url_and_ends_on_a_signal(
             client.close()
             assert (child.returncode, out, err) == (0, "", "")
         finally:
+            watchdog.cancel()
             child.kill()
 
 

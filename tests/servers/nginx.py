@@ -10,7 +10,9 @@ folder, and ends with its context by that id.
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -126,7 +128,11 @@ class Nginx:
         arguments = [NGINX, "-p", str(self.folder), "-c", str(config), "-e", "stderr"]
         with (self.folder / "stderr").open("wb") as stderr:
             self._child = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                start_new_session=True,
             )
         try:
             self._wait_until_it_listens()
@@ -146,7 +152,8 @@ class Nginx:
             try:
                 self._child.wait(_STOP_SECS)
             except subprocess.TimeoutExpired:
-                self._child.kill()
+                # The whole group that it leads: killed alone, the master leaves its workers behind.
+                os.killpg(self._child.pid, signal.SIGKILL)
                 self._child.wait()
             self._child = None
         if self._folder is not None:

@@ -1,0 +1,127 @@
+"""The charset of a body: declared, valid UTF-8, or guessed."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.extraction import charset_guess
+from larmspider.extraction.charset import PRESCAN_BYTES, declared_charset, decode, to_utf8
+
+SUITE = Path(__file__).parents[2] / ".." / "shared" / "suites" / "html5lib-encoding"
+GERMAN = "Die Größe der Tür läßt sich ändern, schöne Grüße aus Köln. " * 20
+RUSSIAN = "Широкая электрификация южных губерний даст мощный толчок подъёму. " * 20
+
+
+def sniffing_cases() -> list[tuple[bytes, str]]:
+    file = SUITE / "encoding_sniff.json"
+    if not file.exists():
+        return []
+    cases = json.loads(file.read_text())["cases"]
+    return [(base64.b64decode(case["data_b64"]), case["encoding"].lower()) for case in cases]
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason="peer data html5lib-encoding is not there")
+def test_all_82_sniffing_cases_of_html5lib_are_right():
+    """No case is missed; where nothing is declared they expect the default of browsers."""
+    cases = sniffing_cases()
+    missed = [
+        (body, expected, found)
+        for body, expected in cases
+        if (found := declared_charset(body, None) or "windows-1252") != expected
+    ]
+    assert len(cases) == 82
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"\xef\xbb\xbf<meta charset=latin1>", "text/html; charset=koi8-r", "utf-8"),
+        (b"\xff\xfea\0", "text/html; charset=koi8-r", "utf-16le"),
+        (b"\xfe\xff\0a", None, "utf-16be"),
+        (b"<meta charset=koi8-r>", "text/html; charset=iso-8859-2", "iso-8859-2"),
+        (b"", 'text/html; boundary=x; Charset="Shift_JIS"', "shift_jis"),
+        (b"", "text/html; charset='utf-8'", "utf-8"),
+        (b"", "text/html; charset=utf-16", "utf-16le"),
+        (b"<meta charset=koi8-r>", "text/html; charset=nonsense", "koi8-r"),
+        (b"<meta charset=koi8-r>", "text/html", "koi8-r"),
+        (b"<meta charset=latin1>", None, "windows-1252"),
+        (b"<meta charset=utf-16>", None, "utf-8"),
+        (b"<meta charset=x-user-defined>", None, "windows-1252"),
+        (b"<meta charset=nonsense>", None, None),
+        (b"<meta charset=nonsense><meta charset=koi8-r>", None, "koi8-r"),
+        (b"<meta content='text/html; charset=koi8-r'>", None, None),
+        (b"<META HTTP-EQUIV=CONTENT-TYPE CONTENT='text/html; CHARSET=KOI8-R'>", None, "koi8-r"),
+        (b"<!-- <meta charset=koi8-r> -->", None, None),
+        (b"<!--><meta charset=koi8-r>", None, "koi8-r"),
+        (b"<p title='<meta charset=koi8-r>'>", None, None),
+        (b"<meta charset='koi8-r", None, None),
+        (b"<?xml version='1.0' encoding='koi8-r'?><html/>", None, "koi8-r"),
+        (b"<?xml version='1.0' encoding='utf-16'?><html/>", None, "utf-8"),
+        (b"<\0?\0x\0m\0l\0", None, "utf-16le"),
+        (b"\0<\0?\0x\0m\0l", None, "utf-16be"),
+        (b"plain", None, None),
+        (b"", None, None),
+    ],
+)
+def test_declaration_is_found_in_browser_order(body, content_type, expected):
+    """Byte order mark, then header, then markup; unknown labels declare nothing."""
+    assert declared_charset(body, content_type) == expected
+
+
+def test_declaration_behind_the_prescan_is_not_looked_for():
+    declaration = b"<meta charset=koi8-r>"
+    assert declared_charset(b"x" * 5_000 + declaration, None) == "koi8-r"
+    assert declared_charset(b"x" * PRESCAN_BYTES + declaration, None) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "charset"),
+    [
+        ("Köln".encode(), "Köln", "utf-8"),
+        (b"ascii", "ascii", "utf-8"),
+        (b"\xef\xbb\xbfx", "x", "utf-8"),
+        (b"\xff\xfea\0", "a", "utf-16le"),
+        (b"<meta charset=utf-8>\xff", "<meta charset=utf-8>\ufffd", "utf-8"),
+        (b"<meta charset=latin1>\x80", "<meta charset=latin1>\u20ac", "windows-1252"),
+        ("Köln ö".encode()[:-1], "Köln \ufffd", "utf-8"),
+    ],
+)
+def test_body_is_decoded(body, text, charset):
+    """No byte order mark stays, bad bytes become U+FFFD, a cut last character is no other charset."""
+    assert decode(body, None) == (text, charset)
+    assert to_utf8(body, None)[0].decode("utf-8", "replace") == text
+
+
+@pytest.mark.parametrize("detector", ["installed", "normalizer"])
+@pytest.mark.parametrize(("text", "charset"), [(GERMAN, "cp1252"), (RUSSIAN, "cp1251")])
+def test_undeclared_charset_is_guessed(text, charset, detector, monkeypatch):
+    """The text is right with either detector, even when 100 KB of ASCII come first."""
+    if detector == "normalizer":
+        monkeypatch.setattr(charset_guess, "_detect", charset_guess._by_normalizer)
+    padding = "x " * 50_000
+    assert decode((padding + text).encode(charset), None)[0] == padding + text
+
+
+def test_unguessable_charset_is_windows_1252(monkeypatch):
+    monkeypatch.setattr(charset_guess, "_detect", lambda sample: None)
+    assert decode(b"caf\xe9 ", None) == ("café ", "windows-1252")
+
+
+@given(st.binary(max_size=300), st.none() | st.text(max_size=40))
+def test_any_bytes_decode(body, content_type):
+    """Never raises, and both ways to read a body agree on its charset."""
+    text, charset = decode(body, content_type)
+    assert to_utf8(body, content_type)[1] == charset
+    text.encode("utf-8")
+
+
+@given(st.lists(st.sampled_from(
+    [b"<", b"meta ", b"charset", b"=", b'"', b"'", b">", b"/", b"utf-8", b"<!--", b"-->", b" "]
+)))  # fmt: skip
+def test_any_markup_is_prescanned(pieces):
+    assert declared_charset(b"".join(pieces), None) in (None, "utf-8")

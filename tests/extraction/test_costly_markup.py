@@ -1,0 +1,76 @@
+"""Markup that would make lexbor slow or fat is told from markup that is only long."""
+
+from pathlib import Path
+
+import pytest
+
+from larmspider.extraction import costly_markup
+from larmspider.extraction.costly_markup import is_costly
+
+MANY = 20_000
+
+
+def formats(count: int) -> str:
+    return "<p>" + "".join(f"<b a={n}>" for n in range(count)) + "<p>x" * count
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<div>" * MANY,
+        "<DIV>" * MANY,
+        "<div a='>' b=\"</div>\">" * MANY,
+        "<div>" * MANY + "</div>" * MANY,
+        "<ul><li>" * MANY,
+        "<dl><dd>" * MANY,
+        "<table><tr><td>" * MANY,
+        "<svg>" + "<g>" * MANY,
+        "<div><!--</div>-->" * MANY,
+        "<div><script>'</div>'</script>" * MANY,
+        "<div></x>" * MANY,
+        "<span><div></span></div>" * MANY,
+        "<div><table><td></div></td></table>" * MANY,
+        formats(1_000),
+        formats(10_000),
+        "<a " + " ".join(f"a{n}" for n in range(MANY)) + ">",
+        "".join(f"<html a{n}>" for n in range(MANY)),
+    ],
+    ids=lambda markup: markup[:24],
+)
+def test_costly(markup):
+    """End tags that a parser ignores, or that are no tags, do not hide the depth."""
+    assert is_costly(markup.encode())
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "",
+        "<div>x</div>" * MANY,
+        "<br><img src=x>" * MANY,
+        "<p>x" * MANY,
+        "<ul>" + "<li>x" * MANY,
+        "<table>" + "<tr><td>x<td>y" * MANY,
+        "<select>" + "<option>x" * MANY,
+        "<p><b>x</b> <i class=a>y</i>" * MANY,
+        "<div><b><i>x</b></i></div>" * MANY,
+        "<ul><li><div></ul>" * MANY,
+        "<a href=x title='a > b'>x</a>" * MANY,
+        "<svg>" + "<path d='M 1 2'/>" * MANY + "</svg>",
+        "<script>" + "document.write('<div>');" * MANY + "</script>",
+        "<!--" + "<div>" * MANY + "-->",
+        "<pre>" + "x" * 200_000 + "</pre>",
+        "<" * MANY,
+        "<div>" * costly_markup.MAX_DEPTH + "<br>" * MANY,
+    ],
+    ids=lambda markup: markup[:24],
+)
+def test_long_but_harmless(markup):
+    assert not is_costly(markup.encode())
+
+
+def test_documentation_is_hardly_ever_costly():
+    paths = sorted(Path("/usr/share/doc/python3.11-doc/html").rglob("*.html"))
+    if not paths:
+        pytest.skip("no documentation installed")
+    assert sum(is_costly(path.read_bytes()) for path in paths) <= len(paths) / 100

@@ -1,0 +1,27 @@
+"""Plain text is its own text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.extraction.plain_text import extract
+from larmspider.extraction.text import MAX_TEXT
+
+
+def test_text_without_title_or_links():
+    page = extract(b"Read me\n\n<a href=x>  http://h/ caf\xe9\n", "http://h/README", "text/plain")
+    assert (page.title, page.links) == ("", [])
+    assert page.text.startswith("Read me <a href=x> http://h/ caf")
+
+
+def test_charset_of_the_header_counts():
+    page = extract("Мир".encode("koi8-r"), "http://h/", "text/plain; charset=koi8-r")
+    assert (page.text, page.charset) == ("Мир", "koi8-r")
+
+
+def test_text_has_a_limit():
+    assert len(extract(b"x" * (MAX_TEXT + 1), "http://h/", None).text) == MAX_TEXT
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_page(body):
+    assert len(extract(body, "http://h/", None).text.splitlines()) <= 1

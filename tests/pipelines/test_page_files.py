@@ -1,0 +1,102 @@
+"""larmspider/pipelines/page_files.py"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
+
+from larmspider.errors import ConfigError
+from larmspider.items import Page
+from larmspider.pipelines.page_files import PageFilesPipeline
+from tests.crawling import body_of, records
+
+CrawlerFor = Callable[..., Crawler]
+
+
+def stored(crawler_for: CrawlerFor, *pages: Page, **settings: object) -> list[dict[str, str]]:
+    crawler = crawler_for(**settings)
+    store = PageFilesPipeline.from_crawler(crawler)
+    store.open_spider()
+    try:
+        for page in pages:
+            store.process_item(page)
+    finally:
+        store.close_spider()
+    return records(Path(crawler.settings["LARM_DIR"]) / "store.log")
+
+
+def test_bodies_lie_where_store_log_says(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Any bytes, of any length from 0, one after the other."""
+    bodies = [b"one", b"", bytes(range(256)), b"\n\t", b"last"]
+    lines = stored(crawler_for, *(Page(f"http://h/{n}", body=b) for n, b in enumerate(bodies)))
+    assert [body_of(tmp_path / "crawl", line) for line in lines] == bodies
+    assert (tmp_path / "crawl" / "pagefile_0.pfl").read_bytes() == b"".join(bodies)
+
+
+def test_store_log_has_larms_ten_columns(crawler_for: CrawlerFor) -> None:
+    """In LARM's order, a nasty title included."""
+    page = Page(
+        url="http://H/A",
+        normalized="http://h/a",
+        status=404,
+        mime="text/html",
+        body=b"12345",
+        from_page="http://h/",
+        link_type=1,
+        title="a\tb\nc",
+    )
+    (line,) = stored(crawler_for, page)
+    assert list(line.values()) == [
+        "http://h/", "http://H/A", "http://h/a", "1", "404", "text/html", "5", "a b c", "0", "0",
+    ]  # fmt: skip
+
+
+def test_no_page_file_exceeds_its_limit(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """A body that does not fit opens the next file; one that just fits does not."""
+    pages = [Page(f"http://h/{size}", body=b"x" * size) for size in (60, 40, 1, 100, 99)]
+    limits = {"LARM_PAGEFILE_BYTES": 100, "DOWNLOAD_MAXSIZE": 100}
+    lines = stored(crawler_for, *pages, **limits)
+    places = [(line["page-file"], line["offset"]) for line in lines]
+    assert places == [("0", "0"), ("0", "60"), ("1", "0"), ("2", "0"), ("3", "0")]
+    sizes = [path.stat().st_size for path in sorted((tmp_path / "crawl").glob("*.pfl"))]
+    assert sizes == [100, 1, 100, 99]
+
+
+def test_goes_on_behind_what_is_there(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """A second run appends: offsets count from the start of the file."""
+    stored(crawler_for, Page("http://h/1", body=b"one"))
+    lines = stored(crawler_for, Page("http://h/2", body=b"two"))
+    assert [body_of(tmp_path / "crawl", line) for line in lines] == [b"one", b"two"]
+
+
+def test_drops_a_body_that_no_page_file_holds(crawler_for: CrawlerFor) -> None:
+    """An item from elsewhere may be larger than any download: refused by name."""
+    with pytest.raises(DropItem, match="has 101 bytes, a page file holds 100"):
+        stored(
+            crawler_for,
+            Page("http://h/", body=b"x" * 101),
+            LARM_PAGEFILE_BYTES=100,
+            DOWNLOAD_MAXSIZE=100,
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"LARM_PAGEFILE_BYTES": 0}, "LARM_PAGEFILE_BYTES=0 is not accepted"),
+        ({"LARM_PAGEFILE_BYTES": "many"}, "LARM_PAGEFILE_BYTES=many is not accepted"),
+        ({"LARM_PAGEFILE_BYTES": 1.5}, "LARM_PAGEFILE_BYTES=1.5 is not accepted"),
+        ({"LARM_PAGEFILE_BYTES": 10_000}, "does not fit LARM_PAGEFILE_BYTES=10000"),
+        ({"DOWNLOAD_MAXSIZE": 0}, r"DOWNLOAD_MAXSIZE=0 \(no limit\) does not fit"),
+    ],
+)
+def test_refuses_sizes_that_cannot_work(
+    crawler_for: CrawlerFor, settings: dict[str, object], message: str
+) -> None:
+    """At the start, so that no document is lost later."""
+    with pytest.raises(ConfigError, match=message):
+        PageFilesPipeline.from_crawler(crawler_for(**settings))
