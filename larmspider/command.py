@@ -38,7 +38,7 @@ class LarmCommand(ScrapyCommand):
             self.settings.set("LARM_DIR", opts.dir, priority="cmdline")
         try:
             options.check_names(self.settings)
-            self.answer(args, opts)
+            self.answer([arg for arg in args if arg != "--"], opts)
         except LarmspiderError as error:
             self.fail(error)
         except BrokenPipeError:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -24,13 +25,17 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
     """The setting as a whole number in [minimum, maximum]."""
+    return as_integer(name, _get(settings, name), minimum=minimum, maximum=maximum)
+
+
+def as_integer(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
+    """A whole number from a setting or a spider argument called ``name``."""
     wanted = f"a whole number of at least {minimum}"
     if maximum is not None:
         wanted += f" and at most {maximum}"
-    value = _get(settings, name)
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _refused(name, value, wanted) from None
     if number != _as_float(value) or number < minimum or (maximum is not None and number > maximum):
         raise _refused(name, value, wanted)
@@ -79,6 +84,14 @@ def text(settings: BaseSettings, name: str) -> str:
     raise _refused(name, value, "a string")
 
 
+def choice(settings: BaseSettings, name: str, accepted: Collection[str]) -> str:
+    """The setting as one of ``accepted``."""
+    value = text(settings, name)
+    if value not in accepted:
+        raise _refused(name, value, f"one of {', '.join(sorted(accepted))}")
+    return value
+
+
 def larm_dir(settings: BaseSettings) -> Path:
     """The directory of the crawl, LARM_DIR, as an absolute path; it need not exist."""
     name = text(settings, "LARM_DIR")
@@ -100,6 +113,17 @@ def writable_dir(path: Path) -> Path:
             " name a directory that this user may write, with -s LARM_DIR=..."
         ) from None
     return path
+
+
+def check_writable(path: Path) -> None:
+    """The same, leaving nothing behind."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        writable_dir(path)
+    finally:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 @cache

@@ -36,7 +36,7 @@ class Command(LarmCommand):
         parser.add_argument("--offset", type=int, default=0, metavar="N", help="skip the best N")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        query = " ".join(args[1:] if args[:1] == ["--"] else args)
+        query = " ".join(args)
         if not query.strip():
             raise QueryError("the query is empty: name at least one word")
         results = Searcher.open(self.open_crawl().index_dir).search(query, opts.n, opts.offset)

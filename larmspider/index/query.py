@@ -62,7 +62,7 @@ def parse_query(query: str) -> list[Clause]:
         # "-Werror" alone is an option too: there is nothing to exclude it from
         clauses = [replace(clause, excluded=False) for clause in clauses]
     if not clauses:
-        raise QueryError(f"the query has no word to look for: {query.strip()}")
+        raise QueryError(f"the query has no word to look for: {query!r:.100}")
     if len(clauses) > CLAUSES_LIMIT:
         raise QueryError(f"the query has {len(clauses)} words, {CLAUSES_LIMIT} are the most")
     if sum(1 for clause in clauses if clause.fuzzy) > FUZZY_LIMIT:

@@ -76,18 +76,17 @@ class SnippetMaker:
         self._stems: set[str] = set()
         self._beginnings: dict[str, None] = {}
         self._known: dict[str, bool] = {}  # words of the passages so far: to be marked or not
-        for word in words:
-            for token in exact.analyze(word):
-                stems = stemmed.analyze(token)
-                self._tokens.add(token)
-                self._stems.update(stems)
-                self._beginnings[_beginning(token, stems)] = None
+        for word in (found for typed in words for found in _WORD.findall(typed.lower())):
+            self._tokens.update(exact.analyze(word))
+            stems = stemmed.analyze(word) if word[-1] not in "+#" else []
+            self._stems.update(stems)
+            self._beginnings[_beginning(word, stems)] = None
 
     def snippet(self, body: str, description: str) -> Snippet:
         """The best passage of the body; without one the description, or how the body begins."""
         passage = self._passage(body[:_SEARCHED])
         if passage is None:
-            return Snippet(one_line((description or body)[:SNIPPET_LENGTH]).strip())
+            passage = (description or body)[:SNIPPET_LENGTH].strip()
         highlights = tuple(m.span() for m in _WORD.finditer(passage) if self._wanted(m[0]))
         return Snippet(one_line(passage), highlights)
 
@@ -100,7 +99,8 @@ class SnippetMaker:
         for beginning in self._beginnings:
             at, found = lower.find(beginning), 0
             while at >= 0 and found < _OCCURRENCES:
-                if at == 0 or not lower[at - 1].isalnum():
+                # a word begins here, or the script has no spaces between words
+                if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= "\u2e80":
                     places.append((at, beginning))
                     found += 1
                 at = lower.find(beginning, at + len(beginning))
@@ -138,7 +138,7 @@ class SnippetMaker:
         return known
 
 
-def _beginning(token: str, stems: list[str]) -> str:
+def _beginning(word: str, stems: list[str]) -> str:
     """What a word and its other forms begin with: "librar" for libraries and library."""
-    stem = stems[0].removesuffix("i") if len(stems) == 1 else token
-    return stem if len(stem) >= 3 and token.startswith(stem) else token
+    stem = stems[0].removesuffix("i") if len(stems) == 1 else word
+    return stem if len(stem) >= 3 and word.startswith(stem) else word

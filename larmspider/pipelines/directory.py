@@ -57,14 +57,24 @@ class DirectoryPipeline:
         options.check_names(settings)
         fresh = options.boolean(settings, "LARM_FRESH")
         pipeline = cls(options.larm_dir(settings), _describe(crawler), fresh=fresh)
+        pipeline.check()
         crawler.signals.connect(pipeline.spider_closed, signal=signals.spider_closed)
         return pipeline
 
+    def check(self) -> None:
+        """Raise ConfigError or CrawlDirError now if the directory cannot be claimed later."""
+        options.check_writable(self.directory)
+        if self.directory.exists():
+            self._refuse_if_taken()
+        if (self.directory / _LOCK).exists():
+            _locked(self.directory / _LOCK).close()
+
     def open_spider(self) -> None:
-        """Claim the directory. Raises ConfigError or CrawlDirError, and then has changed nothing."""
+        """Claim the directory. Raises as ``check`` does, and then has changed nothing."""
         options.writable_dir(self.directory)
         self._lock = _locked(self.directory / _LOCK)
         try:
+            self._refuse_if_taken()
             self._make_room()
             self._write()
         except BaseException:
@@ -74,8 +84,7 @@ class DirectoryPipeline:
     def process_item(self, item: Any) -> Any:
         return item
 
-    def _make_room(self) -> None:
-        """Refuse a directory that holds anything but an old crawl which may go."""
+    def _refuse_if_taken(self) -> None:
         present = [path for path in self.directory.iterdir() if path.name != _LOCK]
         ours = set(_ours(self.directory))
         foreign = [path.name for path in present if path not in ours]
@@ -84,15 +93,15 @@ class DirectoryPipeline:
                 f"LARM_DIR={self.directory} holds other files ({foreign[0]}): name an empty"
                 " directory, or one that does not exist yet, with -s LARM_DIR=DIR"
             )
-        if not ours:
-            return
-        if not self.fresh:
+        if ours and not self.fresh:
             raise CrawlDirError(
                 f"LARM_DIR={self.directory} already holds a crawl: -a fresh=yes deletes it and"
                 " starts over, -s LARM_DIR=DIR names another directory"
             )
-        logger.info("Starting over: deleting the crawl in %s", self.directory)
-        for path in ours:
+
+    def _make_room(self) -> None:
+        for path in list(_ours(self.directory)):
+            logger.info("Starting over: deleting %s", path)
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def spider_closed(self, reason: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 
 from larmspider import options, stats
+from larmspider.index.schema import STEMMERS
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import REDIRECT, Page
 from larmspider.pipelines.store import Store
@@ -52,7 +53,7 @@ class SearchIndexPipeline(Store):
     def build(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
         heap_bytes = options.integer(settings, "LARM_INDEX_HEAP_BYTES", minimum=HEAP_MIN_BYTES)
-        stemmer = options.text(settings, "LARM_INDEX_STEMMER")
+        stemmer = options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS)
         assert crawler.stats is not None
         store = cls(options.larm_dir(settings) / "index", heap_bytes, stemmer, crawler.stats)
         crawler.signals.connect(store.spider_idle, signal=signals.spider_idle)

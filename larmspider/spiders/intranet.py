@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from larmspider import stats
+from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.extraction.registry import extractor_for
 from larmspider.extraction.robots_header import robots_header
@@ -53,6 +53,10 @@ class IntranetSpider(Spider):
                 raise ConfigError(
                     f"-a {name}={value} is no argument of this spider: {', '.join(ARGUMENTS)} are"
                 )
+        if "threads" in kwargs:
+            options.as_integer("threads", kwargs["threads"], minimum=1)
+        if "fresh" in kwargs:
+            options.as_boolean("fresh", kwargs["fresh"])
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
         if not seeds:
             raise ConfigError(

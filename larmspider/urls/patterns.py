@@ -122,8 +122,8 @@ def _python_pattern(text: str, name: str, mode: Mode, why: str) -> re.Pattern[st
     slow = slow_string(text, _FLAGS, mode)
     if slow == "":
         raise ConfigError(
-            f"{name}: pattern {text!r} could not be tried in a process of its own, and RE2 does not "
-            f"take it ({why}); accepted are patterns that RE2 takes"
+            f"{name}: pattern {text!r} could not be tried in a process of its own, and RE2 does "
+            f"not take it ({why}); accepted are patterns that RE2 takes"
         )
     if slow is not None:
         raise ConfigError(

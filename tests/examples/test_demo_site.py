@@ -67,7 +67,7 @@ class _Links(HTMLParser):
             href = found.get("href")
         if tag == "meta" and (found.get("http-equiv") or "").lower() == "refresh":
             href = (found.get("content") or "").partition("url=")[2]
-        if href is not None:
+        if href is not None and not href.startswith("javascript:"):
             self.links.append(href)
 
     def handle_endtag(self, tag: str) -> None:

@@ -92,7 +92,7 @@ def test_declaration_behind_the_prescan_is_not_looked_for():
     ],
 )
 def test_body_is_decoded(body, text, charset):
-    """No byte order mark stays, bad bytes become U+FFFD, a cut last character is no other charset."""
+    """No byte order mark stays, bad bytes become U+FFFD; a cut last character does not matter."""
     assert decode(body, None) == (text, charset)
     assert to_utf8(body, None)[0].decode("utf-8", "replace") == text
 

@@ -259,7 +259,7 @@ def test_everything_has_a_limit(monkeypatch):
     monkeypatch.setattr(findings, "MAX_LINKS", 10)
     long = "x" * 5_000_000
     found = page(
-        f"<title>{long}</title><meta name=description content='{long}'>" + f"<a href=y>{long}" * 1
+        f"<title>{long}</title><meta name=description content='{long}'><a href=y>{long}"
         + "<a href=z>" * 20
     )  # fmt: skip
     assert len(found.title) == MAX_TITLE
@@ -378,9 +378,10 @@ def test_links_of_heritrix_are_found(case):
 
 
 def test_a_large_page_is_quick():
-    """100,000 links, a 10 MB text and 50,000 options each take far less than 10 s of CPU."""
+    """100,000 links, 10 MB of text and 50,000 options take 1 s together (options alone 20 s, were
+    lexbor's mutation events on)."""
     start = time.process_time()
     assert len(page("<a href=x>y</a>" * 100_000).links) == 100_000
     assert len(page("x y " * 2_500_000).text) >= MAX_TEXT - 1
-    assert page("<select>" + "<option>x</option>" * 14_000 * 1).text.count("x") == 14_000
+    assert page("<select>" + "<option>x</option>" * 50_000).text.count("x") == 50_000
     assert time.process_time() - start < 10

@@ -28,6 +28,7 @@ NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/loca
 
 _START_SECS = 10.0
 _STOP_SECS = 5.0
+_LOG_SECS = 5.0
 
 _CONFIG = """\
 daemon off;
@@ -112,10 +113,21 @@ class Nginx:
         """The URL of ``path`` on ``address``, by default on the first one."""
         return f"http://{address or next(iter(self.roots))}:{self.port}{path}"
 
-    def requests(self) -> list[NginxRequest]:
-        """The access log so far; nginx writes a line at once when a request ends."""
-        text = (self.folder / "access.log").read_text("utf-8", "replace")
-        return [_parse_line(line) for line in text.splitlines()]
+    def requests(self, at_least: int = 0) -> list[NginxRequest]:
+        """The access log so far.
+
+        nginx writes a line after its answer has left, so that a client may be quicker: ``at_least``
+        waits for that many lines. Raises TimeoutError after 5 seconds.
+        """
+        end = time.monotonic() + _LOG_SECS
+        while True:
+            text = (self.folder / "access.log").read_text("utf-8", "replace")
+            lines = text[: text.rfind("\n") + 1].splitlines()
+            if len(lines) >= at_least:
+                return [_parse_line(line) for line in lines]
+            if time.monotonic() > end:
+                raise TimeoutError(f"nginx has logged {len(lines)} of {at_least} requests")
+            time.sleep(0.002)
 
     def __enter__(self) -> Self:
         if NGINX is None:

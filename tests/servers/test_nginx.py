@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.error import HTTPError
@@ -31,7 +30,7 @@ def test_each_address_has_its_folder(nginx: Callable[..., Nginx], tmp_path: Path
     server = nginx({"127.0.0.1": tmp_path / "one", "127.0.0.2": tmp_path / "two"})
     assert _read(server.url()) == "one"
     assert _read(server.url("127.0.0.2", "/index.html?x=1")) == "two"
-    first, second = server.requests()
+    first, second = server.requests(at_least=2)
     assert (first.address, first.target, first.status, first.sent) == ("127.0.0.1", "/", 200, 3)
     assert (second.address, second.target) == ("127.0.0.2", "/index.html?x=1")
     assert first.time <= second.time
@@ -52,16 +51,18 @@ def test_takes_the_inside_of_a_server_block(nginx: Callable[..., Nginx]) -> None
     assert _read(server.url()) == "by hand"
 
 
-def _ends(group: int) -> bool:
-    """Whether no process of the group is left; orphans vanish when init has taken note of them."""
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
+def _living(group: int) -> list[str]:
+    """The processes of a group, without the dead ones that nobody has taken note of yet."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.005)
-    return False
+            name, _, fields = stat.read_text().rpartition(")")
+        except OSError:  # it ended while we looked
+            continue
+        state, _, process_group = fields.split()[:3]
+        if int(process_group) == group and state not in "ZX":
+            found.append(name)
+    return found
 
 
 @needs_nginx
@@ -71,14 +72,27 @@ def test_ends_with_its_context(
 ) -> None:
     """Master and workers are gone, and so is the folder, even if the master does not obey."""
     monkeypatch.setattr("tests.servers.nginx._STOP_SECS", 0.0 if stuck else 5.0)
+    (tmp_path / "index.html").write_text("up")
     with Nginx({"127.0.0.1": tmp_path}) as server:
         pid, folder = server.pid, server.folder
-        os.killpg(pid, 0)
+        assert _read(server.url()) == "up"
+        assert len(_living(pid)) == 2
         if stuck:
             os.kill(pid, signal.SIGSTOP)
-    assert _ends(pid)
+    assert _living(pid) == []
     assert not folder.exists()
     assert server.pid == 0
+
+
+def test_waits_for_the_log(
+    nginx: Callable[..., Nginx], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Requests that never came are an error, not a shorter list."""
+    monkeypatch.setattr("tests.servers.nginx._LOG_SECS", 0.01)
+    server = nginx({"127.0.0.1": tmp_path})
+    assert server.requests() == []
+    with pytest.raises(TimeoutError, match="0 of 1"):
+        server.requests(at_least=1)
 
 
 @needs_nginx

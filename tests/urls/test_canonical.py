@@ -412,7 +412,7 @@ def test_fast_path_agrees_with_the_complete_one(options: dict[str, Any]) -> None
         "http://h/" + "%C3%84" * 100_000,
         "http://h/index." + "a" * 400_000 + "!",
         "http://" + "a." * 200_000,
-        "http://a" + "\u0301\u0316" * 50_000 + "/",
+        "http://a" + "\u0301\u0316" * 100_000 + "/",
         "http://" + "@" * 400_000 + "h/",
         " " * 400_000 + "http://h/",
         "a" * 400_000,
@@ -423,7 +423,7 @@ def test_long_strings_take_linear_time(url: str) -> None:
     """Half a megabyte of anything takes well below a second."""
     before = time.process_time()
     outcome(url)
-    assert time.process_time() - before < 1.5
+    assert time.process_time() - before < 1.0
 
 
 # -- peers ----------------------------------------------------------------------------------------

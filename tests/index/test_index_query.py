@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.errors import QueryError
+from larmspider.index.query import CLAUSES_LIMIT, FUZZY_LIMIT, QUERY_LIMIT, Clause, parse_query
+
+
+@pytest.mark.parametrize(
+    "query, clauses",
+    [
+        ("log in", [Clause("log"), Clause("in")]),
+        ('"log in" vpn', [Clause("log in", phrase=True), Clause("vpn")]),
+        ("vpn -draft", [Clause("vpn"), Clause("draft", excluded=True)]),
+        ('vpn -"old page"', [Clause("vpn"), Clause("old page", phrase=True, excluded=True)]),
+        ("title:vpn", [Clause("vpn", "title")]),
+        ('Title:"log in"', [Clause("log in", "title", phrase=True)]),
+        ("vpn -host:a.example", [Clause("vpn"), Clause("a.example", "host", excluded=True)]),
+        ("url:http://h/a:b", [Clause("http://h/a:b", "url")]),
+        ("wrod~", [Clause("wrod", fuzzy=1)]),
+        ("lisence~", [Clause("lisence", fuzzy=2)]),
+        ("lisence~1", [Clause("lisence", fuzzy=1)]),
+    ],
+)
+def test_syntax(query: str, clauses: list[Clause]) -> None:
+    """Phrases, exclusion, fields and fuzzy words are what docs/search.md says."""
+    assert parse_query(query) == clauses
+
+
+@pytest.mark.parametrize(
+    "query, words",
+    [
+        ("C++", ["C++"]),
+        ("os.path.join()", ["os.path.join()"]),
+        ("foo(bar)", ["foo(bar)"]),
+        ("std::vector", ["std::vector"]),
+        ("http://wiki.example/", ["http://wiki.example/"]),
+        ('say "hello', ["say", "hello"]),
+        ("--enable-shared", ["--enable-shared"]),
+        ("python -m pdb", ["python", "-m", "pdb"]),
+        ("-Werror", ["Werror"]),
+        ("vpn AND NOT foo", ["vpn", "AND", "NOT", "foo"]),
+        ("a~b ~", ["a~b", "~"]),
+        (":)", [":)"]),
+    ],
+)
+def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
+    """Punctuation of code, options and smileys is no syntax, and no error."""
+    assert parse_query(query) == [Clause(word) for word in words]
+
+
+@pytest.mark.parametrize(
+    "query, message",
+    [
+        ("", "the query is empty"),
+        (" \t\n", "the query is empty"),
+        ('"', "no word to look for"),
+        ("title: vpn", "title: needs a value"),
+        ("x" * (QUERY_LIMIT + 1), "1001 characters, 1000 are the most"),
+        ("x " * (CLAUSES_LIMIT + 1), "33 words, 32 are the most"),
+        ("abc~ " * (FUZZY_LIMIT + 1), "more than 4 fuzzy words"),
+    ],
+)
+def test_what_cannot_mean_anything_is_a_query_error(query: str, message: str) -> None:
+    """The message is one line that says what is wrong."""
+    with pytest.raises(QueryError, match=message) as caught:
+        parse_query(query)
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    st.text(alphabet=st.one_of(st.sampled_from('-"~: *()\\title:'), st.characters()), max_size=60)
+)
+def test_any_string_is_clauses_or_a_query_error(query: str) -> None:
+    """No string raises anything else, lone surrogates included."""
+    try:
+        assert parse_query(query)
+    except QueryError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index.search import Document, Searcher
+from larmspider.index.version import META_NAME
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+
+SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
+
+
+@pytest.fixture
+def pages(writer, make_page) -> None:
+    """A small intranet."""
+    for page in (
+        make_page("paths", "Use os.path.join() to join paths.", title="Paths", language="en-US"),
+        make_page("posix", "The join of a path and an os.", title="Portable"),
+        make_page("cpp", "Modern C++ and a naïve café", title="Languages"),
+        make_page("class", "object.__init__ initialises", title="Listeners"),
+        make_page("build", "configure --enable-shared", description="How to compile"),
+        make_page("init", "the init script", mime="application/pdf"),
+        make_page("http://docs.other.example:8080/a_guide?page=two", "漢字の本", language="ja"),
+    ):
+        writer.add(page)
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    "query, first",
+    [
+        ("os.path.join()", "paths"),
+        ("C++", "cpp"),
+        ("naive cafe", "cpp"),
+        ("object.__init__", "class"),
+        ("__init__", "class"),
+        ("initialise", "class"),
+        ("listener", "class"),
+        ("--enable-shared", "build"),
+        ("compiling", "build"),
+        ("漢字", "a_guide?page=two"),
+        ("guide two", "a_guide?page=two"),
+        ("configrue~ sharde~", "build"),
+        ("foo(init)", "init"),
+    ],
+)
+def test_best_hit(find, query: str, first: str) -> None:
+    """Names in code, accents, forms of a word, URLs and misspellings find their page."""
+    assert find(query)[0] == first
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    "query, found",
+    [
+        ('"join paths"', {"paths"}),
+        ('"paths join"', set()),
+        ('"join of a path" "an os"', {"posix"}),
+        ("join -portable", {"paths"}),
+        ('join -"of a"', {"paths"}),
+        ("join -title:portable", {"paths"}),
+        ("title:listening", {"class"}),
+        ("url:a_guide", {"a_guide?page=two"}),
+        ("url:http://wiki.example/cpp", {"cpp"}),
+        ("host:other.example", {"a_guide?page=two"}),
+        ("host:OTHER.example/ host:docs.other.example", {"a_guide?page=two"}),
+        ("host:example init", {"init", "class"}),
+        ("host:ample", set()),
+        ("lang:en", {"paths"}),
+        ("lang:en-us", {"paths"}),
+        ("mime:pdf", {"init"}),
+        ("mime:application/pdf", {"init"}),
+        ("mime:pdf join", set()),
+        ("initt~1", {"init"}),
+        ("NOT", set()),
+        ("*nit", set()),
+    ],
+)
+def test_what_matches(find, query: str, found: set[str]) -> None:
+    """Phrases and fields must match, excluded words must not."""
+    assert set(find(query)) == found
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("query", ["", ":)", "~ ~~", "url:--", "title:", "\ud800", "a." * 65])
+def test_a_query_that_means_nothing_is_a_query_error(find, query: str) -> None:
+    """And nothing of Tantivy's comes through."""
+    with pytest.raises(QueryError):
+        find(query)
+
+
+@pytest.mark.usefixtures("pages")
+def test_naughty_strings_are_searched_or_refused(writer) -> None:
+    """515 strings that broke other programs."""
+    folder = SUITES / "naughty-strings"
+    if not folder.is_dir():
+        pytest.skip(f"peer test data absent: {folder}")
+    strings = [s for file in folder.glob("*.json") for s in _strings(file)]
+    assert len(strings) > 500
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    for query in strings:
+        try:
+            searcher.search(query)
+        except QueryError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+
+
+def _strings(file: Path) -> list[str]:
+    """All strings in a JSON file, however deep."""
+    found: list[str] = []
+    pending = [json.loads(file.read_text(encoding="utf-8"))]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict | list):
+            pending += value.values() if isinstance(value, dict) else value
+    return found
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("limit, offset", [(0, 0), (1001, 0), (1, -1), (1, 10_001)])
+def test_limits_are_bounded(writer, limit: int, offset: int) -> None:
+    """A query cannot ask for the whole index."""
+    with pytest.raises(QueryError, match="accepted are 1 to 1000"):
+        Searcher.open(writer.directory).search("join", limit, offset)
+
+
+def test_total_limit_and_offset(writer, make_page) -> None:
+    """Pages of results follow one another."""
+    for n in range(25):
+        writer.add(make_page(f"{n}", "word"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    parts = [searcher.search("word", 10, offset) for offset in (0, 10, 20)]
+    assert [(part.total, len(part.hits)) for part in parts] == [(25, 10), (25, 10), (25, 5)]
+    assert len({hit.url for part in parts for hit in part.hits}) == 25
+
+
+def test_hit_and_document_carry_the_page(writer, make_page) -> None:
+    """All that the index has of a page comes back, in the units of Page."""
+    page = make_page("a", "the text", title="A\x1b title", language="de", depth=3, description="d")
+    page.normalized = "http://wiki.example/canonical"
+    writer.add(page, digest="abc")
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    (hit,) = searcher.search("text").hits
+    assert (hit.url, hit.title, hit.host) == (page.url, "A  title", "wiki.example")
+    assert (hit.mime, hit.language, hit.size) == ("text/html", "de", 8)
+    assert (hit.fetched, hit.depth) == (1_700_000_000.5, 3)
+    assert searcher.get("http://wiki.example/canonical") == Document(
+        url=page.url,
+        normalized="http://wiki.example/canonical",
+        host="wiki.example",
+        title="A\x1b title",
+        text="the text",
+        description="d",
+        mime="text/html",
+        language="de",
+        depth=3,
+        size=8,
+        digest="abc",
+        fetched=1_700_000_000.5,
+    )
+    assert searcher.get(page.url) is None
+
+
+def test_sees_the_commits_of_another_process(tmp_path: Path, make_page) -> None:
+    """An open searcher follows a crawl that goes on elsewhere."""
+    index = tmp_path / "index"
+    IndexWriter(index).close()
+    searcher = Searcher.open(index)
+    assert searcher.count() == 0
+    program = (
+        "import sys; from pathlib import Path; from larmspider.items import Page\n"
+        "from larmspider.index.writer import IndexWriter\n"
+        "with IndexWriter(Path(sys.argv[1])) as w: w.add(Page('http://h/', text='word'))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(index)], check=True)
+    assert (searcher.count(), searcher.search("word").total) == (1, 1)
+
+
+def test_no_index_is_a_crawl_dir_error(tmp_path: Path) -> None:
+    """An empty directory, and files that are not ours."""
+    with pytest.raises(CrawlDirError, match="no search index"):
+        Searcher.open(tmp_path)
+    (tmp_path / META_NAME).write_text("{")
+    with pytest.raises(CrawlDirError, match="cannot be read"):
+        Searcher.open(tmp_path)
+
+
+def test_another_version_is_refused(writer: IndexWriter) -> None:
+    """Reader and writer say what to do."""
+    writer.close()
+    (writer.directory / META_NAME).write_text('{"schema": 99, "stemmer": "english"}')
+    for opened in (Searcher.open, IndexWriter):
+        with pytest.raises(CrawlDirError, match=r"version 99.*crawl again into an empty directory"):
+            opened(writer.directory)
+
+
+def test_a_page_without_canonical_form_is_kept_by_its_url(find, writer) -> None:
+    """`normalized` is None where the URL has no canonical form."""
+    writer.add(Page("http://h/x", text="word"))
+    assert find("word") == ["x"]

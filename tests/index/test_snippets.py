@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from larmspider.index.schema import exact_analyzer, stemmed_analyzer
+from larmspider.index.snippets import SNIPPET_LENGTH, Snippet, SnippetMaker
+
+
+def make(words: str, body: str, description: str = "") -> Snippet:
+    maker = SnippetMaker(words.split(), exact_analyzer(), stemmed_analyzer("english"))
+    return maker.snippet(body, description)
+
+
+@pytest.mark.parametrize(
+    "words, body, marked",
+    [
+        ("join", "how to join paths", "how to *join* paths"),
+        ("os.path.join()", "os.path.join(a)", "*os*.*path*.*join*(a)"),
+        ("libraries", "a library of Libraries", "a *library* of *Libraries*"),
+        ("object.__init__", "see object.__init__.", "see *object*.*__init__*."),
+        ("C++", "C and C++ code", "C and *C++* code"),
+        ("join", "rejoin", "rejoin"),
+        ("über", "straße Über naïve", "straße *Über* naïve"),
+        ("uber", "straße Über", "straße *Über*"),
+        ("x", "İstanbul x", "İstanbul *x*"),
+        ("漢字", "日本の漢字です", "*日本の漢字です*"),
+    ],
+)
+def test_marks_the_words_of_the_query(words: str, body: str, marked: str) -> None:
+    """All forms of a word are marked, parts of other words are not."""
+    assert make(words, body).marked("*", "*") == marked
+
+
+def test_html_is_escaped() -> None:
+    """Markup in a page is shown, not obeyed."""
+    snippet = make("join alert", '<script>alert("1")</script> & join')
+    assert snippet.html == (
+        "&lt;script&gt;<b>alert</b>(&quot;1&quot;)&lt;/script&gt; &amp; <b>join</b>"
+    )
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    """Escape sequences, C1 controls and direction marks become spaces."""
+    snippet = make("join", "\x1b[31m join\x9b2J \u202egnp.exe\x00\n")
+    assert snippet.marked("", "") == " [31m join 2J  gnp.exe  "
+
+
+def test_shows_the_passage_with_most_words() -> None:
+    """A passage with both words wins over an earlier one with one, and is short."""
+    body = "alpha " + "filler " * 200 + "alpha beta here " + "filler " * 200
+    snippet = make("alpha beta", body)
+    assert "*alpha* *beta* here" in snippet.marked("*", "*")
+    assert len(snippet.text) <= SNIPPET_LENGTH
+
+
+def test_passage_begins_and_ends_with_whole_words() -> None:
+    """Words at the edge are not cut."""
+    words = make("needle", "filler " * 100 + "needle " + "filler " * 100).text.split()
+    assert set(words) == {"filler", "needle"}
+
+
+def test_without_the_words_the_description_or_the_beginning() -> None:
+    """A page that was found by its links shows what it says of itself."""
+    assert make("vpn", "Welcome to us", "Who we are") == Snippet("Who we are")
+    assert make("vpn", "Welcome to us") == Snippet("Welcome to us")
+    assert make("vpn", "") == Snippet("")

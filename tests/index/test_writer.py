@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.index.search import Searcher
+from larmspider.index.writer import _PACK, IndexWriter
+
+
+def test_adding_a_page_again_replaces_it(find, writer, make_page) -> None:
+    """In one commit or in two, a canonical URL is in the index once."""
+    writer.add(make_page("a", "first"))
+    writer.add(make_page("a", "second"))
+    assert (find("first"), find("second")) == ([], ["a"])
+    writer.add(make_page("a", "third"))
+    assert (find("second"), find("third")) == ([], ["a"])
+    assert Searcher.open(writer.directory).count() == 1
+
+
+def test_remove(find, writer, make_page) -> None:
+    """Of adding and removing a page, the later counts."""
+    writer.add(make_page("a", "word"))
+    writer.remove("http://wiki.example/a")
+    assert find("word") == []
+    writer.remove("http://wiki.example/a")
+    writer.add(make_page("a", "word"))
+    assert find("word") == ["a"]
+    writer.remove("http://wiki.example/a")
+    assert find("word") == []
+
+
+def test_lone_surrogates_are_indexed_around(find, writer, make_page) -> None:
+    """Text that UTF-8 cannot hold loses those characters only."""
+    writer.add(make_page("a", "one \ud800 two", title="\udfff"))
+    assert find('"one" two') == ["a"]
+
+
+def test_anchors_found_before_the_page(find, writer, make_page) -> None:
+    """A page is indexed with the texts that are known by then."""
+    writer.add_anchors([("http://wiki.example/vpn", "remote access")])
+    writer.commit()
+    writer.add(make_page("vpn", "tunnel"))
+    assert find("remote") == ["vpn"]
+
+
+def test_anchors_found_after_the_page(find, writer, make_page) -> None:
+    """The page is due, is indexed again with all else that it had, and then is due no more."""
+    page = make_page("vpn", "tunnel", title="Title", depth=2)
+    writer.add(page)
+    writer.commit()
+    before = Searcher.open(writer.directory).get(page.normalized)
+    writer.add_anchors([("http://wiki.example/vpn", "remote access")])
+    writer.commit()
+    assert find("remote") == []
+    assert (writer.refresh_anchors(10), find("remote")) == (1, ["vpn"])
+    assert Searcher.open(writer.directory).get(page.normalized) == before
+    assert (writer.refresh_anchors(10), writer.refresh_anchors(None)) == (0, 0)
+
+
+def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page) -> None:
+    """63 texts, one a commit: six times (1, 2, 4, ..., 32), and once more at the end."""
+    writer.add(make_page("a", "word"))
+    writer.commit()
+    rounds = []
+    for n in range(1, 64):
+        writer.add_anchors([("http://wiki.example/a", f"text {n}")])
+        writer.commit()
+        if writer.refresh_anchors(10):
+            rounds.append(n)
+            writer.commit()
+    assert rounds == [1, 2, 4, 8, 16, 32]
+    assert (writer.refresh_anchors(None), writer.refresh_anchors(None)) == (1, 0)
+
+
+def test_refresh_limit_is_kept_and_the_rest_stays_due(writer, make_page) -> None:
+    """Five pages due, three now, two later."""
+    for n in range(5):
+        writer.add(make_page(f"{n}", "word"))
+    writer.commit()
+    writer.add_anchors((f"http://wiki.example/{n}", "text") for n in range(5))
+    writer.commit()
+    assert writer.refresh_anchors(3) == 3
+    assert writer.refresh_anchors(3) == 2  # before the commit: those three are not taken again
+    writer.commit()
+    assert writer.refresh_anchors(3) == 0
+
+
+def test_refresh_never_brings_back_an_older_page(find, writer, make_page) -> None:
+    """A page that was added again but not committed yet keeps its new text."""
+    writer.add(make_page("a", "old"))
+    writer.commit()
+    writer.add_anchors([("http://wiki.example/a", "text")])
+    writer.commit()
+    for n in range(_PACK):  # so that Tantivy has got the pack, and the new text with it
+        writer.add(make_page("a", "new" if n == _PACK - 1 else "old"))
+    writer.refresh_anchors(10)
+    assert (find("old"), find("new")) == ([], ["a"])
+
+
+def test_removed_pages_are_not_refreshed(writer, make_page) -> None:
+    """Texts go on coming for a page that has left the index."""
+    writer.add(make_page("a", "word"))
+    writer.commit()
+    writer.remove("http://wiki.example/a")
+    writer.add_anchors([("http://wiki.example/a", "text")])
+    writer.commit()
+    assert writer.refresh_anchors(None) == 0
+    assert Searcher.open(writer.directory).count() == 0
+
+
+def test_due_pages_survive_a_restart(tmp_path: Path, make_page) -> None:
+    """A crawl that was interrupted refreshes when it goes on."""
+    with IndexWriter(tmp_path) as first:
+        first.add(make_page("vpn", "tunnel"))
+        first.commit()
+        first.add_anchors([("http://wiki.example/vpn", "remote")])
+    with IndexWriter(tmp_path) as second:
+        assert second.refresh_anchors(None) == 1
+    assert Searcher.open(tmp_path).search("remote").total == 1
+
+
+def test_adds_go_on_while_another_thread_commits(writer, make_page) -> None:
+    """No page is lost, none doubled, nothing raises "Already borrowed"."""
+    errors: list[Exception] = []
+    done = threading.Event()
+
+    def commit_always() -> None:
+        try:
+            while not done.is_set():
+                writer.commit()
+                writer.refresh_anchors(5)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test reports it
+            errors.append(error)
+
+    thread = threading.Thread(target=commit_always)
+    thread.start()
+    for n in range(3000):
+        writer.add(make_page(f"{n}", f"word number{n}"))
+        writer.add_anchors([(f"http://wiki.example/{n // 2}", f"text {n}")])
+    done.set()
+    thread.join()
+    writer.refresh_anchors(None)
+    searcher = Searcher.open(writer.directory)
+    assert errors == []
+    assert (searcher.count(), searcher.search("word").total) == (3000, 3000)
+    assert searcher.search('"text 2999"').hits[0].url == "http://wiki.example/1499"
+
+
+def test_second_writer_is_refused(tmp_path: Path) -> None:
+    """In this process or another; the lock goes with the writer."""
+    first = IndexWriter(tmp_path)
+    with pytest.raises(CrawlDirError, match="another writer has the search index open"):
+        IndexWriter(tmp_path)
+    first.close()
+    IndexWriter(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"heap_bytes": 14_999_999}, {"threads": 5}, {"threads": 0}, {"stemmer": "klingon"}],
+)
+def test_impossible_values_are_config_errors(tmp_path: Path, values: dict[str, object]) -> None:
+    """Before anything is written."""
+    with pytest.raises(ConfigError):
+        IndexWriter(tmp_path / "index", **values)  # type: ignore[arg-type]
+    assert not (tmp_path / "index").exists()
+
+
+def test_stemmer_belongs_to_the_index(tmp_path: Path, make_page) -> None:
+    """German words are stemmed as such, and the index says so to a later writer."""
+    with IndexWriter(tmp_path, stemmer="german") as writer:
+        writer.add(make_page("a", "die Häuser"))
+    assert Searcher.open(tmp_path).search("Haus").total == 1
+    with pytest.raises(CrawlDirError, match="stemmed for german"):
+        IndexWriter(tmp_path, stemmer="english")
+
+
+_ENDLESS = """
+import sys
+from pathlib import Path
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+writer = IndexWriter(Path(sys.argv[1]))
+n = 0
+while True:
+    for _ in range(200):
+        writer.add(Page(f"http://h/{n}", text=f"word number{n} " * 50))
+        writer.add_anchors([(f"http://h/{n - 1}", f"text {n}")])
+        n += 1
+    writer.commit()
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kill_after_commits", [1, 2, 3])
+def test_kill_9_leaves_whole_commits(tmp_path: Path, kill_after_commits: int, make_page) -> None:
+    """What was committed is there, no document is torn, and adding again doubles nothing."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    committed = 0
+    for _ in range(kill_after_commits):
+        committed = int(process.stdout.readline())
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    searcher = Searcher.open(tmp_path)
+    found = searcher.count()
+    assert found >= committed
+    for n in range(found):
+        document = searcher.get(f"http://h/{n}")
+        assert document is not None
+        assert document.text == f"word number{n} " * 50
+    with IndexWriter(tmp_path) as writer:
+        for n in range(found + 10):
+            writer.add(make_page(f"http://h/{n}", "again"))
+    assert (searcher.count(), searcher.search("again").total) == (found + 10, found + 10)

@@ -1,0 +1,98 @@
+"""Bad input to the crawl command: one clear line, an exit status, and nothing lost or left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crawling import crawl, scrapy
+
+SEED = "http://127.0.0.1:9/"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "hosts.properties").write_text("# ours\nstartsWith(www.)=\nbeginsWith(x)=y\n")
+    (tmp_path / "known.txt").write_text("url /ok\nurl ((\n")
+    (tmp_path / "seeds.txt").write_text("http://wiki/\nwiki.example\n")
+    (tmp_path / "empty.txt").write_text("# nothing\n\n")
+    (tmp_path / "latin.txt").write_bytes("http://wiki/über\n".encode("latin-1"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "messages"),
+    [
+        (SEED, {"restrict": "http://(wiki"}, ["restrict", "http://(wiki", "missing )"]),
+        (SEED, {"restrict": r"(?=(a+)+$)b(a+)+$"}, ["restrict"]),
+        ("wiki.example", {}, ["'wiki.example' is no seed", "write http://wiki.example"]),
+        ("ftp://wiki/", {}, ["'ftp://wiki/' is no seed", "http or https"]),
+        ("http://", {}, ["is no seed"]),
+        ("@none.txt", {}, ["@none.txt", "No such file"]),
+        ("@seeds.txt", {}, ["seeds.txt:2: 'wiki.example' is no seed"]),
+        ("@empty.txt", {}, ["empty.txt", "no URL in it"]),
+        ("@latin.txt", {}, ["latin.txt", "not UTF-8"]),
+        ("", {}, ["No seed", "-a start=URL"]),
+        (SEED, {"hostresolver": "hosts.properties"}, ["hosts.properties", "3", "beginsWith", "startsWith"]),
+        (SEED, {"hostresolver": "none.properties"}, ["none.properties"]),
+        (SEED, {"LARM_KNOWN_PATHS_FILE": "known.txt"}, ["known.txt:2"]),
+        (SEED, {"LARM_DIR": "/proc/crawl"}, ["LARM_DIR=/proc/crawl cannot be written"]),
+        (SEED, {"LARM_DIR": ""}, ["LARM_DIR= is not accepted"]),
+        (SEED, {"LARM_PAGEFILE_BYTE": "1"}, ["LARM_PAGEFILE_BYTE is no setting", "did you mean"]),
+        (SEED, {"LARM_PAGEFILE_BYTES": "0"}, ["LARM_PAGEFILE_BYTES=0 is not accepted", "at least 1"]),
+        (SEED, {"LARM_MONITOR_SECS": "often"}, ["LARM_MONITOR_SECS=often is not accepted"]),
+        (SEED, {"LARM_LOWERCASE_PATH": "maybe"}, ["LARM_LOWERCASE_PATH=maybe is not accepted"]),
+        (SEED, {"LARM_INDEX_STEMMER": "klingon"}, ["klingon"]),
+        (SEED, {"threads": "many"}, ["threads=many is not accepted"]),
+        (SEED, {"threads": "0"}, ["threads=0 is not accepted"]),
+        (SEED, {"fresh": "perhaps"}, ["fresh=perhaps is not accepted"]),
+        (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),
+    ],
+)  # fmt: skip
+def test_says_what_was_wrong_and_begins_nothing(
+    files: Path, start: str, options: dict[str, str], messages: list[str]
+) -> None:
+    """The last line names the argument or setting, the value and what is accepted; status 2."""
+    before = sorted(files.iterdir())
+    ran = crawl(start, files, **options)
+    assert ran.status == 2, ran.err
+    line = ran.err.splitlines()[-1]
+    assert line.startswith("scrapy crawl: ")
+    for message in messages:
+        assert message in line
+    assert "Traceback" not in ran.err
+    assert sorted(files.iterdir()) == before, "nothing is left behind"
+
+
+def test_a_crawl_that_stored_nothing_fails(tmp_path: Path) -> None:
+    """Nobody answers at the seed: status 1, and the summary says why."""
+    ran = crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", RETRY_TIMES="0")
+    assert ran.status == 1
+    assert "refused 1" in ran.out.splitlines()[-1]
+
+
+def test_a_seed_outside_restrict_is_named(tmp_path: Path) -> None:
+    """The usual slip: the expression does not match what the seed is compared as."""
+    ran = crawl("http://127.0.0.1:9/Docs/", tmp_path, restrict="http://127.0.0.1:9/docs")
+    assert ran.status == 1
+    assert "Seed refused: http://127.0.0.1:9/Docs/ (scope: does not match restrict" in ran.err
+
+
+def test_an_old_crawl_is_not_overwritten(tmp_path: Path) -> None:
+    """A bad argument with fresh=yes deletes nothing either."""
+    crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", RETRY_TIMES="0")
+    before = {path: path.read_bytes() for path in (tmp_path / "crawl").glob("*.*")}
+    assert before
+    again = crawl(SEED, tmp_path)
+    assert again.status == 1
+    assert "already holds a crawl" in again.err.splitlines()[-1]
+    assert crawl(SEED, tmp_path, fresh="yes", restrict="((").status == 2
+    assert {path: path.read_bytes() for path in (tmp_path / "crawl").glob("*.*")} == before
+
+
+def test_unknown_spider(tmp_path: Path) -> None:
+    """One line, status 2."""
+    ran = scrapy("crawl", "extranet", cwd=tmp_path)
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1] == "scrapy crawl: Spider not found: extranet"

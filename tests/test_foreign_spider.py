@@ -1,0 +1,91 @@
+"""A stock CrawlSpider uses our filters and stores by settings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.crawling import Ran, records, scrapy
+from tests.servers.scripted import ScriptedServer
+
+SPIDER = """
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+
+class Foreign(CrawlSpider):
+    name = "foreign"
+    rules = [Rule(LinkExtractor(deny_extensions=[]), callback="page", follow=True)]
+
+    def __init__(self, url, **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [url]
+
+    def page(self, response):
+        item = {"url": response.url, "body": response.body, "title": "a page", "rank": 1}
+        if "nobody" in response.url:
+            del item["body"]
+        return item
+"""
+SETTINGS = """
+SPIDER_MODULES = ["foreign"]
+LARM_DIR = "stored"
+DOWNLOAD_MAXSIZE = 1_000_000
+SPIDER_MIDDLEWARES = {
+    "larmspider.middlewares.length.LengthFilter": 680,
+    "larmspider.middlewares.known_paths.KnownPathsFilter": 670,
+    "larmspider.middlewares.scope.ScopeFilter": 660,
+    "larmspider.middlewares.visited.VisitedFilter": 620,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+}
+DOWNLOADER_MIDDLEWARES = {"larmspider.middlewares.last_check.LastCheckMiddleware": 90}
+ITEM_PIPELINES = {"larmspider.pipelines.page_files.PageFilesPipeline": 200}
+"""
+ROUTES = {
+    "/": (
+        200,
+        {"Content-Type": "text/html"},
+        b"<a href=/a>a</a> <a href=/A>A</a> <a href=/index.html>home</a> <a href=/away>away</a>"
+        b"<a href=http://127.0.0.2:9/>out</a> <a href='/?C=N;O=D'>sort</a>"
+        b"<a href=/nobody>nobody</a> <a href=/" + b"x" * 2100 + b">long</a>",
+    ),
+    "/a": (200, {"Content-Type": "text/html"}, b"a"),
+    "/nobody": (200, {"Content-Type": "text/html"}, b"nobody"),
+    "/away": (302, {"Location": "http://127.0.0.2:9/secret"}, b""),
+}
+
+
+def run(server: ScriptedServer, folder: Path) -> Ran:
+    (folder / "foreign.py").write_text(SPIDER)
+    (folder / "foreign_settings.py").write_text(SETTINGS)
+    options = ["-a", f"url={server.url('/')}"]
+    return scrapy("crawl", "foreign", *options, cwd=folder, settings_module="foreign_settings")
+
+
+def test_filters_and_stores_work_by_settings_alone(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """Requests are filtered by canonical form, redirects are checked again, items are stored."""
+    server = scripted_server(ROUTES)
+    ran = run(server, tmp_path)
+    assert ran.status == 0, ran.err
+    fetched = sorted(request.target for request in server.log)
+    assert fetched == ["/", "/a", "/away", "/nobody"]
+    stored = records(tmp_path / "stored" / "store.log")
+    assert [(line["url"], line["title"]) for line in stored] == [(server.url("/a"), "a page")]
+    for counted in (
+        "'larm/length/rejected': 1",
+        "'larm/known-paths/rejected': 1",
+        "'larm/scope/rejected': 1",
+        "'larm/visited/rejected': 2",
+        "'larm/last_check/rejected': 1",
+    ):
+        assert counted in ran.err
+
+
+def test_an_item_without_a_body_is_refused_by_name(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """The log says which store wants which field."""
+    ran = run(scripted_server(ROUTES), tmp_path)
+    assert "PageFilesPipeline: the item of type dict has no field 'body'" in ran.err
