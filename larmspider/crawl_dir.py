@@ -105,11 +105,12 @@ class CrawlDir:
             with path.open("rb") as file:
                 file.seek(page.offset)
                 body = file.read(page.size)
+                end = file.seek(0, 2)
         except OSError as error:
             raise CrawlDirError(f"{path}: {error.strerror or error}") from None
         if len(body) != page.size:
             raise CrawlDirError(
-                f"{path} ends at {page.offset + len(body)},"
+                f"{path} ends at {end},"
                 f" store.log names bytes up to {page.offset + page.size}"
             )
         return body

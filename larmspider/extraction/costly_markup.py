@@ -1,4 +1,4 @@
-"""Markup that makes lexbor slow or fat: 20,000 nested ``<div>`` cost it 0.4 s, 100,000 eleven.
+"""Markup that makes lexbor slow or fat: 20,000 nested ``<div>`` cost it 0.4 s, 100,000 take 27 s.
 
 Four kinds, each measured (selectolax 1.0.2), each harmless to the other parser (deep_html.py):
 
@@ -67,7 +67,10 @@ _TAG = re.compile(
 
 
 def is_costly(markup: bytes) -> bool:
-    """Whether lexbor should be spared ``markup``; costs COST."""
+    """Whether lexbor should be spared ``markup``; costs 0.01 ms for 40 KB.
+
+    0.26 ms for a page of 95 KB with more than SMALL_TAGS, 9 ms for 455 KB with LARGE_TAGS
+    (``python benchmarks/extraction.py``, part "guard")."""
     tags, size = markup.count(b"<"), len(markup)
     if tags > LARGE_TAGS or size > LARGE_BYTES:
         return _read_tags(markup.lower())

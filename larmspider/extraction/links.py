@@ -21,7 +21,7 @@ _NO_BASE = "about:blank"
 
 def is_link(url: str) -> bool:
     """Whether ``url``, resolved or not, names a document: not ``javascript:`` and such."""
-    return not url[:16].lower().startswith(_NOT_LINKS)
+    return not url.startswith(_NOT_LINKS)  # can_ada has put the scheme in lower case
 
 
 class LinkResolver:

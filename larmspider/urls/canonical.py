@@ -157,14 +157,6 @@ def _parse(url: str) -> can_ada.URL:
         raise InvalidURL(f"not an absolute URL: {url!a:.200}") from error
     if parsed.protocol not in ("http:", "https:"):
         raise InvalidURL(f"scheme is not http or https: {url!a:.200}")
-    # What IDNA makes of a host is not always a host: such a URL would be canonical, yet invalid.
-    if "xn--" in (host := parsed.hostname):
-        try:
-            again = can_ada.parse(f"http://{host}/").hostname
-        except ValueError:
-            again = ""
-        if again != host:
-            raise InvalidURL(f"host is not valid in IDNA: {url!a:.200}")
     return parsed
 
 

@@ -54,6 +54,7 @@ def test_all_82_sniffing_cases_of_html5lib_are_right():
         (b"<meta charset=x-user-defined>", None, "windows-1252"),
         (b"<meta charset=nonsense>", None, None),
         (b"<meta charset=nonsense><meta charset=koi8-r>", None, "koi8-r"),
+        (b"<meta charset=koi8-r charset=latin1>", None, "koi8-r"),
         (b"<meta content='text/html; charset=koi8-r'>", None, None),
         (b"<META HTTP-EQUIV=CONTENT-TYPE CONTENT='text/html; CHARSET=KOI8-R'>", None, "koi8-r"),
         (b"<!-- <meta charset=koi8-r> -->", None, None),

@@ -311,7 +311,8 @@ def test_any_bytes_are_a_page(body, url, content_type):
 TOKENS = ["<a href=", "<a href='x'>", "</a>", "<div>", "</div>", "<table>", "<td>", "<svg>", "<p>",
           "</p>", "<title>", "</title>", "<script>", "</script>", "<template>", "</template>",
           "<iframe src=y>", "<frameset>", "<frame src=z>", "<base href=/b/>", "<b>", "</b>", "x ",
-          "<!--", "-->", "<math>", "<noscript>", "<select>", "<option>", "\0", "\U0010ffff", "&#0;"]  # fmt: skip
+          "<!--", "-->", "<math>", "<noscript>", "<select>", "<option>",
+          "\0", "\U0010ffff", "&#0;"]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=60))

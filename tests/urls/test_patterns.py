@@ -265,8 +265,27 @@ def test_sets_too_large_for_their_memory_are_split(count: int) -> None:
 
 
 @needs_re2
-def test_a_set_that_does_not_run_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With little memory RE2 compiles sets that it cannot run; all their patterns still match."""
+def test_a_set_that_compiles_but_never_matches_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RE2 says so only in its log; here a set of more than three patterns does it."""
+
+    class Small(re2_set.re2.Set):  # type: ignore[misc]
+        added = 0
+
+        def Add(self, pattern: str) -> int:  # noqa: N802 - RE2's name
+            self.added += 1
+            return int(super().Add(pattern))
+
+        def Match(self, text: str) -> list[int] | None:  # noqa: N802 - RE2's name
+            return super().Match(text) if self.added <= 3 else None
+
+    monkeypatch.setattr(re2_set.re2, "Set", Small)
+    found = Re2Set([f"/{letter}/" for letter in "abcdefg"], "search")
+    assert [found.first(f"http://h/{letter}/") for letter in "abcdefgh"] == [*range(7), None]
+
+
+@needs_re2
+def test_sets_with_little_memory_match_all_their_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often they have to be split."""
     patterns = [f"/w{index}.{{0,9}}e{index}/" for index in range(200)]
     for kilobytes in range(40, 400, 40):
         monkeypatch.setattr(re2_set, "SET_BYTES", kilobytes << 10)
