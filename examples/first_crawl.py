@@ -13,7 +13,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 

@@ -1,8 +1,8 @@
-"""Opens a LARM_DIR for reading: its description, logs, page files. Works while a crawl writes there.
+"""Opens a LARM_DIR for reading: its description, logs, page files. A crawl may be writing there.
 
-    crawl = CrawlDir(Path("crawl"))
-    record = crawl.stored("http://wiki.example/start/")     # by canonical form
-    body = crawl.body(record)
+crawl = CrawlDir(Path("crawl"))
+record = crawl.stored("http://wiki.example/start/")     # by canonical form
+body = crawl.body(record)
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class CrawlDir:
         """The last fetch of this canonical form, failed ones too."""
         found = None
         for fields in self._records("fetch.log", normalized, 2, len(FETCH_LOG_COLUMNS)):
-            found = Fetch(*fields[:5], message=fields[7])
+            when, url, same, from_page, result, _, _, message = fields
+            found = Fetch(when, url, same, from_page, result, message)
         return found
 
     def first_referrer(self, normalized: str) -> str | None:
@@ -110,8 +111,7 @@ class CrawlDir:
             raise CrawlDirError(f"{path}: {error.strerror or error}") from None
         if len(body) != page.size:
             raise CrawlDirError(
-                f"{path} ends at {end},"
-                f" store.log names bytes up to {page.offset + page.size}"
+                f"{path} ends at {end}, store.log names bytes up to {page.offset + page.size}"
             )
         return body
 
@@ -138,9 +138,7 @@ class CrawlDir:
             return
 
 
-def _search(
-    data: mmap.mmap, value: str | None, field: int, columns: int
-) -> Iterator[list[str]]:
+def _search(data: mmap.mmap, value: str | None, field: int, columns: int) -> Iterator[list[str]]:
     needle = b"\n" if value is None else f"\t{value}\t".encode()
     position = 0
     while (hit := data.find(needle, position)) >= 0:

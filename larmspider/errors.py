@@ -6,7 +6,7 @@ class LarmspiderError(Exception):
 
 
 class ConfigError(LarmspiderError):
-    """A setting, argument or input file that cannot be used: says what was wrong, what is accepted."""
+    """A setting, argument or file that cannot be used: says what was wrong and what is accepted."""
 
 
 class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on
@@ -21,5 +21,5 @@ class QueryError(LarmspiderError):
     """A search query that does not parse."""
 
 
-class MissingField(LarmspiderError):
+class MissingFieldError(LarmspiderError):
     """An item lacks a field that a store needs: names both."""

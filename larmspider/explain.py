@@ -1,8 +1,8 @@
 """Explains one URL: each stage's verdict, in running order, and what became of it.
 
-    >>> explanation = explain("http://WWW.wiki/Start", settings, CrawlDir(Path("crawl")))
-    >>> explanation.canonical, explanation.verdicts[2]
-    ('http://wiki/start', Verdict('scope', 'reject', 'does not match restrict ...'))
+>>> explanation = explain("http://WWW.wiki/Start", settings, CrawlDir(Path("crawl")))
+>>> explanation.canonical, explanation.verdicts[2]
+('http://wiki/start', Verdict('scope', 'reject', 'does not match restrict ...'))
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads settings as values: checked once, and a bad one is an error that says what is accepted.
 
-    >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
-    ConfigError: LARM_PAGEFILE_BYTES=0 is not accepted: a whole number of at least 1 is
+>>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
+ConfigError: LARM_PAGEFILE_BYTES=0 is not accepted: a whole number of at least 1 is
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bad input to the crawl command: one clear line, an exit status, and nothing lost or left behind."""
+"""Bad input to the crawl command: one clear line, an exit status, nothing lost or left behind."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def files(tmp_path: Path) -> Path:
         ("@empty.txt", {}, ["empty.txt", "no URL in it"]),
         ("@latin.txt", {}, ["latin.txt", "not UTF-8"]),
         ("", {}, ["No seed", "-a start=URL"]),
-        (SEED, {"hostresolver": "hosts.properties"}, ["hosts.properties", "3", "beginsWith", "startsWith"]),
+        (SEED, {"hostresolver": "hosts.properties"}, ["hosts.properties", "3", "beginsWith"]),
         (SEED, {"hostresolver": "none.properties"}, ["none.properties"]),
         (SEED, {"LARM_KNOWN_PATHS_FILE": "known.txt"}, ["known.txt:2"]),
         (SEED, {"LARM_DIR": "/proc/crawl"}, ["LARM_DIR=/proc/crawl cannot be written"]),
         (SEED, {"LARM_DIR": ""}, ["LARM_DIR= is not accepted"]),
         (SEED, {"LARM_PAGEFILE_BYTE": "1"}, ["LARM_PAGEFILE_BYTE is no setting", "did you mean"]),
-        (SEED, {"LARM_PAGEFILE_BYTES": "0"}, ["LARM_PAGEFILE_BYTES=0 is not accepted", "at least 1"]),
+        (SEED, {"LARM_PAGEFILE_BYTES": "0"}, ["LARM_PAGEFILE_BYTES=0 is not", "at least 1"]),
         (SEED, {"LARM_MONITOR_SECS": "often"}, ["LARM_MONITOR_SECS=often is not accepted"]),
         (SEED, {"LARM_LOWERCASE_PATH": "maybe"}, ["LARM_LOWERCASE_PATH=maybe is not accepted"]),
         (SEED, {"LARM_INDEX_STEMMER": "klingon"}, ["klingon"]),

@@ -75,7 +75,9 @@ def test_refuses_exactly_what_is_listed(
     settings.setmodule("larmspider.settings")
     settings.setdict(crawl_dir.settings)
     pages = {line["url-normalized"] for line in records(directory / "store.log")}
-    links = {(line["to-page"], line["to-page-normalized"]) for line in records(directory / "links.log")}
+    links = {
+        (line["to-page"], line["to-page-normalized"]) for line in records(directory / "links.log")
+    }
     refused = {link for link, normalized in links if normalized not in pages}
     seen = set()
     for link in refused:

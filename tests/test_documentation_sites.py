@@ -1,4 +1,4 @@
-"""A crawl of real sites, Debian's Python and PostgreSQL documentation, beside wget2's of the same."""
+"""A crawl of Debian's Python and PostgreSQL documentation, beside wget2's of the same sites."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class Command(CrawlCommand):
         assert self.crawler_process is not None
         try:
             crawler = self._create_crawler(args[0])
-        except KeyError as error:
-            print(f"scrapy crawl: {error.args[0]}", file=sys.stderr)
+        except KeyError as unknown:
+            print(f"scrapy crawl: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2
             return
         task = self.crawler_process.crawl(crawler, **opts.spargs)

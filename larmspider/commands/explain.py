@@ -6,7 +6,6 @@ import argparse
 from dataclasses import asdict
 
 from larmspider.command import LarmCommand, one_argument, print_json
-from larmspider.crawl_dir import CrawlDir
 from larmspider.explain import Explanation, explain
 from larmspider.terminal import printable
 
@@ -30,10 +29,10 @@ class Command(LarmCommand):
         if opts.json:
             print_json(asdict(explanation) | {"rejected_by": explanation.rejected_by})
         else:
-            print_text(explanation, crawl)
+            print_text(explanation)
 
 
-def print_text(explanation: Explanation, crawl: CrawlDir) -> None:
+def print_text(explanation: Explanation) -> None:
     """The explanation as aligned lines, a fact each."""
     rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
     rows += [("host rule", rule) for rule in explanation.host_rules or ["none applies"]]
@@ -51,8 +50,9 @@ def print_text(explanation: Explanation, crawl: CrawlDir) -> None:
     if page is not None:
         rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
         rows.append(("title", page.title))
-    referrer = explanation.first_referrer
-    rows.append(("found on", {None: "no page of this crawl", "": "a seed"}.get(referrer, referrer)))
+    if explanation.first_referrer is None:
+        rows.append(("found on", "no page of this crawl"))
+    else:
+        rows.append(("found on", explanation.first_referrer or "a seed"))
     for label, text in rows:
-        print(f"{label:<12} {printable(text or '')}".rstrip())
-
+        print(f"{label:<12} {printable(text)}".rstrip())

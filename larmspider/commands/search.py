@@ -24,7 +24,7 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Search the pages of a crawl. Words are ranked, all of them first; \"a phrase\", -word,"
+            'Search the pages of a crawl. Words are ranked, all of them first; "a phrase", -word,'
             " word~ (nearly), title:word, url:word, host:name, lang:de, mime:pdf narrow it."
         )
 

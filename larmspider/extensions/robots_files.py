@@ -1,6 +1,6 @@
 """Keeps each robots.txt as it was read, so that a verdict can be explained line by line later.
 
-    crawl/robots/http_wiki.example_80.txt
+crawl/robots/http_wiki.example_80.txt
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Sized
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import stats
@@ -42,7 +44,7 @@ class Snapshot:
             bytes=count("downloader/response_bytes", 0),
             links=count(stats.FOLLOW_LINKS, 0),
             new_urls=count(stats.FOLLOW_NEW_URLS, 0),
-            queued=len(scheduler) if hasattr(scheduler, "__len__") else 0,
+            queued=len(scheduler) if isinstance(scheduler, Sized) else 0,
             in_flight=len(engine.downloader.active) if engine is not None else 0,
             hosts=count(stats.FOLLOW_HOSTS, 0),
             failures=count(stats.FETCH_FAILED, 0),
@@ -57,8 +59,8 @@ class Snapshot:
 def resident_bytes() -> int:
     """This process's memory: resident now on Linux, the peak elsewhere."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")

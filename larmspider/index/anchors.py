@@ -69,7 +69,9 @@ class AnchorTable:
         """Write what waits, in one transaction, keys in order.
 
         ``indexed`` names documents that were indexed since (canonical URL: copies of anchor texts
-        they were indexed with) or removed (None). If it raises, nothing is lost: flush again.
+        they were indexed with) or removed (None).
+
+        Raises CrawlDirError where the disk refuses; nothing is lost by that: flush again.
         """
         with self._lock:
             pairs, self._pairs = self._pairs, Counter()
@@ -82,9 +84,11 @@ class AnchorTable:
                     self._env.set_mapsize(2 * self._env.info()["map_size"])
                 else:
                     return
-        except BaseException:
+        except BaseException as error:
             with self._lock:
                 self._pairs.update(pairs)
+            if isinstance(error, lmdb.Error):  # the disk is full, for one
+                raise CrawlDirError(f"{self._env.path()}: cannot write anchors: {error}") from error
             raise
 
     def _write(self, batch: list[tuple[bytes, _Change]]) -> None:

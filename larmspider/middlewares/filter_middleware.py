@@ -80,9 +80,7 @@ class FilterMiddleware:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for item in start:
-            if not isinstance(item, Request):
-                yield item
-            elif (reason := self._rejected_request(item)) is None:
+            if not isinstance(item, Request) or (reason := self._rejected_request(item)) is None:
                 yield item
             else:
                 logger.warning("Seed refused: %s (%s: %s)", item.url, self.filter.name, reason)
@@ -137,7 +135,9 @@ class FilterMiddleware:
 
     def _raised(self, url: str, error: Exception) -> str:
         self.counters.inc_value(stats.filter_errors(self.filter.name))
-        logger.error("Filter %s raised on %s; the URL is rejected", self.filter.name, url, exc_info=error)
+        logger.error(
+            "Filter %s raised on %s; the URL is rejected", self.filter.name, url, exc_info=error
+        )
         return f"the filter raised {error!r}"
 
     def _log_verdict(self, url: str, reason: str | None) -> None:

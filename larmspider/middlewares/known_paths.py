@@ -86,4 +86,6 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"LARM_KNOWN_PATHS_FILE={path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"LARM_KNOWN_PATHS_FILE={path}: not UTF-8 at byte {error.start}") from None
+        raise ConfigError(
+            f"LARM_KNOWN_PATHS_FILE={path}: not UTF-8 at byte {error.start}"
+        ) from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-class OutOfScope(IgnoreRequest):  # noqa: N818 - a kind of IgnoreRequest
+class OutOfScope(IgnoreRequest):
     """A request that was about to leave the scope."""
 
 

@@ -1,8 +1,8 @@
 """The canonical form that a crawl compares by: urls/canonical.py, then urls/host_resolver.py.
 
-    >>> normalize = normalizer_from_settings(settings)
-    >>> normalize("http://WWW.Wiki.example:80/Start/index.html#top")
-    'http://wiki.example/start/'         # with startsWith(www.)= in the HostResolver file
+>>> normalize = normalizer_from_settings(settings)
+>>> normalize("http://WWW.Wiki.example:80/Start/index.html#top")
+'http://wiki.example/start/'         # with startsWith(www.)= in the HostResolver file
 """
 
 from __future__ import annotations

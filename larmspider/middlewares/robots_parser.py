@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LarmRobotParser(RobotParser):
-    """ROBOTSTXT_PARSER over RobotsRules; keeps the body, which extensions/robots_files.py stores."""
+    """ROBOTSTXT_PARSER over RobotsRules; keeps the body for extensions/robots_files.py."""
 
     def __init__(self, body: bytes, user_agent: str) -> None:
         self.body = body
@@ -24,6 +24,6 @@ class LarmRobotParser(RobotParser):
         settings = crawler.settings
         return cls(robotstxt_body, settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
 
-    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # noqa: ARG002
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
         """Whether our agent may fetch ``url``; ``user_agent`` is the one given at the start."""
         return self.rules.allowed(url if isinstance(url, str) else url.decode("latin-1"))

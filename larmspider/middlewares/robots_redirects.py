@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 class RobotsRedirectMiddleware(RedirectMiddleware):
     """Scrapy's middleware without a Referer. Page requests carry dont_redirect and pass it by."""
 
-    def handle_referer(self, request: Request, response: Response) -> None:  # noqa: ARG002
+    def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)

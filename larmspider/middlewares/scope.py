@@ -1,7 +1,7 @@
 """Scope: the part of the web that is crawled, LARM's -restrict.
 
-    -a restrict='https?://[^/]*\\.example/.*'      every host below .example
-    (nothing)                                     the hosts of the seeds, http and https alike
+-a restrict='https?://[^/]*\\.example/.*'      every host below .example
+(nothing)                                     the hosts of the seeds, http and https alike
 """
 
 from __future__ import annotations

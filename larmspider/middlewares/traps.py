@@ -1,8 +1,8 @@
 """Traps: URLs that a server makes without end.
 
-    http://h/a/b/a/b/a/b/           a relative link that is resolved once too often
-    http://h/x/x/x/... (30 deep)    the same, grown old
-    http://wiki/cal/2093-04/        a calendar whose "next month" link never ends
+http://h/a/b/a/b/a/b/           a relative link that is resolved once too often
+http://h/x/x/x/... (30 deep)    the same, grown old
+http://wiki/cal/2093-04/        a calendar whose "next month" link never ends
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class TrapsFilter(UrlFilter):
             year, month = (int(group) for group in groups if group)
             ahead = (year - today.year) * 12 + month - today.month
             if ahead > self.horizon or (-ahead > self.horizon and _CALENDAR.search(url)):
-                return f"{year}-{month:02} is {abs(ahead)} months away (LARM_CALENDAR_HORIZON_MONTHS)"
+                return (
+                    f"{year}-{month:02} is {abs(ahead)} months away (LARM_CALENDAR_HORIZON_MONTHS)"
+                )
         return None
 
 

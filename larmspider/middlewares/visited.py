@@ -1,4 +1,4 @@
-"""Visited: each canonical URL is asked for once (http://h/Index.html and http://h/ are one page)."""
+"""Visited: each canonical URL once (http://h/Index.html and http://h/ are one page)."""
 
 from __future__ import annotations
 

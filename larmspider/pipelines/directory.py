@@ -1,7 +1,7 @@
 """Claims LARM_DIR for one crawl: makes it, locks it, and writes crawl.json, which says what it is.
 
-    crawl/crawl.json     seeds, scope and settings; when it began and how it ended
-    crawl/lock           held while a crawl runs, so that no second one writes into its files
+crawl/crawl.json     seeds, scope and settings; when it began and how it ended
+crawl/lock           held while a crawl runs, so that no second one writes into its files
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ class DirectoryPipeline:
     def _write(self) -> None:
         target = self.directory / DESCRIPTION
         draft = target.with_suffix(".tmp")
-        draft.write_text(json.dumps(self.description, indent=1, ensure_ascii=False, default=str), "utf-8")
+        draft.write_text(
+            json.dumps(self.description, indent=1, ensure_ascii=False, default=str), "utf-8"
+        )
         draft.replace(target)
 
 
@@ -158,7 +160,9 @@ def _locked(path: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise CrawlDirError(f"LARM_DIR={path.parent} is in use: another crawl writes there") from None
+        raise CrawlDirError(
+            f"LARM_DIR={path.parent} is in use: another crawl writes there"
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be locked: {error.strerror or error}") from None
     return file

@@ -1,4 +1,4 @@
-"""links.log: every link found on every page, in scope or not; one line a link, LARM's five fields."""
+"""links.log: every link found, in scope or not; one line a link, LARM's five fields."""
 
 from __future__ import annotations
 

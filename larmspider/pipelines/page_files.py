@@ -1,7 +1,7 @@
 """Page files: bodies as they came, one after the other, and store.log, which says where each lies.
 
-    pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
-    store.log                             one line a page, ten tab-separated fields (docs/formats.md)
+pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
+store.log                             one line a page, ten tab-separated fields (docs/formats.md)
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_BREAKS = {
-    code: " " for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
-}  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
+_BREAKS = dict.fromkeys(
+    (*range(32), *range(127, 160), 8232, 8233), " "
+)  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
 _BUFFER_BYTES = 256 * 1024
 
 

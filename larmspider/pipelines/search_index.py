@@ -61,9 +61,7 @@ class SearchIndexPipeline(Store):
 
     def open_spider(self) -> None:
         options.writable_dir(self.directory.parent)
-        self._writer = IndexWriter(
-            self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer
-        )
+        self._writer = IndexWriter(self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer)
 
     def spider_idle(self) -> None:
         """Nothing is queued or in flight: the crawl ends by itself, and is not being stopped."""

@@ -1,13 +1,13 @@
 """The storage chain: each store is an item pipeline, one file, and can be taken out in settings.py.
 
-    class TitleLog(Store):
-        needs = ("url", "title")
+class TitleLog(Store):
+    needs = ("url", "title")
 
-        def write(self, page: Page) -> None:
-            self.log.append(page.url, page.title)
+    def write(self, page: Page) -> None:
+        self.log.append(page.url, page.title)
 
-        def flush(self) -> None:          # asked at each checkpoint
-            self.log.flush()
+    def flush(self) -> None:          # asked at each checkpoint
+        self.log.flush()
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 
 from larmspider import signals
-from larmspider.errors import MissingField
+from larmspider.errors import MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
 
 if TYPE_CHECKING:
@@ -80,18 +80,18 @@ class Store(ABC):
         else:
             try:
                 page = as_page(item, self.needs)
-            except MissingField as error:
+            except MissingFieldError as error:
                 raise DropItem(f"{type(self).__name__}: {error}") from None
             self.write(page)
         return item
 
 
 def as_page(item: Any, needs: Iterable[str]) -> Page:
-    """A foreign item as a Page. Raises MissingField when it lacks one of ``needs``."""
+    """A foreign item as a Page. Raises MissingFieldError when it lacks one of ``needs``."""
     found = {name: value for name, value in ItemAdapter(item).items() if value is not None}
     for name in needs:
         if name not in found:
-            raise MissingField(f"the item of type {type(item).__name__} has no field {name!r}")
+            raise MissingFieldError(f"the item of type {type(item).__name__} has no field {name!r}")
     values = {name: value for name, value in found.items() if name in _PAGE_FIELDS}
     if isinstance(values.get("body"), str):
         values["body"] = values["body"].encode()
@@ -106,4 +106,6 @@ def _as_link(link: Any) -> Link:
         return Link(link)
     if isinstance(link, Mapping) and "url" in link:
         return Link(**{name: link[name] for name in link if name in _LINK_FIELDS})
-    raise MissingField(f"a link is {type(link).__name__}, not a URL, a mapping with 'url' or a Link")
+    raise MissingFieldError(
+        f"a link is {type(link).__name__}, not a URL, a mapping with 'url' or a Link"
+    )

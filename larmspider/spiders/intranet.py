@@ -1,7 +1,7 @@
 """The intranet spider: arguments become seeds and settings, a response becomes a Page.
 
-    scrapy crawl intranet -a start=http://wiki.example/ -a restrict='https?://[^/]*\\.example/.*'
-    scrapy crawl intranet -a start=@seeds.txt -a hostresolver=hosts.properties -a threads=32
+scrapy crawl intranet -a start=http://wiki.example/ -a restrict='https?://[^/]*\\.example/.*'
+scrapy crawl intranet -a start=@seeds.txt -a hostresolver=hosts.properties -a threads=32
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ class IntranetSpider(Spider):
 
     def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch]:
         request = failure.request  # type: ignore[attr-defined]
-        kind = kind_of(failure.value)
+        error = failure.value
+        assert error is not None
+        kind = kind_of(error)
         if kind == "robots":
             self.crawler.stats.inc_value(stats.ROBOTS_REJECTED)
         elif kind != "scope":  # counted where it was refused
@@ -129,6 +131,6 @@ class IntranetSpider(Spider):
             link_type=request.meta.get("link_type", 0),
             depth=request.meta.get("depth", 0),
             kind=kind,
-            message=message_of(failure.value),
+            message=message_of(error),
             fetched=time.time(),
         )

@@ -54,7 +54,9 @@ def test_search_marks_the_words(folder: Path) -> None:
 
 def test_search_pages_through_results(folder: Path) -> None:
     """-n and --offset."""
-    every = [h["url"] for h in scrapy("search", "siren", "--json", "-n", "6", cwd=folder).json["hits"]]
+    every = [
+        h["url"] for h in scrapy("search", "siren", "--json", "-n", "6", cwd=folder).json["hits"]
+    ]
     some = scrapy("search", "siren", "--json", "-n", "2", "--offset", "3", cwd=folder).json["hits"]
     assert [hit["url"] for hit in some] == every[3:5]
 

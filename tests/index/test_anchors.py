@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 
+from larmspider.errors import CrawlDirError
 from larmspider.index.anchor_target import (
     CLEAN,
     COPIES_LIMIT,
@@ -134,3 +136,18 @@ def test_a_failed_flush_loses_nothing(table: AnchorTable, monkeypatch: pytest.Mo
             table.flush()
     table.flush()
     assert sorted(table.texts(VPN)) == ["new", "old"]
+
+
+def test_what_lmdb_refuses_is_a_crawl_dir_error(
+    table: AnchorTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is reported in our words, and the texts wait on."""
+
+    def fail(batch: object) -> None:
+        raise lmdb.DiskError("no space left")
+
+    monkeypatch.setattr(table, "_write", fail)
+    table.add([(VPN, "VPN")])
+    with pytest.raises(CrawlDirError, match="cannot write anchors: no space left"):
+        table.flush()
+    assert len(table) == 1

@@ -22,7 +22,7 @@ def findability() -> ModuleType:
 
 
 def test_python_documentation_is_found(findability: ModuleType, tmp_path: Path) -> None:
-    """100 entries of its own index: success@10 >= 0.90, MRR@10 >= 0.77, and above plain BM25."""
+    """100 entries of its own index: found 1.000 / 0.902; plain BM25 0.980 / 0.827."""
     docs = findability.DOCS
     if not (docs / "genindex-all.html").exists():
         pytest.skip(f"package python3.11-doc is not installed: no {docs}")
@@ -33,8 +33,8 @@ def test_python_documentation_is_found(findability: ModuleType, tmp_path: Path) 
     product = findability.product(findability.build(tmp_path, pages))
     scores = findability.measure(typed, product)
     plain = findability.measure(typed, findability.baseline(pages))
-    assert scores.success >= 0.90
-    assert scores.mrr >= 0.77
+    assert scores.success >= 0.97
+    assert scores.mrr >= 0.87
     assert scores.mrr > plain.mrr
 
 

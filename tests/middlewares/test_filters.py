@@ -41,7 +41,9 @@ class TestScope:
         """As LARM's did: a match in the middle is none."""
         scope = ScopeFilter.from_settings(Settings({"LARM_RESTRICT": "http://wiki/docs/.*"}))
         assert scope.reject_reason("http://wiki/docs/a") is None
-        assert "does not match restrict" in (scope.reject_reason("http://x/?http://wiki/docs/") or "")
+        assert "does not match restrict" in (
+            scope.reject_reason("http://x/?http://wiki/docs/") or ""
+        )
 
     def test_restrict_in_upper_case_matches_the_lower_case_path(self) -> None:
         """What a user sees in the browser works: LARM compiled its expression for any case."""
@@ -125,7 +127,7 @@ class TestKnownPaths:
     @pytest.mark.parametrize("line", ["path /x", "url", "url ((", "host a b", "/x"])
     def test_bad_line_is_an_error_with_its_number(self, line: str) -> None:
         """The file is the user's: say where and what is accepted."""
-        with pytest.raises(ConfigError, match="mine.txt:3: "):
+        with pytest.raises(ConfigError, match=r"mine\.txt:3: "):
             KnownPathsFilter.from_text(f"# mine\nurl /ok\n{line}\n", "mine.txt")
 
     def test_missing_file_is_an_error(self) -> None:

@@ -69,9 +69,7 @@ def test_somebody_elses_directory_is_refused(crawler_for: CrawlerFor, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["/proc/crawl", "/dev/null/crawl"])
-def test_a_directory_that_cannot_be_written_is_refused(
-    crawler_for: CrawlerFor, name: str
-) -> None:
+def test_a_directory_that_cannot_be_written_is_refused(crawler_for: CrawlerFor, name: str) -> None:
     """The error names setting, path and reason."""
     with pytest.raises(ConfigError, match=f"LARM_DIR={name} cannot be written"):
         opened(crawler_for, LARM_DIR=name)
@@ -79,5 +77,5 @@ def test_a_directory_that_cannot_be_written_is_refused(
 
 def test_an_unknown_setting_is_refused_with_a_suggestion(crawler_for: CrawlerFor) -> None:
     """A typo must not silently mean the default."""
-    with pytest.raises(ConfigError, match="LARM_PAGEFILE_BYTE is no setting.*LARM_PAGEFILE_BYTES"):
+    with pytest.raises(ConfigError, match=r"LARM_PAGEFILE_BYTE is no setting.*LARM_PAGEFILE_BYTES"):
         DirectoryPipeline.from_crawler(crawler_for(LARM_PAGEFILE_BYTE=1))
