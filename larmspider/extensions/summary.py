@@ -57,7 +57,7 @@ class Summary:
     def lines(self) -> Iterator[str]:
         yield f"{'ended':<9} {self.reason}"
         yield (
-            f"{'stored':<9} {self.pages:,} pages, {self.bytes / 1e6:,.1f} MB"
+            f"{'stored':<9} {self.pages:,} pages, {_size(self.bytes)}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
@@ -74,6 +74,17 @@ def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
     """The counters whose key has the form ``key``, by the part that varies, largest first."""
     found = {match[1]: value for name, value in counters.items() if (match := key.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _size(number: float) -> str:
+    """Bytes for people: 32.5 kB, 1.2 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            break
+        number /= 1000
+    else:
+        unit = "TB"
+    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
 
 
 def _listed(counts: dict[str, int], prefix: str = "") -> str:
