@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,13 +79,11 @@ def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
 
 def _size(number: float) -> str:
     """Bytes for people: 32.5 kB, 1.2 GB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            break
-        number /= 1000
-    else:
-        unit = "TB"
-    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
+    if number < 1000:
+        return f"{number:,.0f} bytes"
+    units = ["kB", "MB", "GB", "TB"]
+    step = min(len(units), int(math.log10(number)) // 3)
+    return f"{number / 1000**step:,.1f} {units[step - 1]}"
 
 
 def _listed(counts: dict[str, int], prefix: str = "") -> str:
