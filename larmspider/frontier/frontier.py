@@ -55,6 +55,7 @@ class Added:
     rejected: list[tuple[Entry, str]] = field(default_factory=list)
 
 
+_KINDS = tuple(Kind)
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -239,12 +240,15 @@ class Frontier:
         record = host.record
         at = self._turn_time(host)
         need = 0
+        if at is None and host.in_flight:
+            self._turns.drop(host)
+            return  # its need is what it was
         if at is None or at == inf:
             self._turns.drop(host)
         else:
             self._turns.put(host, at)
-        if record.state is HostState.READY and (at is not None or host.in_flight):
-            gap = self.politeness.gap(record).seconds
+        if record.state is HostState.READY and at is not None:
+            gap = self.politeness.gap_seconds(record)
             need = self.places.need(record.hold, gap, host.rule.connections or 1)
         if need != host.need:
             self.places.change_need(need - host.need)
@@ -275,10 +279,8 @@ class Frontier:
         places.age(now)
         if self._pages_spent():
             return None
-        while True:
-            kinds = [kind for kind in Kind if places.allows(kind)]
-            if not kinds:
-                return None
+        kinds = [kind for kind in _KINDS if places.allows(kind)]
+        while kinds:
             host = self._turns.take(now, self._kind, kinds)
             if host is None:
                 return None
@@ -286,6 +288,7 @@ class Frontier:
             self._set_turn(host)
             if lease is not None:
                 return lease
+        return None
 
     def _lease(self, host: Host, now: float) -> Lease | None:
         """The host is due; None when it turns out that it has nothing to ask for now."""
@@ -322,7 +325,7 @@ class Frontier:
 
     def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:
         host.in_flight += 1
-        host.record.next_time = now + self.politeness.gap(host.record).seconds
+        host.record.next_time = now + self.politeness.gap_seconds(host.record)
         return Lease(url, host, entry, now, self.places.take(self._kind(host), now))
 
     def _budget_spent(self, host: Host) -> bool:

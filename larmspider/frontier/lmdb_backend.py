@@ -51,7 +51,7 @@ class LmdbBackend(Backend):
         self._heads: dict[tuple[str, int], QueueHead] = {}
         self._grown: set[tuple[str, int]] = set()  # heads that hold what is not on disk
         self._unwritten: set[bytes] = set()  # queue keys that only the new batch holds
-        self._leases: dict[bytes, tuple[bytes, bytes]] = {}  # URL key -> queue key, packed entry
+        self._leases: dict[bytes, tuple[bytes, Entry]] = {}  # URL key -> queue key, entry
         self._leased_places: set[bytes] = set()
         self._hosts: dict[str, Counts] = {}  # all of them: some 500 bytes each
         self._changed: set[str] = set()
@@ -93,10 +93,7 @@ class LmdbBackend(Backend):
 
     def _record(self, key: bytes) -> bytes | None:
         found = self._new.urls.get(key) or self._cut.urls.get(key)
-        if found is None:
-            with self.files.read() as txn:
-                found = txn.get(key, db=self.files.urls)
-        return found
+        return self.files.get(key, self.files.urls) if found is None else found
 
     def _records(self, keys: Sequence[bytes]) -> list[bytes | None]:
         new, cut = self._new.urls, self._cut.urls
@@ -114,9 +111,7 @@ class LmdbBackend(Backend):
         for layer in (self._new.queue, self._cut.queue):
             if place in layer:
                 return layer[place]
-        with self.files.read() as txn:
-            value: bytes | None = txn.get(place, db=self.files.queue)
-        return value
+        return self.files.get(place, self.files.queue)
 
     def _head(self, host: str, run: int) -> QueueHead:
         head = self._heads.get((host, run))
@@ -210,11 +205,11 @@ class LmdbBackend(Backend):
                 place = self._head(host, run).first(self._load)
             if place is None:
                 break
-            packed = self._head(host, run).values.pop(place)
-            self._leases[r.key_of_entry(packed)] = place, packed
+            entry = r.unpack_entry(self._head(host, run).values.pop(place))
+            self._leases[entry.key] = place, entry
             self._leased_places.add(place)
             self._count(host, queued=-1, leased=1, delayed=-int(run == k.DELAYED))
-            entries.append(r.unpack_entry(packed))
+            entries.append(entry)
         return entries
 
     def next_time(self, host: str) -> float | None:
@@ -228,19 +223,23 @@ class LmdbBackend(Backend):
 
     def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
         for key, visit in visits:
-            place, packed = self._leases[key]
-            entry = r.unpack_entry(packed)
+            place, entry = self._leases[key]
             self._end_lease(key, place)
             self._delete(place)
             self._finish(key, visit, entry)
-            self._count(entry.host, leased=-1, **{visit.state.name.lower(): 1})
+            final = visit.state
+            self._count(
+                entry.host,
+                leased=-1,
+                stored=int(final is UrlState.STORED),
+                failed=int(final is UrlState.FAILED),
+                refused=int(final is UrlState.REFUSED),
+            )
 
     def _finish(self, key: bytes, visit: Visit, entry: Entry) -> None:
         record = self._record(key)
         inlinks = r.inlinks_of(record) if record else 1
-        self._new.urls[key] = r.pack_visit(
-            replace(visit, url=entry.url, depth=entry.depth), inlinks
-        )
+        self._new.urls[key] = r.pack_visit(visit, inlinks, entry.url, entry.depth)
 
     def _end_lease(self, key: bytes, place: bytes) -> None:
         del self._leases[key]
@@ -248,8 +247,7 @@ class LmdbBackend(Backend):
 
     def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         for key, earliest, attempts in items:
-            place, packed = self._leases[key]
-            entry = r.unpack_entry(packed)
+            place, entry = self._leases[key]
             entry.attempts = attempts
             self._end_lease(key, place)
             new_place = place
@@ -328,7 +326,7 @@ class LmdbBackend(Backend):
         return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
 
     def leases(self) -> list[Entry]:
-        return [r.unpack_entry(packed) for _, packed in self._leases.values()]
+        return [replace(entry) for _, entry in self._leases.values()]
 
     # hosts, notes, counters
 
@@ -350,23 +348,36 @@ class LmdbBackend(Backend):
         for layer in (self._new.meta, self._cut.meta):
             if key in layer:
                 return layer[key]
-        with self.files.read() as txn:
-            value: bytes | None = txn.get(key, db=self.files.meta)
-        return value
+        return self.files.get(key, self.files.meta)
 
     def counts(self, host: str | None = None) -> Counts:
         if host is None:
             return replace(self._total)
         return replace(self._hosts.get(host) or Counts())
 
-    def _count(self, host: str, **changes: int) -> None:
-        counts = self._hosts.get(host)
-        if counts is None:
-            counts = self._hosts[host] = Counts()
-        total = self._total
-        for name, change in changes.items():
-            setattr(counts, name, getattr(counts, name) + change)
-            setattr(total, name, getattr(total, name) + change)
+    def _count(
+        self,
+        host: str,
+        *,
+        discovered: int = 0,
+        queued: int = 0,
+        leased: int = 0,
+        stored: int = 0,
+        failed: int = 0,
+        refused: int = 0,
+        delayed: int = 0,
+    ) -> None:
+        own = self._hosts.get(host)
+        if own is None:
+            own = self._hosts[host] = Counts()
+        for counts in (own, self._total):
+            counts.discovered += discovered
+            counts.queued += queued
+            counts.leased += leased
+            counts.stored += stored
+            counts.failed += failed
+            counts.refused += refused
+            counts.delayed += delayed
         self._changed.add(host)
 
     def host_names(self) -> list[str]:

@@ -59,6 +59,7 @@ class Places:
         self.held = [0] * len(Kind)
         self._young: deque[Holding] = deque()
         self._need = 0
+        self.reserved = 0  # places kept for the quick hosts
 
     def __repr__(self) -> str:
         held = ", ".join(f"{self.held[kind]} {kind.name.lower()}" for kind in Kind)
@@ -81,12 +82,8 @@ class Places:
     def change_need(self, difference: int) -> None:
         """Add to, or take from, the sum over all quick hosts that have work."""
         self._need += difference
-
-    @property
-    def reserved(self) -> int:
-        """Places kept for the quick hosts."""
         need = self._need / _UNIT
-        return min(self.total, ceil(need + sqrt(need) + 1)) if need > 0 else 0
+        self.reserved = min(self.total, ceil(need + sqrt(need) + 1)) if self._need else 0
 
     def allows(self, kind: Kind) -> bool:
         """Is there a place for a host of this kind now?"""

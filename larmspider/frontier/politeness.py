@@ -53,20 +53,24 @@ class Politeness:
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
 
-    def gap(self, record: HostRecord) -> Gap:
-        """The rule that holds for the host now."""
+    def gap_seconds(self, record: HostRecord) -> float:
+        """Between the beginnings of two requests to the host."""
         limits = self.limits
-        gap = Gap(self.rules.of(record.host).delay or 0.0, "delay")
-        if record.crawl_delay is not None and record.crawl_delay > gap.seconds:
-            rule = "robots.txt Crawl-delay"
-            if record.crawl_delay > limits.crawl_delay_max:
-                rule += f" {record.crawl_delay:g} s, cut"
-            cut = min(record.crawl_delay, limits.crawl_delay_max)
-            gap = max(gap, Gap(cut, rule), key=lambda one: one.seconds)
-        by_response = limits.response_factor * record.response
-        if by_response > gap.seconds:
-            gap = Gap(by_response, f"{limits.response_factor:g} x last response time")
-        return gap
+        gap = self.rules.of(record.host).delay or 0.0
+        if record.crawl_delay is not None:
+            gap = max(gap, min(record.crawl_delay, limits.crawl_delay_max))
+        return max(gap, limits.response_factor * record.response)
+
+    def gap(self, record: HostRecord) -> Gap:
+        """The same with the rule that sets it."""
+        limits, seconds = self.limits, self.gap_seconds(record)
+        asked = record.crawl_delay
+        if seconds == (self.rules.of(record.host).delay or 0.0):
+            return Gap(seconds, "delay")
+        if asked is None or seconds != min(asked, limits.crawl_delay_max):
+            return Gap(seconds, f"{limits.response_factor:g} x last response time")
+        cut = f" {asked:g} s, cut" if asked > seconds else ""
+        return Gap(seconds, f"robots.txt Crawl-delay{cut}")
 
     def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
         """A response that does not blame the host: ``seconds`` it took, ``sent`` when it was asked."""
@@ -77,7 +81,7 @@ class Politeness:
         record.failures = record.parks = 0
         if now - record.last_failure > self.limits.quiet:
             record.level = 0
-        record.next_time = max(record.next_time, sent + self.gap(record).seconds)
+        record.next_time = max(record.next_time, sent + self.gap_seconds(record))
 
     def failed(
         self,

@@ -98,21 +98,21 @@ _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")
 _ENTRY = struct.Struct(">HBHHH")
 _COUNTS = struct.Struct(">7Q")
+_LENGTHS = struct.Struct(">5I")
 _LENGTH = struct.Struct(">I")
 
 
-def _texts(*values: bytes) -> bytes:
-    return b"".join([_LENGTH.pack(len(value)) + value for value in values])
+def _texts(a: bytes, b: bytes, c: bytes, d: bytes, e: bytes) -> bytes:
+    return b"".join((_LENGTHS.pack(len(a), len(b), len(c), len(d), len(e)), a, b, c, d, e))
 
 
-def _untexts(data: bytes, at: int) -> list[bytes]:
-    values = []
-    while at < len(data):
-        (length,) = _LENGTH.unpack_from(data, at)
-        at += 4
-        values.append(data[at : at + length])
-        at += length
-    return values
+def _untexts(data: bytes, at: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    a, b, c, d, e = _LENGTHS.unpack_from(data, at)
+    a += at + 20  # _LENGTHS.size; from here on each is the end of its text
+    b += a
+    c += b
+    d += c
+    return data[at + 20 : a], data[a:b], data[b:c], data[c:d], data[d : d + e]
 
 
 def _encode(text: str) -> bytes:
@@ -155,11 +155,6 @@ def pack_entry(entry: Entry) -> bytes:
     return b"".join((entry.key, head, texts))
 
 
-def key_of_entry(data: bytes) -> bytes:
-    """The URL key of a packed entry."""
-    return data[:16]
-
-
 def unpack_entry(data: bytes) -> Entry:
     """The reverse of pack_entry()."""
     depth, link_type, redirects, attempts, priority = _ENTRY.unpack_from(data, 16)
@@ -180,11 +175,11 @@ def unpack_entry(data: bytes) -> Entry:
     )
 
 
-def pack_visit(visit: Visit, inlinks: int) -> bytes:
-    """Record of a URL in a final state."""
-    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(visit.depth, 0xFFFF))
+def pack_visit(visit: Visit, inlinks: int, url: str, depth: int) -> bytes:
+    """Record of a URL in a final state; ``url`` and ``depth`` of its entry, not of the visit."""
+    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(depth, 0xFFFF))
     return head + _texts(
-        _encode(visit.url),
+        _encode(url),
         _encode(visit.etag),
         _encode(visit.last_modified),
         visit.digest,
@@ -228,13 +223,16 @@ def unpack_counts(data: bytes) -> Counts:
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
-    """Names and positions of the stores."""
-    return _texts(
-        *(part for name in sorted(positions) for part in (_encode(name), positions[name]))
-    )
+    """Names and positions of the stores, each with its length before it."""
+    parts = (part for name in sorted(positions) for part in (_encode(name), positions[name]))
+    return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
 
 
 def unpack_positions(data: bytes) -> dict[str, bytes]:
     """The reverse of pack_positions()."""
-    parts = _untexts(data, 0)
+    parts, at = [], 0
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        parts.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
     return {_decode(name): value for name, value in zip(parts[::2], parts[1::2], strict=True)}

@@ -243,7 +243,12 @@ def test_what_will_not_get_better_is_not_tried_again(world):
     visit = Visit(STORED, 5.0, 413, etag='"e"')
     assert not world.fail(world.pop(), "too-big", visit=visit)
     kept = world.frontier.backend.visit(url_key("http://a/1"))
-    assert (kept.state, kept.status, kept.etag, kept.reason) == (UrlState.FAILED, 413, '"e"', "too-big")
+    assert (kept.state, kept.status, kept.etag, kept.reason) == (
+        UrlState.FAILED,
+        413,
+        '"e"',
+        "too-big",
+    )
 
 
 def test_a_dead_host_is_parked_probed_given_up_and_the_crawl_ends():
@@ -411,7 +416,11 @@ def test_a_crash_between_checkpoints_fetches_again_and_loses_nothing(world):
 def test_hosts_take_turns_whatever_the_order():
     world = World(strategy=PathWords(), robots=False, delay=0.0)
     world.add("http://a/x/y/z", "http://a/x", "http://a/", "http://b/1/2", "http://b/3")
-    assert [url for url in world.crawl() if "/a/" in url] == ["http://a/", "http://a/x", "http://a/x/y/z"]
+    assert [url for url in world.crawl() if "/a/" in url] == [
+        "http://a/",
+        "http://a/x",
+        "http://a/x/y/z",
+    ]
 
 
 def test_backlinks_fetch_the_most_linked_first():

@@ -61,7 +61,9 @@ def test_what_a_restart_makes_of_it(record, state):
     "record",
     [
         HostRecord("wiki:80"),
-        HostRecord("[::1]:8080", "https", P, inf, "5 failures: ü", 1.5, 2.5, 3.5, 4.5, 5.5, 6, 7, 8.5, 9),
+        HostRecord(
+            "[::1]:8080", "https", P, inf, "5 failures: ü", 1.5, 2.5, 3.5, 4.5, 5.5, 6, 7, 8.5, 9
+        ),
         HostRecord("h:1", hold=0.0, crawl_delay=0.0),
     ],
 )

@@ -39,7 +39,12 @@ def test_the_key_of_a_url_never_changes():
     assert k.url_key("http://wiki/a").hex() == "59ae1da50d1fd1435d935781a44c4bb9"
 
 
-@given(st.integers(0, 65535), st.integers(0, 2**48 - 1), st.integers(0, 65535), st.integers(0, 2**48 - 1))
+@given(
+    st.integers(0, 65535),
+    st.integers(0, 2**48 - 1),
+    st.integers(0, 65535),
+    st.integers(0, 2**48 - 1),
+)
 def test_ready_places_sort_by_priority_then_serial(p1, s1, p2, s2):
     one, two = k.ready_key("a:80", p1, s1), k.ready_key("a:80", p2, s2)
     assert (one < two) == ((p1, s1) < (p2, s2))
