@@ -2,9 +2,10 @@
 
     python benchmarks/frontier.py --urls 10000 1000000 --hosts 1000
 
-For each number of known URLs, in a process of its own: they are added (and committed as in a crawl),
-then pages of 140 links are checked, 99% of them known, then URLs are pushed and popped. Commits are
-part of the time. Figures are medians of rounds; memory is RssAnon, which leaves out the mapped file.
+For each number of known URLs, in a process of its own: they are added (and committed as in a
+crawl), then pages of 140 links are checked, 99% of them known, then URLs are pushed and popped.
+Commits are part of the time. Figures are medians of rounds; memory is RssAnon, which leaves out the
+mapped file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from larmspider.frontier.frontier import CHECKPOINT_AT, Frontier
+from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
@@ -78,7 +79,7 @@ class Bench:
             self.peak = max(self.peak, private_mb())
 
     def page(self, menu: int) -> list[str]:
-        """Links of one page: ``menu`` of them on all pages of its host, 1% new, a tenth elsewhere."""
+        """Links of one page: ``menu`` on all pages of its host, 1% new, a tenth elsewhere."""
         home, pick = self.random.randrange(self.hosts), self.random.randrange
         links = [url(home, number % self.each) for number in range(menu)]
         while len(links) < LINKS:

@@ -26,14 +26,14 @@ snoozed until a time, parked with a reason. A backend keeps the packed record as
 
 Keys. A URL is named by 16 bytes (keys.url_key): 4 from its host and 12 from its canonical form.
 Equal keys count as equal URLs, so a collision loses one page. Among URLs of one host the odds are
-n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so that
-the links of a page, most of them to its own host, are neighbours on disk. A host is named
+n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so
+that the links of a page, most of them to its own host, are neighbours on disk. A host is named
 ``host:port``, without scheme; blocks of hosts for several workers are a hash of that name.
 
 What survives a restart. Operations gather in a batch and become durable together, at checkpoint(),
-with the positions of the stores. A crash loses the whole batch and nothing else; what was popped since is
-queued on disk and is handed out again. cut() ends the batch, so that a page that is acknowledged while
-the stores still flush belongs to the next one:
+with the positions of the stores. A crash loses the whole batch and nothing else; what was popped
+since is queued on disk and is handed out again. cut() ends the batch, so that a page that is
+acknowledged while the stores still flush belongs to the next one:
 
     backend.cut()                    # event loop: no page is between two stores at this moment
     positions = flush the stores     # may take its time; pages may be acknowledged meanwhile
@@ -93,7 +93,7 @@ class Backend(ABC):
 
     @abstractmethod
     def next_time(self, host: str) -> float | None:
-        """0.0: pop() has a URL now. Otherwise the earliest time of those given back; None: empty."""
+        """0.0: pop() has a URL now. Else the earliest time of those given back; None: empty."""
 
     @abstractmethod
     def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
@@ -105,7 +105,7 @@ class Backend(ABC):
 
     @abstractmethod
     def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
-        """Leased URLs return: (key, earliest time, attempts so far). Earliest 0.0: to the old place.
+        """Leased URLs return: (key, earliest time, attempts so far); time 0.0: the old place.
 
         KeyError as for acknowledge().
         """
@@ -121,7 +121,7 @@ class Backend(ABC):
 
     @abstractmethod
     def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
-        """Give queued URLs a new priority, behind those that have it. Others are left as they are."""
+        """Give queued URLs a new priority, behind those that have it. Others stay as they are."""
 
     @abstractmethod
     def entry(self, key: bytes) -> Entry | None:
@@ -147,7 +147,7 @@ class Backend(ABC):
 
     @abstractmethod
     def put_note(self, name: str, value: bytes) -> None:
-        """Keep some bytes under a name (at most 400 bytes of UTF-8): robots.txt bodies, arguments."""
+        """Keep bytes under a name (at most 400 bytes of UTF-8): robots.txt bodies, arguments."""
 
     @abstractmethod
     def note(self, name: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Kinds of failed fetches: is the URL worth another try, and does the failure count against the host?
+"""Kinds of failed fetches: is the URL worth another try, and is the host to blame?
 
 A page that is too big says nothing about its server; five refused connections in a row do.
 """
@@ -33,7 +33,7 @@ _OTHER = FailureKind(retry=True, blames_host=False)
 
 
 def failure_kind(kind: str) -> FailureKind:
-    """``http-503`` and all 5xx, 429 and 408 blame the host; other statuses are final for the URL."""
+    """5xx, 429 and 408 blame the host; other statuses are final for the URL."""
     if kind.startswith("http-"):
         if kind[5:6] == "5" or kind in ("http-429", "http-408"):
             return _SERVER_ERROR

@@ -14,7 +14,7 @@ asynchronous or knows the network; the clock is passed in. One thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -166,7 +166,7 @@ class Frontier:
         )
 
     def known(self, normalized: Sequence[str]) -> list[bool]:
-        """Of each canonical URL: was it added before? Counts as a link to it where the order asks."""
+        """Was each canonical URL added before? Counts as a link to it where the order asks."""
         seen = self._seen
         known = [url in seen for url in normalized]
         unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
@@ -190,6 +190,19 @@ class Frontier:
                     changes.append((key, priority))
         if changes:
             self.backend.move(changes)
+
+    def reprioritize(self, changes: Iterable[tuple[bytes, int]]) -> None:
+        """New priorities for the queued ones of these URL keys; 10-20 us each.
+
+        Those that have theirs already stay where they are. A long list may come in parts, with
+        checkpoints between them (wants_checkpoint).
+        """
+        moved = []
+        for key, priority in changes:
+            entry = self.backend.entry(key)
+            if entry is not None and entry.priority != priority:
+                moved.append((key, priority))
+        self.backend.move(moved)
 
     def add(self, entries: Sequence[Entry]) -> Added:
         """Queue the new ones within depth and redirect bounds. A batch: a page's links."""
@@ -236,7 +249,7 @@ class Frontier:
         self._changed.add(host.record.host)
 
     def _set_turn(self, host: Host) -> None:
-        """Its next turn as its state, gap, queue and window allow; none while that depends on others."""
+        """Its next turn as its state, gap and queue allow; none while there is nothing to do."""
         record = host.record
         at = self._turn_time(host)
         need = 0
@@ -339,7 +352,7 @@ class Frontier:
         return counts.stored + counts.leased >= self.bounds.max_pages
 
     def next_ready_time(self) -> float | None:
-        """When pop() is worth asking next: now or later; None: only after an answer or a new link."""
+        """When pop() is worth asking next; None: only after an answer or a new link."""
         now, places = self.clock(), self.places
         places.age(now)
         if self._pages_spent() or sum(places.held) >= places.total:
@@ -377,8 +390,9 @@ class Frontier:
     def answered(self, lease: Lease, seconds: float, *, sent: float | None = None) -> None:
         """The response is complete: its place is free, the URL stays leased until done().
 
-        ``seconds`` the fetch took; ``sent`` is when the request left, if that is known: the gap counts
-        from there, so a slow connect cannot bring two requests closer together at the server.
+        ``seconds`` the fetch took; ``sent`` is when the request left, if that is known: the gap
+        counts from there, so a slow connect cannot bring two requests closer together at the
+        server.
         """
         if lease.holding is None:
             return
@@ -387,7 +401,7 @@ class Frontier:
         self._set_turn(lease.host)
 
     def done(self, lease: Lease, visit: Visit) -> None:
-        """The URL is STORED, FAILED or REFUSED for good. answered() first, or its time is not known."""
+        """The URL is STORED, FAILED or REFUSED for good. answered() comes first."""
         if lease.entry is None:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
         if lease.holding is not None:

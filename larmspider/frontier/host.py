@@ -2,10 +2,10 @@
 
     new -> loading robots -> ready <-> snoozed until -> parked until, with a reason
 
-A new host is asked for its robots.txt first. A snooze is short (Retry-After, backoff), a park long or
-for good. Both end where they began: at ready if the host's rules are known, else at new.
+A new host is asked for its robots.txt first. A snooze is short (Retry-After, backoff), a park long
+or for good. Both end where they began: at ready if the host's rules are known, else at new.
 
-The frontier alone changes a record, through politeness.py; it survives restarts with the checkpoint.
+The frontier alone changes a record, through politeness.py. It survives restarts.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ALLOWED = {
 class HostRecord:
     """All times in seconds since the epoch, durations in seconds.
 
-    ``until`` ends a snooze or park, inf: not in this run. ``next_time``: no request before it, by the
-    gap. ``hold``: how long a fetch is expected to hold a place, None until a first answer. ``response``:
-    the last response time. ``crawl_delay``: of robots.txt, None for none. ``robots_until``: when
-    robots.txt expires, 0.0 if it never was loaded. ``failures`` in a row; ``level``: doublings of the
-    backoff; ``last_failure``: its time; ``parks`` in a row.
+    ``until`` ends a snooze or park, inf: not in this run. ``next_time``: no request before it, by
+    the gap. ``hold``: how long a fetch is expected to hold a place, None until a first answer.
+    ``response``: the last response time. ``crawl_delay``: of robots.txt, None for none.
+    ``robots_until``: when robots.txt expires, 0.0 if it never was loaded. ``failures`` in a row;
+    ``level``: doublings of the backoff; ``last_failure``: its time; ``parks`` in a row.
     """
 
     host: str
@@ -73,7 +73,7 @@ class HostRecord:
             self.change(HostState.READY if self.robots_until else HostState.NEW)
 
     def restart(self) -> None:
-        """What a restart changes: robots.txt in flight is asked for again, given up is tried again."""
+        """After a restart robots.txt in flight is asked for again, and who was given up."""
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
         elif self.until == inf:

@@ -20,8 +20,8 @@ from larmspider.errors import ConfigError
 class HostRule:
     """``pattern`` is a shell pattern for ``host:port`` or the host alone; None: not set here.
 
-    ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and to in
-    hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
+    ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and
+    to in hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
     """
 
     pattern: str = "*"

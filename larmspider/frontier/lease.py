@@ -12,7 +12,7 @@ from larmspider.frontier.records import Entry
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py; ``need`` is its part of the places' need."""
+    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py."""
 
     record: HostRecord
     rule: HostRule

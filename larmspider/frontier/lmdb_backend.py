@@ -3,9 +3,9 @@
     backend = LmdbBackend(Path("crawl/frontier"))
     positions = backend.recover().positions
 
-On disk is the state of the last commit, in memory the batch of changes since (pending.py), the front of
-each host's queue (queue_head.py) and the leases. Reads look at the batch, then at the batch that is
-being committed, then at the disk.
+On disk is the state of the last commit, in memory the batch of changes since (pending.py), the
+front of each host's queue (queue_head.py) and the leases. Reads look at the batch, then at the
+batch that is being committed, then at the disk.
 
     urls    16-byte URL key     -> waiting record (state, links seen, queue key) or visit
     queue   17 or 21 byte key   -> entry; stays until its URL reaches a final state

@@ -1,8 +1,9 @@
 """One LMDB environment: opening, format version, growth, one write at a time, readers.
 
-``frontier/data.mdb`` holds four named databases: urls, queue, hosts, meta. The map (the most the file may
-reach) begins at 64 MB and doubles when full; that costs nothing on disk before it is used. A
-batch that does not fit is rolled back by LMDB, so it is kept, the map grows, and it is written again.
+``frontier/data.mdb`` holds four named databases: urls, queue, hosts, meta. The map (the most the
+file may reach) begins at 64 MB and doubles when full; that costs nothing on disk before it is used.
+A batch that does not fit is rolled back by LMDB, so it is kept, the map grows, and it is written
+again.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     with FrontierReader(Path("crawl/frontier")) as frontier:
         print(frontier.counts(), frontier.state(url_key("http://wiki/a")))
 
-Each call is one short read of the last commit, a few seconds old while the crawl runs: a reader that
-stays open in a transaction would make the writer's file grow (measured: 51 MB instead of 10).
+Each call is one short read of the last commit, a few seconds old while the crawl runs: a reader
+that stays open in a transaction would make the writer's file grow (measured: 51 MB instead of 10).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from larmspider.frontier.records import Counts, Entry, UrlState, Visit
 
 
 class FrontierReader(AbstractContextManager["FrontierReader"]):
-    """Read-only view. CrawlDirError where there is no frontier; FormatError for another version's."""
+    """Read-only view. CrawlDirError: no frontier there; FormatError: another version's."""
 
     def __init__(self, path: Path) -> None:
         if not (path / "data.mdb").exists():
@@ -51,7 +51,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return r.unpack_entry(packed) if packed else None
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """(URLs of its host before it, earliest time or 0.0) of a queued URL; counts up to ``limit``."""
+        """(URLs of its host before it, at most ``limit``; earliest time or 0.0) if it is queued."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
             if record is None or record[0] != UrlState.QUEUED:

@@ -44,7 +44,7 @@ _UNIT = 1_000_000  # needs are summed as whole millionths: a float sum would dri
 
 
 class Places:
-    """``total`` places. Shares are fractions of it, each at least one place; ``slow_secs`` seconds."""
+    """``total`` places; shares are fractions of it, each at least one place."""
 
     def __init__(
         self,

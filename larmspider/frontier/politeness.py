@@ -2,9 +2,9 @@
 
     politeness.gap(record)     ->  Gap(seconds=10.0, rule="robots.txt Crawl-delay")
 
-The gap between two requests is the largest of the delay set for the host, its Crawl-delay and a multiple of
-its last response time. Failures snooze it for a time that doubles; five in a row park it, and
-it is probed again later. Clock and randomness come from the caller.
+The gap between two requests is the largest of the delay set for the host, its Crawl-delay and a
+multiple of its last response time. Failures snooze it for a time that doubles; five in a row park
+it, and it is probed again later. Clock and randomness come from the caller.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Gap(NamedTuple):
 class Limits:
     """Settings; all in seconds but the factor, jitter and counts.
 
-    ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled up to
-    ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without failure the
-    doublings are forgotten. ``max_failures`` in a row park a host for ``park``, doubled each time
-    in a row, at most ``max_parks`` times; then it is given up for this run.
+    ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled
+    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without
+    failure the doublings are forgotten. ``max_failures`` in a row park a host for ``park``, doubled
+    each time in a row, at most ``max_parks`` times; then it is given up for this run.
     """
 
     crawl_delay_max: float = 60.0
@@ -73,7 +73,7 @@ class Politeness:
         return Gap(seconds, f"robots.txt Crawl-delay{cut}")
 
     def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
-        """A response that does not blame the host: ``seconds`` it took, ``sent`` when it was asked."""
+        """A response of which the host is not to blame: it took ``seconds``, asked at ``sent``."""
         if record.failures or record.parks:
             record.hold = None  # what its failures took says nothing about its answers
         self._held(record, seconds)

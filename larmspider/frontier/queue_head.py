@@ -13,8 +13,9 @@ from heapq import heapify, heappop, heappush
 class QueueHead:
     """One run (keys.READY or DELAYED) of a host's queue, in key order.
 
-    Invariant: in memory are all keys up to ``loaded_to``, and of the keys after it those of the pending
-    batch. ``complete``: there are no others. Removal is lazy: a key without a value is gone.
+    Invariant: in memory are all keys up to ``loaded_to``, and of the keys after it those of the
+    pending batch. ``complete``: there are no others. Removal is lazy: a key without a value is
+    gone.
     """
 
     __slots__ = ("complete", "heap", "loaded_to", "values")

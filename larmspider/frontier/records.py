@@ -1,9 +1,10 @@
 """What a backend keeps about URLs, and its packed form.
 
-A URL that waits is two records: 22 bytes in ``urls`` (its state and where it is in the queue) and its
-entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. Once fetched,
-the entry goes and the visit takes the place of the record in ``urls``. Fixed fields by struct, texts
-as length and UTF-8: a few microseconds, and never code to be run on reading, as with pickle.
+A URL that waits is two records: 22 bytes in ``urls`` (its state and where it is in the queue) and
+its entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. Once
+fetched, the entry goes and the visit takes the place of the record in ``urls``. Fixed fields by
+struct, texts as length and UTF-8: a few microseconds, and never code to be run on reading, as with
+pickle.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class Entry:
     """A URL that is to be fetched.
 
     ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` its
-    name (keys.url_key). ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at most
-    65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is bytes of the caller,
-    for example a packed Request. ``attempts`` counts the fetches that failed.
+    name (keys.url_key). ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at
+    most 65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is
+    bytes of the caller, for example a packed Request. ``attempts`` counts the fetches that failed.
     """
 
     url: str
@@ -52,8 +53,8 @@ class Entry:
 class Visit:
     """What became of a URL; ``time`` and the HTTP fields are what a later visit for changes needs.
 
-    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none; ``status``
-    0 when there was no response; ``digest`` of the content, at most 64 bytes.
+    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none;
+    ``status`` 0 when there was no response; ``digest`` of the content, at most 64 bytes.
     """
 
     state: UrlState

@@ -1,7 +1,7 @@
 """The hosts' rules as parsed objects, for as many hosts as memory should hold.
 
-The robots.txt bodies are notes of the backend, so they survive a restart and a host whose rules were
-dropped here is parsed again, not asked again.
+The robots.txt bodies are notes of the backend, so they survive a restart and a host whose rules
+were dropped here is parsed again, not asked again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """URLs that were seen lately: the menu that is on each of a wiki's pages is asked for once.
 
-Nothing that is known ever becomes unknown, so an answer from here cannot be stale. It saves the hash and
-the look into the database: 0.1 us instead of 3 (docs/frontier.md has the rates on real sites).
+Nothing that is known ever becomes unknown, so an answer from here cannot be stale. It saves the
+hash and the look into the database: 0.1 us instead of 3 (docs/frontier.md has the rates on real
+sites).
 """
 
 from __future__ import annotations
 
 
 class RecentlySeen:
-    """Holds between ``size`` and twice as many URLs: two generations, the older one is dropped whole."""
+    """Holds ``size`` to twice as many URLs: two generations, the older is dropped whole."""
 
     def __init__(self, size: int = 32_768) -> None:
         self._size = size

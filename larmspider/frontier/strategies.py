@@ -20,11 +20,11 @@ class Strategy(ABC):
 
     @abstractmethod
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        """0..65535, lower first. ``depth`` links from a seed; ``inlinks`` seen so far, 1 or more."""
+        """0..65535, lower first. ``depth``: links from a seed; ``inlinks``: seen so far."""
 
 
 class BreadthFirst(Strategy):
-    """By number of links from a seed: with equal depths, first found, first fetched. The default."""
+    """By number of links from a seed; of one depth, first found, first fetched. The default."""
 
     def priority(self, url: str, depth: int, inlinks: int) -> int:  # noqa: ARG002 - the interface
         return min(depth, MAX_PRIORITY)

@@ -54,7 +54,7 @@ class Turns(Generic[T]):
         host.turn = 0
 
     def take(self, now: float, kind_of: Callable[[T], Kind], kinds: Iterable[Kind]) -> T | None:
-        """Of the hosts of these kinds that are due, the one that is due longest; its turn is used up."""
+        """The host of these kinds that has been due longest; its turn is used up."""
         later, due = self._later, self._due
         while later and later[0][0] <= now:
             item = heappop(later)

@@ -1,7 +1,8 @@
 """The contract of frontier/backend.py as tests; every backend must pass them as they stand.
 
 A backend's test module subclasses ``BackendConformance`` and gives a fixture ``store`` with two
-methods: ``open()`` a backend on the same place and ``crash(backend)``, which ends it as a kill would.
+methods: ``open()`` a backend on the same place and ``crash(backend)``, which ends it as a kill
+would.
 """
 
 from __future__ import annotations

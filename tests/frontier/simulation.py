@@ -1,10 +1,11 @@
-"""A crawl without network or waiting: servers with a latency each, a clock that jumps to the next event."""
+"""A crawl without network or waiting: a latency a server, a clock that jumps ahead."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from larmspider.frontier.frontier import Bounds, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
@@ -68,7 +69,7 @@ class Clock:
 
 
 class Simulation:
-    """``latency(host, random)`` gives seconds until the answer, None for a host that never answers."""
+    """``latency(host, random)`` gives seconds until the answer, None for never."""
 
     def __init__(self, frontier, clock, latency, *, seed=1):
         self.frontier, self.clock, self.latency = frontier, clock, latency
@@ -120,4 +121,4 @@ class Simulation:
 
     def shortest_gap(self, host):
         times = self.asked[host]
-        return min((b - a for a, b in zip(times, times[1:], strict=False)), default=float("inf"))
+        return min((b - a for a, b in pairwise(times)), default=float("inf"))

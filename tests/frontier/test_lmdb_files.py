@@ -1,12 +1,12 @@
-"""The environment on disk: growth, full disks, other versions, two writers, readers beside it, kill -9."""
+"""The environment on disk: growth, full disks, versions, two writers, readers, kill -9."""
 
-import os
 import resource
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import lmdb
 import pytest
@@ -37,7 +37,7 @@ def child(code, *args):
         capture_output=True,
         text=True,
         timeout=60,
-        cwd=os.getcwd(),
+        cwd=Path.cwd(),
         check=False,
     )
 

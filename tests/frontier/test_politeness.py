@@ -82,8 +82,9 @@ def test_jitter_spreads_a_snooze(dice, seconds):
 
 
 @pytest.mark.parametrize(
-    "retry_after, seconds", [(None, 10.0), (1.0, 1.0), (70.0, 70.0), (9999.0, 300.0), (0.0, 10.0), (-5.0, 10.0)]
-)  # fmt: skip
+    "retry_after, seconds",
+    [(None, 10.0), (1.0, 1.0), (70.0, 70.0), (9999.0, 300.0), (0.0, 10.0), (-5.0, 10.0)],
+)
 def test_retry_after_is_obeyed_up_to_its_limit(retry_after, seconds):
     record = ready()
     politeness().failed(record, NOW, 1.0, "http-503", retry_after)
