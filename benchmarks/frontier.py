@@ -18,10 +18,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.frontier import CHECKPOINT_AT, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
@@ -50,7 +52,8 @@ class Bench:
     def __init__(self, path: Path, urls: int, hosts: int) -> None:
         self.urls, self.hosts, self.each = urls, hosts, max(1, urls // hosts)
         self.random = random.Random(1)
-        self.peak = 0.0
+        self.peak, self.number = 0.0, 2 * 10**9
+        self.writer: threading.Thread | None = None
         politeness = Politeness(
             Limits(response_factor=0.0),
             HostRules([], HostRule(delay=0.0, connections=1)),
@@ -72,6 +75,21 @@ class Bench:
                 self.checkpoint_if_due()
         self.frontier.checkpoint({})
         return time.perf_counter() - begin
+
+    def checkpoint_in_thread(self) -> None:
+        """As a crawl does it: the loop goes on while the batch is written."""
+        frontier = self.frontier
+        if self.writer is not None:
+            if self.writer.is_alive() and frontier.backend.pending < 3 * CHECKPOINT_AT:
+                return
+            self.writer.join()
+            self.writer = None
+            frontier.settle()
+            self.peak = max(self.peak, private_mb())
+        if frontier.wants_checkpoint:
+            frontier.cut()
+            self.writer = threading.Thread(target=frontier.commit, args=({"store.log": b"1"},))
+            self.writer.start()
 
     def checkpoint_if_due(self) -> None:
         if self.frontier.wants_checkpoint:
@@ -102,35 +120,40 @@ class Bench:
             rates.append(300 * LINKS / (time.perf_counter() - begin))
         return statistics.median(rates)
 
-    def push_pop(self, *, count: int = 30_000) -> tuple[float, float]:
-        """(A new URL in and a URL out a second, with its acknowledgement; the share of commits)."""
-        rates, commits, number = [], [], 2 * 10**9
-        frontier = self.frontier
+    def push_pop(
+        self, checkpoint: Callable[[], None], *, count: int = 30_000
+    ) -> tuple[float, float]:
+        """(Push and pop alone, whole cycles) a second.
+
+        A cycle: a new URL in, one out, its answer, its acknowledgement, and its part of a commit.
+        """
+        alone, whole = [], []
+        frontier, clock = self.frontier, time.perf_counter
         for _ in range(ROUNDS):
-            number += count
-            batches = [
-                [
-                    url(self.random.randrange(self.hosts), number + at)
-                    for at in range(start, start + 10)
-                ]
-                for start in range(0, count, 10)
-            ]
-            begin, committing = time.perf_counter(), 0.0
-            for urls in batches:
-                frontier.add([frontier.entry(u, u, depth=1, from_page=urls[0]) for u in urls])
-                for _ in urls:
-                    lease = frontier.pop()
-                    if lease is None:
-                        raise SystemExit("the frontier has nothing to fetch")
+            self.number += count
+            urls = [url(self.random.randrange(self.hosts), self.number + at) for at in range(count)]
+            begin, pushing = clock(), 0.0
+            for start in range(0, count, 10):
+                links, leases = urls[start : start + 10], []
+                before = clock()
+                frontier.add([frontier.entry(u, u, depth=1, from_page=links[0]) for u in links])
+                while len(leases) < len(links) and (lease := frontier.pop()):
+                    leases.append(lease)
+                pushing += clock() - before
+                if len(leases) < len(links):
+                    raise SystemExit("the frontier has nothing to fetch")
+                for lease in leases:
                     frontier.answered(lease, 0.001)
                     frontier.done(lease, STORED)
-                before = time.perf_counter()
-                self.checkpoint_if_due()
-                committing += time.perf_counter() - before
-            taken = time.perf_counter() - begin
-            rates.append(count / taken)
-            commits.append(committing / taken)
-        return statistics.median(rates), statistics.median(commits)
+                checkpoint()
+            whole.append(count / (clock() - begin))
+            alone.append(count / pushing)
+        if self.writer is not None:
+            self.writer.join()
+            frontier.settle()
+            self.writer = None
+        frontier.checkpoint({})
+        return statistics.median(alone), statistics.median(whole)
 
 
 def run(urls: int, hosts: int, folder: str) -> None:
@@ -145,9 +168,11 @@ def run(urls: int, hosts: int, folder: str) -> None:
         print(
             f"  {MENU} of {LINKS} links a menu             {bench.checks(MENU, cached=True):10,.0f}"
         )
-        rate, share = bench.push_pop()
-        print(f"  push+pop+acknowledge/s             {rate:10,.0f}   ({share:.0%} commits)")
-        print(f"  ... without commits                {rate / (1 - share):10,.0f}")
+        alone, inline = bench.push_pop(bench.checkpoint_if_due)
+        _, thread = bench.push_pop(bench.checkpoint_in_thread)
+        print(f"  push+pop/s                         {alone:10,.0f}")
+        print(f"  with answer, acknowledge, commit   {inline:10,.0f}")
+        print(f"  ... commits in a thread            {thread:10,.0f}")
         bench.frontier.audit()
         size = sum(file.stat().st_blocks for file in path.iterdir()) * 512 / 2**20
         print(

@@ -357,10 +357,10 @@ class Frontier:
         places.age(now)
         if self._pages_spent() or sum(places.held) >= places.total:
             return None
-        times = [self._turns.next_time()]
-        for kind in Kind:
-            if self._turns.due(kind):
-                times.append(now if places.allows(kind) else places.next_age())
+        due = [kind for kind in _KINDS if self._turns.due(kind)]
+        if any(places.allows(kind) for kind in due):
+            return now
+        times = [self._turns.next_time(), places.next_age() if due else None]
         return min((time for time in times if time is not None), default=None)
 
     @property
