@@ -6,7 +6,7 @@ One heap for hosts whose time has not come; when it has, a host moves to the hea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
@@ -53,16 +53,17 @@ class Turns(Generic[T]):
         self._live -= bool(host.turn)
         host.turn = 0
 
-    def take(self, now: float, kind_of: Callable[[T], Kind], kinds: Iterable[Kind]) -> T | None:
+    def take(self, now: float, kind_of: Callable[[T], Kind], kinds: Sequence[Kind]) -> T | None:
         """The host of these kinds that has been due longest; its turn is used up."""
         later, due = self._later, self._due
         while later and later[0][0] <= now:
             item = heappop(later)
             if item[2].turn == item[1]:
                 heappush(due[kind_of(item[2])], item)
+        for kind in kinds:  # all of them first: what one moves may be the best of another
+            self._clean(due[kind], kind, kind_of)
         best: Kind | None = None
         for kind in kinds:
-            self._clean(due[kind], kind, kind_of)
             if due[kind] and (best is None or due[kind][0] < due[best][0]):
                 best = kind
         if best is None:

@@ -152,6 +152,40 @@ def test_no_more_connections_than_allowed(connections):
     assert world.pop() is None
 
 
+def test_the_gap_holds_between_connections_too():
+    world = World(connections=2)
+    world.add("http://a/1", "http://a/2")
+    world.robots()
+    assert world.pop().url == "http://a/1"
+    assert world.pop() is None
+    assert world.frontier.next_ready_time() == world.clock.now + 2.0
+    world.wait(2.0)
+    assert world.pop().url == "http://a/2"
+
+
+def test_a_place_that_comes_free_is_worth_asking_for_at_once():
+    world = World(places=1, robots=False)
+    world.add("http://a/1", "http://b/1")
+    lease = world.pop()
+    assert world.pop() is None
+    assert world.frontier.next_ready_time() is None
+    world.store(lease, 0.1)
+    assert world.frontier.next_ready_time() == world.clock.now
+    assert world.pop().url == "http://b/1"
+
+
+def test_hosts_that_are_due_but_may_have_no_place_are_not_asked_for_in_vain():
+    """With every long place held, the time to ask again is when a fetch turns slow, not now."""
+    world = World(places=2, robots=False)
+    world.add("http://q/1", "http://q/2", "http://a/1", "http://b/1")
+    world.store(world.pop(), 0.1)  # q is quick and has work: places are kept for it
+    for name in ("a:80", "b:80"):
+        world.frontier.hosts[name].record.hold = 30.0
+    assert world.pop().url == "http://a/1"
+    assert world.pop() is None
+    assert world.frontier.next_ready_time() == world.clock.now + 2.0  # the turn of q
+
+
 def test_disallowed_urls_are_refused_and_do_not_use_up_the_gap(world):
     world.add("http://a/private/1", "http://a/private/2", "http://a/3")
     world.robots()
@@ -370,6 +404,20 @@ def test_a_page_that_fails_leaves_its_part_of_the_budget_to_another():
     world.frontier.answered(lease, 0.1)
     assert world.pop() is None
     world.frontier.done(lease, Visit(UrlState.REFUSED, reason="dropped"))
+    assert world.pop().url == "http://a/2"
+
+
+def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes():
+    world = World(rules=[HostRule("a", budget=1, connections=2)], bounds=Bounds(retry_times=0))
+    world.add("http://a/1", "http://a/2")
+    world.robots()
+    lease = world.pop()
+    world.wait(2.0)
+    assert world.pop() is None
+    assert world.record().state is HostState.PARKED
+    world.fail(lease, "timeout")
+    assert world.record().state is HostState.SNOOZED
+    world.wait(10.0)
     assert world.pop().url == "http://a/2"
 
 

@@ -116,6 +116,35 @@ def test_another_process_reads_the_last_commit_while_the_crawl_writes(path):
     backend.close()
 
 
+def test_a_reader_that_stays_open_follows_a_map_that_grows(path):
+    backend = opened(path, map_bytes=64 << 10)
+    backend.checkpoint({"s": b"1"})
+    program = """
+    import sys
+    from pathlib import Path
+    from larmspider.frontier.lmdb_reader import FrontierReader
+    with FrontierReader(Path(sys.argv[1])) as frontier:
+        for _ in sys.stdin:
+            print(frontier.counts().queued, flush=True)
+    """
+    reader = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    for queued in (0, 9_000):
+        if queued:
+            backend.add([entry(f"http://a/{n}") for n in range(queued)])
+            backend.checkpoint({})
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == f"{queued}\n"
+    reader.communicate()
+    assert reader.returncode == 0
+    backend.close()
+
+
 def test_a_reader_sees_state_place_visit_and_host(path):
     backend = opened(path)
     backend.add(entries("1", "2", "3", "4"))

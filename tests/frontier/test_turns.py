@@ -69,6 +69,10 @@ def test_a_host_that_changed_its_kind_while_due_goes_with_the_new_one():
     host.kind = Q
     assert taken(turns, 2.0, [U]) is None
     assert taken(turns, 2.0, [Q]) == "a"
+    turns.put(host, 3.0)
+    assert taken(turns, 3.0, [U]) is None
+    host.kind = S
+    assert taken(turns, 3.0) == "a"
 
 
 def test_unproven_hosts_may_have_all_places_until_quick_ones_need_some():
