@@ -97,8 +97,14 @@ class Frontier:
             record = unpack_host(data)
             record.restart()
             self._host(name, record)
+        now = self.clock()
         for name in self.backend.host_names():
-            self._set_turn(self._host(name))
+            host = self._host(name)
+            # what was asked between the last commit and a crash is not known: a gap from now
+            # is safe, however soon the restart comes
+            gap = self.politeness.gap_seconds(host.record)
+            host.record.next_time = max(host.record.next_time, now + gap)
+            self._set_turn(host)
         return recovery
 
     def cut(self) -> None:

@@ -1,5 +1,6 @@
 """The frontier joined: robots first, gaps, retries, budgets, restarts, orders."""
 
+import random
 from math import inf
 
 import pytest
@@ -302,6 +303,7 @@ def test_a_host_that_was_given_up_is_tried_again_by_the_next_run():
     world.crawl(latency=lambda host, random: None)
     world.frontier.checkpoint({})
     world.start()
+    world.wait(2.0)
     assert world.pop().is_robots
 
 
@@ -459,6 +461,46 @@ def test_a_crash_between_checkpoints_fetches_again_and_loses_nothing(world):
     assert world.frontier.audit().stored == stored
     world.crawl()
     assert world.frontier.audit().stored == 20
+
+
+def test_the_gap_holds_over_a_crash_and_a_restart_at_once(world):
+    world.add("http://a/1", "http://a/2")
+    world.robots()
+    world.frontier.checkpoint({})
+    world.wait(100.0)
+    assert world.pop().url == "http://a/1"
+    world.start()
+    assert world.pop() is None
+    world.wait(2.0)
+    assert world.pop().url == "http://a/1"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_fails_and_whenever_it_crashes_every_url_ends_and_no_gap_is_cut(seed):
+    dice = random.Random(seed)
+    world = World(bounds=Bounds(retry_times=2), limits=Limits(park=60.0, max_parks=9), places=4)
+    asked = {}
+
+    def latency(host, chance):
+        assert world.clock.now - asked.get(host, 0.0) >= 2.0
+        asked[host] = world.clock.now
+        return None if chance.random() < 0.2 else chance.uniform(0.01, 4.0)
+
+    world.add(*(f"http://{host}/{n}" for host in "abcdef" for n in range(12)))
+    world.frontier.checkpoint({})
+    for _ in range(25):
+        simulation = Simulation(world.frontier, world.clock, latency, seed=dice.random())
+        simulation.run(dice.uniform(1.0, 60.0))
+        world.frontier.audit(deep=True)
+        if dice.random() < 0.7:
+            world.frontier.checkpoint({})
+        world.start()
+        assert world.frontier.audit(deep=True).leased == 0
+    simulation = Simulation(world.frontier, world.clock, latency)
+    simulation.run(1e6)
+    counts = world.frontier.audit(deep=True)
+    assert world.frontier.finished
+    assert (counts.discovered, counts.stored + counts.failed) == (72, 72)
 
 
 def test_hosts_take_turns_whatever_the_order():
