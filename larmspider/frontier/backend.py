@@ -28,7 +28,7 @@ Keys. A URL is named by 16 bytes (keys.url_key): 4 from its host and 12 from its
 Equal keys count as equal URLs, so a collision loses one page. Among URLs of one host the odds are
 n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so
 that the links of a page, most of them to its own host, are neighbours on disk. A host is named
-``host:port``, without scheme; blocks of hosts for several workers are a hash of that name.
+``host:port`` (at most 300 characters, ASCII), without scheme; blocks of hosts for several workers are a hash of that name.
 
 What survives a restart. Operations gather in a batch and become durable together, at checkpoint(),
 with the positions of the stores. A crash loses the whole batch and nothing else; what was popped
@@ -175,7 +175,10 @@ class Backend(ABC):
 
     @abstractmethod
     def cut(self) -> None:
-        """End the batch. Without a commit() before the next cut() the two become one."""
+        """End the batch. Without a commit() before the next cut() the two become one.
+
+        Not while commit() runs in a thread.
+        """
 
     @abstractmethod
     def commit(self, positions: Mapping[str, bytes]) -> None:

@@ -56,6 +56,8 @@ class Added:
 
 
 _KINDS = tuple(Kind)
+MAX_HOST = 300
+"""Characters of host:port; DNS allows 253. A longer one would not fit a key of the backend."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -239,6 +241,8 @@ class Frontier:
             return f"depth {entry.depth} is over {bounds.depth_limit}"
         if entry.redirects > bounds.max_redirects:
             return f"{entry.redirects} redirects in a row, {bounds.max_redirects} are allowed"
+        if len(entry.host) > MAX_HOST:
+            return f"host name of {len(entry.host)} characters, {MAX_HOST} are allowed"
         return None
 
     # hosts

@@ -11,6 +11,7 @@ from larmspider.frontier.frontier import Bounds
 from larmspider.frontier.host import HostState
 from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.keys import url_key
+from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.strategies import Backlinks, PathWords
@@ -364,6 +365,17 @@ def test_links_beyond_the_bounds_are_rejected_with_a_reason():
     ((_, reason),) = world.add("http://a/3", redirects=2).rejected
     assert reason == "2 redirects in a row, 1 are allowed"
     assert world.frontier.audit().discovered == 1
+
+
+def test_a_host_name_that_no_key_can_hold_is_rejected_and_stops_nothing(tmp_path):
+    frontier = build(LmdbBackend(tmp_path), Clock())
+    urls = [f"http://{'a' * length}/" for length in (297, 298, 600)]
+    result = frontier.add([frontier.entry(url, url) for url in urls])
+    assert [len(reason) > 0 for _, reason in result.rejected] == [True, True]
+    frontier.robots_loaded(frontier.pop(), b"", 0.1)
+    frontier.checkpoint({})
+    assert frontier.audit(deep=True).discovered == 1
+    frontier.backend.close()
 
 
 def test_known_urls_are_known_from_memory_and_from_disk(world):
