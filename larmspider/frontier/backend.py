@@ -28,17 +28,21 @@ Keys. A URL is named by 16 bytes (keys.url_key): 4 from its host and 12 from its
 Equal keys count as equal URLs, so a collision loses one page. Among URLs of one host the odds are
 n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so
 that the links of a page, most of them to its own host, are neighbours on disk. A host is named
-``host:port`` (at most 300 characters, ASCII), without scheme; blocks of hosts for several workers are a hash of that name.
+``host:port`` (at most 300 characters, ASCII), without scheme; blocks of hosts for several workers
+are a hash of that name.
 
 What survives a restart. Operations gather in a batch and become durable together, at checkpoint(),
 with the positions of the stores. A crash loses the whole batch and nothing else; what was popped
 since is queued on disk and is handed out again. cut() ends the batch, so that a page that is
 acknowledged while the stores still flush belongs to the next one:
 
-    backend.cut()                    # event loop: no page is between two stores at this moment
-    positions = flush the stores     # may take its time; pages may be acknowledged meanwhile
+    backend.cut()                    # event loop, while no page is between two stores
+    positions = of the stores        # at the same moment; to write them out may take its time
     backend.commit(positions)        # may run in a thread; everything before cut(), or nothing
     backend.settle()                 # event loop: forget the batch, trim what is in memory
+
+A page that passes the stores after their positions were taken is cut off by recovery, so its URL
+must not be in this commit; one that is in the positions must be, or it is stored twice.
 
 Batches. Operations take sequences, so that a backend behind a network pays one round trip for a
 page of 140 links. Costs (embedded backend, one operation of a batch) stand at each method. All
