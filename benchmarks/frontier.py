@@ -1,0 +1,206 @@
+"""What the frontier costs when it knows many URLs.
+
+    python benchmarks/frontier.py --urls 10000 1000000 --hosts 1000
+
+For each number of known URLs, in a process of its own: they are added (and committed as in a
+crawl), then pages of 140 links are checked, 99% of them known, then URLs are pushed and popped.
+Commits are part of the time. Figures are medians of rounds; memory is RssAnon, which leaves out the
+mapped file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from larmspider.frontier.frontier import CHECKPOINT_AT, Frontier
+from larmspider.frontier.host_rules import HostRule, HostRules
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.places import Places
+from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.strategies import BreadthFirst
+
+LINKS, MENU, ROUNDS = 140, 60, 7
+STORED = Visit(UrlState.STORED, 1.8e9, 200, etag='"abc123"', digest=bytes(16))
+
+
+def private_mb() -> float:
+    """Memory that is the process's own: not the mapped database file."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    raise SystemExit("no RssAnon in /proc/self/status")
+
+
+def url(host: int, number: int) -> str:
+    return f"http://host{host}.example/docs/section{number % 97}/page{number}.html"
+
+
+class Bench:
+    def __init__(self, path: Path, urls: int, hosts: int) -> None:
+        self.urls, self.hosts, self.each = urls, hosts, max(1, urls // hosts)
+        self.random = random.Random(1)
+        self.peak, self.number = 0.0, 2 * 10**9
+        self.writer: threading.Thread | None = None
+        politeness = Politeness(
+            Limits(response_factor=0.0),
+            HostRules([], HostRule(delay=0.0, connections=1)),
+            self.random.random,
+        )
+        self.frontier = Frontier(
+            LmdbBackend(path), politeness, BreadthFirst(), Places(32), time.time, lambda _: 0.0
+        )
+        self.frontier.recover()
+
+    def fill(self) -> float:
+        """Seconds to make the URLs known. Host by host, as the links of a site come together."""
+        begin = time.perf_counter()
+        for host in range(self.hosts):
+            for start in range(0, self.each, 1000):
+                stop = min(self.each, start + 1000)
+                urls = [url(host, number) for number in range(start, stop)]
+                self.frontier.add([self.frontier.entry(u, u, from_page=urls[0]) for u in urls])
+                self.checkpoint_if_due()
+        self.frontier.checkpoint({})
+        return time.perf_counter() - begin
+
+    def checkpoint_in_thread(self) -> None:
+        """As a crawl does it: the loop goes on while the batch is written."""
+        frontier = self.frontier
+        if self.writer is not None:
+            if self.writer.is_alive() and frontier.backend.pending < 3 * CHECKPOINT_AT:
+                return
+            self.writer.join()
+            self.writer = None
+            frontier.settle()
+            self.peak = max(self.peak, private_mb())
+        if frontier.wants_checkpoint:
+            frontier.cut()
+            self.writer = threading.Thread(target=frontier.commit, args=({"store.log": b"1"},))
+            self.writer.start()
+
+    def checkpoint_if_due(self) -> None:
+        if self.frontier.wants_checkpoint:
+            self.frontier.checkpoint({"store.log": b"1"})
+            self.peak = max(self.peak, private_mb())
+
+    def page(self, menu: int) -> list[str]:
+        """Links of one page: ``menu`` on all pages of its host, 1% new, a tenth elsewhere."""
+        home, pick = self.random.randrange(self.hosts), self.random.randrange
+        links = [url(home, number % self.each) for number in range(menu)]
+        while len(links) < LINKS:
+            host = home if pick(10) else pick(self.hosts)
+            number = pick(self.each)
+            links.append(url(host, self.each + 10**9 + number if not pick(100) else number))
+        return links
+
+    def checks(self, menu: int, *, cached: bool) -> float:
+        """Links a second."""
+        rates = []
+        for _ in range(ROUNDS):
+            pages = [self.page(menu) for _ in range(300)]
+            begin = time.perf_counter()
+            for links in pages:
+                if cached:
+                    self.frontier.known(links)
+                else:
+                    self.frontier.backend.check([url_key(link) for link in links])
+            rates.append(300 * LINKS / (time.perf_counter() - begin))
+        return statistics.median(rates)
+
+    def push_pop(
+        self, checkpoint: Callable[[], None], *, count: int = 30_000
+    ) -> tuple[float, float]:
+        """(Push and pop alone, whole cycles) a second.
+
+        A cycle: a new URL in, one out, its answer, its acknowledgement, and its part of a commit.
+        """
+        alone, whole = [], []
+        frontier, clock = self.frontier, time.perf_counter
+        for _ in range(ROUNDS):
+            self.number += count
+            urls = [url(self.random.randrange(self.hosts), self.number + at) for at in range(count)]
+            begin, pushing = clock(), 0.0
+            for start in range(0, count, 10):
+                links, leases = urls[start : start + 10], []
+                before = clock()
+                frontier.add([frontier.entry(u, u, depth=1, from_page=links[0]) for u in links])
+                while len(leases) < len(links) and (lease := frontier.pop()):
+                    leases.append(lease)
+                pushing += clock() - before
+                if len(leases) < len(links):
+                    raise SystemExit("the frontier has nothing to fetch")
+                for lease in leases:
+                    frontier.answered(lease, 0.001)
+                    frontier.done(lease, STORED)
+                checkpoint()
+            whole.append(count / (clock() - begin))
+            alone.append(count / pushing)
+        if self.writer is not None:
+            self.writer.join()
+            frontier.settle()
+            self.writer = None
+        frontier.checkpoint({})
+        return statistics.median(alone), statistics.median(whole)
+
+
+def run(urls: int, hosts: int, folder: str) -> None:
+    path = Path(tempfile.mkdtemp(prefix="frontier", dir=folder))
+    try:
+        bench = Bench(path, urls, hosts)
+        filled = bench.fill()
+        before = time.perf_counter()
+        print(f"{urls:,} URLs, {hosts:,} hosts: filled in {filled:.1f} s ({urls / filled:,.0f}/s)")
+        print(f"  link checks/s, nothing repeated    {bench.checks(0, cached=False):10,.0f}")
+        print(f"  the same through recently seen     {bench.checks(0, cached=True):10,.0f}")
+        print(
+            f"  {MENU} of {LINKS} links a menu             {bench.checks(MENU, cached=True):10,.0f}"
+        )
+        alone, inline = bench.push_pop(bench.checkpoint_if_due)
+        _, thread = bench.push_pop(bench.checkpoint_in_thread)
+        print(f"  push+pop/s                         {alone:10,.0f}")
+        print(f"  with answer, acknowledge, commit   {inline:10,.0f}")
+        print(f"  ... commits in a thread            {thread:10,.0f}")
+        bench.frontier.audit()
+        size = sum(file.stat().st_blocks for file in path.iterdir()) * 512 / 2**20
+        print(
+            f"  private MB                         {private_mb():10,.0f}   (peak {bench.peak:.0f})"
+        )
+        print(f"  file MB                            {size:10,.0f}")
+        print(f"  (measured for {time.perf_counter() - before:.0f} s)")
+        bench.frontier.backend.close()
+    finally:
+        shutil.rmtree(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--urls", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the database goes")
+    options = parser.parse_args()
+    if len(options.urls) == 1:
+        run(options.urls[0], options.hosts, options.folder)
+        return
+    for urls in options.urls:
+        sizes = ["--urls", str(urls), "--hosts", str(options.hosts), "--folder", options.folder]
+        root = str(Path(__file__).parents[1])
+        subprocess.run(
+            [sys.executable, __file__, *sizes], check=True, env={**os.environ, "PYTHONPATH": root}
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Kinds of failed fetches: is the URL worth another try, and is the host to blame?
+
+A page that is too big says nothing about its server; five refused connections in a row do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class FailureKind(NamedTuple):
+    """``retry``: the same URL may succeed later. ``blames_host``: counts towards parking it."""
+
+    retry: bool
+    blames_host: bool
+
+
+KINDS = {
+    "dns": FailureKind(retry=True, blames_host=True),
+    "refused": FailureKind(retry=True, blames_host=True),
+    "timeout": FailureKind(retry=True, blames_host=True),
+    "slow": FailureKind(retry=True, blames_host=True),
+    "tls": FailureKind(retry=True, blames_host=True),
+    "reset": FailureKind(retry=True, blames_host=True),
+    "too-big": FailureKind(retry=False, blames_host=False),
+    "bad-response": FailureKind(retry=True, blames_host=False),
+    "denied": FailureKind(retry=False, blames_host=False),
+}
+"""By the fetch layer's word for it; any other word: retried, the host not blamed."""
+
+_SERVER_ERROR = FailureKind(retry=True, blames_host=True)
+_OTHER = FailureKind(retry=True, blames_host=False)
+
+
+def failure_kind(kind: str) -> FailureKind:
+    """5xx, 429 and 408 blame the host; other statuses are final for the URL."""
+    if kind.startswith("http-"):
+        if kind[5:6] == "5" or kind in ("http-429", "http-408"):
+            return _SERVER_ERROR
+        return FailureKind(retry=False, blames_host=False)
+    return KINDS.get(kind, _OTHER)

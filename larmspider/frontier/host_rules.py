@@ -1,0 +1,84 @@
+"""Settings of single hosts, by pattern: the old wiki gets one request in ten seconds, at night.
+
+    [HostRule("wiki*", delay=10.0, window=(22, 6)), HostRule("*.lab.example:8080", connections=4)]
+
+For each field the first rule that matches and sets it holds; what none sets is the general setting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from larmspider.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """``pattern`` is a shell pattern for ``host:port`` or the host alone; None: not set here.
+
+    ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and
+    to in hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
+    """
+
+    pattern: str = "*"
+    delay: float | None = None
+    connections: int | None = None
+    budget: int | None = None
+    window: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        bad = None
+        if self.delay is not None and not self.delay >= 0:
+            bad = f"delay {self.delay}: 0 or more seconds"
+        elif self.connections is not None and self.connections < 1:
+            bad = f"connections {self.connections}: 1 or more"
+        elif self.budget is not None and self.budget < 0:
+            bad = f"budget {self.budget}: 0 or more pages"
+        elif self.window is not None and not all(0 <= hour <= 24 for hour in self.window):
+            bad = f"window {self.window}: two hours, 0 to 24"
+        if bad:
+            raise ConfigError(f"rule for host {self.pattern!r}: {bad} is accepted")
+
+    def matches(self, host: str) -> bool:
+        """``wiki`` and ``wiki:80`` both match wiki:80."""
+        return fnmatchcase(host, self.pattern) or fnmatchcase(host.rpartition(":")[0], self.pattern)
+
+    def opens(self, now: float, hour_of: Callable[[float], float]) -> float:
+        """``now`` inside the window, else the time when it opens next."""
+        if self.window is None:
+            return now
+        start, end = self.window
+        hour = hour_of(now)
+        inside = start <= hour < end if start <= end else hour >= start or hour < end
+        return now if inside else now + (start - hour) % 24 * 3600
+
+
+def local_hour(now: float) -> float:
+    """Hour of the local day with its fraction."""
+    local = time.localtime(now)
+    return local.tm_hour + local.tm_min / 60 + (local.tm_sec + now % 1) / 3600
+
+
+class HostRules:
+    """All rules in order. ``default`` gives what no rule sets."""
+
+    def __init__(self, rules: Sequence[HostRule], default: HostRule) -> None:
+        self._rules = (*rules, default)
+        self.of = lru_cache(maxsize=16_384)(self._of)
+
+    def _of(self, host: str) -> HostRule:
+        found = HostRule()
+        for rule in self._rules:
+            if rule is self._rules[-1] or rule.matches(host):
+                found = replace(
+                    found,
+                    delay=rule.delay if found.delay is None else found.delay,
+                    connections=found.connections or rule.connections,
+                    budget=rule.budget if found.budget is None else found.budget,
+                    window=found.window or rule.window,
+                )
+        return found

@@ -1,0 +1,41 @@
+"""What the frontier hands out: a page to fetch, or a host's robots.txt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from larmspider.frontier.host import HostRecord
+from larmspider.frontier.host_rules import HostRule
+from larmspider.frontier.places import Holding
+from larmspider.frontier.records import Entry
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py."""
+
+    record: HostRecord
+    rule: HostRule
+    turn: int = 0
+    turn_time: float = 0.0
+    need: int = 0
+    in_flight: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """One fetch. ``entry`` is None for robots.txt; ``since`` is when it was handed out.
+
+    ``holding`` is its place until the response is complete, then None.
+    """
+
+    url: str
+    host: Host = field(repr=False)
+    entry: Entry | None
+    since: float
+    holding: Holding | None = field(repr=False)
+
+    @property
+    def is_robots(self) -> bool:
+        """The fetch is for the host's rules: answer with robots_loaded() or failed()."""
+        return self.entry is None

@@ -1,0 +1,148 @@
+"""How often a host may be asked, and what its answers and failures change in that. Pure rules.
+
+    politeness.gap(record)     ->  Gap(seconds=10.0, rule="robots.txt Crawl-delay")
+
+The gap between two requests is the largest of the delay set for the host, its Crawl-delay and a
+multiple of its last response time. Failures snooze it for a time that doubles; five in a row park
+it, and it is probed again later. Clock and randomness come from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from larmspider.frontier.host import HostRecord, HostState
+from larmspider.frontier.host_rules import HostRules
+
+
+class Gap(NamedTuple):
+    """``seconds`` between the beginnings of two requests; ``rule`` says in words what set it."""
+
+    seconds: float
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings; all in seconds but the factor, jitter and counts.
+
+    ``retry_after_max``: a longer Retry-After is cut to it. ``backoff`` is the first snooze, doubled
+    up to ``backoff_max``, each 1 +- ``jitter`` times as long. ``quiet``: after so long without
+    failure the doublings are forgotten. ``max_failures`` in a row park a host for ``park``, doubled
+    each time in a row, at most ``max_parks`` times; then it is given up for this run.
+    """
+
+    crawl_delay_max: float = 60.0
+    response_factor: float = 1.0
+    retry_after_max: float = 3600.0
+    backoff: float = 5.0
+    backoff_max: float = 600.0
+    jitter: float = 0.25
+    quiet: float = 120.0
+    max_failures: int = 5
+    park: float = 600.0
+    max_parks: int = 3
+
+
+class Politeness:
+    """``random`` gives floats in [0, 1)."""
+
+    def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
+        self.limits, self.rules, self.random = limits, rules, random
+
+    def gap_seconds(self, record: HostRecord) -> float:
+        """Between the beginnings of two requests to the host."""
+        limits = self.limits
+        gap = self.rules.of(record.host).delay or 0.0
+        if record.crawl_delay is not None:
+            gap = max(gap, min(record.crawl_delay, limits.crawl_delay_max))
+        return max(gap, limits.response_factor * record.response)
+
+    def gap(self, record: HostRecord) -> Gap:
+        """The same with the rule that sets it."""
+        limits, seconds = self.limits, self.gap_seconds(record)
+        asked = record.crawl_delay
+        if seconds == (self.rules.of(record.host).delay or 0.0):
+            return Gap(seconds, "delay")
+        if asked is None or seconds != min(asked, limits.crawl_delay_max):
+            return Gap(seconds, f"{limits.response_factor:g} x last response time")
+        cut = f" {asked:g} s, cut" if asked > seconds else ""
+        return Gap(seconds, f"robots.txt Crawl-delay{cut}")
+
+    def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
+        """A response of which the host is not to blame: it took ``seconds``, asked at ``sent``."""
+        if record.failures or record.parks:
+            record.hold = None  # what its failures took says nothing about its answers
+        self._held(record, seconds)
+        record.response = seconds
+        record.failures = record.parks = 0
+        if now - record.last_failure > self.limits.quiet:
+            record.level = 0
+        record.next_time = max(record.next_time, sent + self.gap_seconds(record))
+
+    def failed(
+        self,
+        record: HostRecord,
+        now: float,
+        seconds: float,
+        reason: str,
+        retry_after: float | None = None,
+    ) -> None:
+        """A failure that blames the host: snoozed, or parked if it is one too many.
+
+        ``retry_after`` in seconds from now, None where the server names none.
+        """
+        limits = self.limits
+        self._held(record, seconds)
+        if now - record.last_failure > limits.quiet + self._last_snooze(record):
+            record.level = 0
+        record.failures += 1
+        record.level += 1
+        record.last_failure = now
+        wait = self._spread(self._last_snooze(record))
+        if retry_after is not None and retry_after > 0:
+            wait = min(retry_after, limits.retry_after_max)
+        if record.state is HostState.PARKED:
+            # one that was in flight when the host was parked: it does not count as a probe
+            record.until = max(record.until, now + wait)
+        elif record.failures >= limits.max_failures or record.parks:
+            self._park(record, now, wait, reason)
+        else:
+            # a second failure of requests in flight together never shortens a snooze
+            record.change(HostState.SNOOZED, max(record.until, now + wait), reason)
+
+    def _park(self, record: HostRecord, now: float, wait: float, reason: str) -> None:
+        """After so many failures; a host that was parked is on probation, one failure is enough."""
+        limits = self.limits
+        why = f"{record.failures} failures in a row: {reason}"
+        if record.parks:
+            why = f"probe {record.parks} failed: {reason}"
+        record.failures = 0
+        record.parks += 1
+        if record.parks > limits.max_parks:
+            record.change(HostState.PARKED, inf, f"given up: {why}")
+        else:
+            wait = max(wait, self._spread(limits.park * 2.0 ** (record.parks - 1)))
+            record.change(HostState.PARKED, now + wait, why)
+
+    def retry_time(self, now: float, attempts: int) -> float:
+        """When a URL that failed ``attempts`` times may be tried again."""
+        wait = self.limits.backoff * 2.0 ** min(attempts - 1, 20)
+        return now + self._spread(min(wait, self.limits.backoff_max))
+
+    def _last_snooze(self, record: HostRecord) -> float:
+        if not record.level:
+            return 0.0
+        return min(self.limits.backoff * 2.0 ** min(record.level - 1, 20), self.limits.backoff_max)
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (1 + self.limits.jitter * (2 * self.random() - 1))
+
+    @staticmethod
+    def _held(record: HostRecord, seconds: float) -> None:
+        # new answers weigh one third: a host that turns slow is known after two or three
+        old = record.hold
+        record.hold = seconds if old is None else old + (seconds - old) / 3

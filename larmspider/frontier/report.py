@@ -1,0 +1,82 @@
+"""The frontier in words, for ``scrapy hosts`` and ``scrapy explain``, read beside the crawl.
+
+a:80  snoozed  queued 12  stored 340  delay 10 s (robots.txt Crawl-delay)  next 14:02:11  http-503
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from larmspider.frontier.host import HostRecord, HostState, unpack_host
+from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.politeness import Gap, Politeness
+from larmspider.frontier.records import Counts, UrlState
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """``state`` in words, ``next_time`` in seconds since the epoch (inf: not in this run)."""
+
+    host: str
+    state: str
+    counts: Counts
+    gap: Gap
+    next_time: float
+    reason: str
+
+
+def _row(record: HostRecord, counts: Counts, politeness: Politeness) -> HostRow:
+    return HostRow(
+        host=record.host,
+        state="loading robots" if record.state is HostState.LOADING else record.state.name.lower(),
+        counts=counts,
+        gap=politeness.gap(record),
+        next_time=max(record.next_time, record.until),
+        reason=record.reason,
+    )
+
+
+def host_rows(reader: FrontierReader, politeness: Politeness) -> Iterator[HostRow]:
+    """All hosts, as of the last checkpoint, in no order."""
+    for name, (data, counts) in reader.hosts().items():
+        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness)
+
+
+def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
+    """What became of a URL, or where it waits and for what; a line each."""
+    state = reader.state(key)
+    lines = [f"URL: {state.name.lower()}"]
+    visit = reader.visit(key)
+    if visit is not None:
+        lines[0] += f", {visit.reason}" if visit.reason else ""
+        if visit.status:
+            lines.append(f"HTTP status {visit.status}, fetched at {visit.time:.0f}")
+    entry, place = reader.entry(key), reader.place(key)
+    if entry is None:
+        return lines
+    data, counts = reader.hosts().get(entry.host, (b"", Counts()))
+    row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness)
+    if place is not None:
+        before, earliest = place
+        lines.append(f"{before} URLs of {row.host} before it")
+        if earliest > now:
+            lines.append(
+                f"after {entry.attempts} failed fetches, waits {earliest - now:.0f} s more"
+            )
+    lines.append(f"host {row.host}: {row.state}{', ' if row.reason else ''}{row.reason}")
+    if state is UrlState.QUEUED:
+        lines.append(_wait(row, place[0] if place else 0, now))
+    return lines
+
+
+def _wait(row: HostRow, before: int, now: float) -> str:
+    if row.next_time == inf:
+        return "not fetched in this run"
+    wait = max(0.0, row.next_time - now)
+    about = wait + before * row.gap.seconds
+    return (
+        f"host may be asked in {wait:.0f} s, then every {row.gap.seconds:g} s ({row.gap.rule}): "
+        f"about {about:.0f} s, given places"
+    )

@@ -1,0 +1,376 @@
+"""The contract of frontier/backend.py as tests; every backend must pass them as they stand.
+
+A backend's test module subclasses ``BackendConformance`` and gives a fixture ``store`` with two
+methods: ``open()`` a backend on the same place and ``crash(backend)``, which ends it as a kill
+would.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+
+from larmspider.frontier.backend import Backend
+from larmspider.frontier.keys import host_of, url_key
+from larmspider.frontier.records import Counts, Entry, UrlState, Visit
+
+U, Q, L, S, F, R = UrlState
+OK = Visit(S, time=1_800_000_000.5, status=200, etag='"v1"', last_modified="Tue", digest=b"\1\2")
+
+
+class Store(Protocol):
+    def open(self) -> Backend: ...
+
+    def crash(self, backend: Backend) -> None: ...
+
+
+def entry(url: str, **fields: object) -> Entry:
+    return Entry(url, url, url_key(url), host_of(url), **fields)  # type: ignore[arg-type]
+
+
+def entries(*paths: str, host: str = "a") -> list[Entry]:
+    return [entry(f"http://{host}/{path}") for path in paths]
+
+
+def urls(found: list[Entry]) -> list[str]:
+    return [one.url for one in found]
+
+
+class BackendConformance:
+    @pytest.fixture
+    def backend(self, store: Store):
+        backend = store.open()
+        backend.recover()
+        yield backend
+        backend.close()
+
+    @staticmethod
+    def restart(store: Store, backend: Backend) -> Backend:
+        store.crash(backend)
+        again = store.open()
+        again.recover()
+        return again
+
+    def test_a_new_url_is_added_once(self, backend):
+        one, two = entries("1", "2")
+        assert backend.add([one, two, one]) == [True, True, False]
+        assert backend.add([two]) == [False]
+        assert backend.check([one.key, two.key, url_key("http://a/3")]) == [Q, Q, U]
+        assert backend.counts() == Counts(discovered=2, queued=2)
+
+    def test_all_fields_of_an_entry_come_back(self, backend):
+        given = Entry(
+            url="http://a/%7Ex?q=ä\ud800",
+            normalized="http://a/~x?q=ä",
+            key=url_key("http://a/~x?q=ä"),
+            host="a:80",
+            depth=3,
+            link_type=2,
+            redirects=4,
+            priority=7,
+            from_page="http://a/",
+            payload=b"\x00\xffbytes",
+            attempts=1,
+        )
+        backend.add([given])
+        assert backend.entry(given.key) == given
+        assert backend.pop("a:80", 0.0) == [given]
+        assert backend.leases() == [given]
+
+    def test_hands_out_by_priority_then_age(self, backend):
+        late, soon = entry("http://a/1", priority=9), entry("http://a/2", priority=2)
+        also = entry("http://a/3", priority=2)
+        backend.add([late, soon, also])
+        assert urls(backend.pop("a:80", 0.0, 2)) == ["http://a/2", "http://a/3"]
+        assert urls(backend.pop("a:80", 0.0, 2)) == ["http://a/1"]
+        assert backend.pop("a:80", 0.0) == []
+
+    def test_an_urgent_url_overtakes_what_is_on_disk_already(self, backend):
+        backend.add([entry(f"http://a/{n}", priority=5) for n in range(100)])
+        backend.checkpoint({})
+        assert urls(backend.pop("a:80", 0.0)) == ["http://a/0"]
+        backend.add([entry("http://a/urgent", priority=1), entry("http://a/last", priority=6)])
+        assert urls(backend.pop("a:80", 0.0)) == ["http://a/urgent"]
+        rest = urls(backend.pop("a:80", 0.0, 200))
+        assert rest == [f"http://a/{n}" for n in range(1, 100)] + ["http://a/last"]
+
+    def test_what_is_leased_or_done_is_not_read_from_disk_again(self, backend):
+        backend.add([entry(f"http://a/{n}", priority=5) for n in range(10)])
+        backend.checkpoint({})
+        one, _two = backend.pop("a:80", 0.0, 2)
+        backend.acknowledge([(one.key, OK)])
+        backend.add([entry(f"http://a/urgent{n}", priority=1) for n in range(9)])
+        backend.cut()
+        backend.commit({})
+        three = backend.pop("a:80", 0.0, 10)[-1]  # nine urgent ones and http://a/2
+        backend.add([entry(f"http://a/late{n}", priority=1) for n in range(9)])
+        backend.settle()
+        backend.checkpoint({})
+        backend.acknowledge([(three.key, OK)])
+        rest = urls(backend.pop("a:80", 0.0, 99))
+        late = [f"http://a/late{n}" for n in range(9)]
+        assert rest == late + [f"http://a/{n}" for n in range(3, 10)]
+
+    def test_the_same_time_twice_leaves_no_ghost(self, backend, store):
+        backend.add(entries("1"))
+        (one,) = backend.pop("a:80", 0.0)
+        backend.give_back([(one.key, 50.0, 1)])
+        backend.checkpoint({})
+        for earliest in (0.0, 50.0):
+            backend.pop("a:80", 60.0)
+            backend.give_back([(one.key, earliest, 1)])
+        backend.pop("a:80", 60.0)
+        backend.acknowledge([(one.key, OK)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        again.add(entries("2"))
+        (two,) = again.pop("a:80", 60.0, 9)
+        again.give_back([(two.key, 50.0, 1)])
+        again.checkpoint({})
+        again = self.restart(store, again)
+        assert urls(again.pop("a:80", 60.0, 9)) == ["http://a/2"]
+        again.close()
+
+    def test_long_queues_come_out_in_order_and_once(self, backend):
+        got: list[str] = []
+        wanted: list[str] = []
+        for round_number in range(12):
+            batch = entries(*(f"{round_number}-{n}" for n in range(150)))
+            wanted += urls(batch)
+            backend.add(batch)
+            popped = backend.pop("a:80", 0.0, 70)
+            backend.acknowledge([(one.key, OK) for one in popped])
+            got += urls(popped)
+            if round_number % 3:
+                backend.checkpoint({})
+        got += urls(backend.pop("a:80", 0.0, 10_000))
+        assert got == wanted
+
+    def test_hosts_have_queues_of_their_own(self, backend):
+        backend.add(entries("1", "2") + entries("1", host="b"))
+        assert urls(backend.pop("b:80", 0.0, 5)) == ["http://b/1"]
+        assert backend.counts("a:80") == Counts(discovered=2, queued=2)
+        assert backend.counts("b:80") == Counts(discovered=1, leased=1)
+        assert sorted(backend.host_names()) == ["a:80", "b:80"]
+        assert backend.pop("c:80", 0.0) == []
+
+    @pytest.mark.parametrize("state", [S, F, R])
+    def test_a_final_state_keeps_what_a_later_visit_needs(self, backend, store, state):
+        (one,) = entries("1")
+        one.depth = 2
+        backend.add([one])
+        backend.pop("a:80", 0.0)
+        visit = Visit(state, 1_800_000_000.5, 404, '"e"', "Mon", b"\0digest", "why", "x", 9)
+        backend.acknowledge([(one.key, visit)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        kept = again.visit(one.key)
+        assert kept == Visit(
+            state, 1_800_000_000.5, 404, '"e"', "Mon", b"\0digest", "why", one.url, 2
+        )
+        assert again.check([one.key]) == [state]
+        assert again.entry(one.key) is None
+        assert again.add([one]) == [False]
+        assert again.pop("a:80", 0.0) == []
+        assert again.counts() == again.audit()
+        again.close()
+
+    def test_only_a_lease_can_be_answered(self, backend):
+        (one,) = entries("1")
+        backend.add([one])
+        with pytest.raises(KeyError):
+            backend.acknowledge([(one.key, OK)])
+        with pytest.raises(KeyError):
+            backend.give_back([(one.key, 0.0, 1)])
+        assert backend.check([one.key]) == [Q]
+
+    def test_given_back_without_a_time_it_has_its_old_place(self, backend):
+        backend.add(entries("1", "2"))
+        (one,) = backend.pop("a:80", 0.0)
+        backend.give_back([(one.key, 0.0, 1)])
+        again = backend.pop("a:80", 0.0, 2)
+        assert urls(again) == ["http://a/1", "http://a/2"]
+        assert [got.attempts for got in again] == [1, 0]
+
+    def test_given_back_with_a_time_it_waits_and_lets_others_pass(self, backend):
+        backend.add(entries("1", "2"))
+        (one,) = backend.pop("a:80", 0.0)
+        backend.give_back([(one.key, 50.0, 1)])
+        assert backend.next_time("a:80") == 0.0
+        assert urls(backend.pop("a:80", 49.9, 5)) == ["http://a/2"]
+        assert backend.next_time("a:80") == 50.0
+        assert backend.pop("a:80", 49.9) == []
+        assert urls(backend.pop("a:80", 50.0)) == ["http://a/1"]
+        assert backend.next_time("a:80") is None
+
+    def test_a_due_url_goes_before_new_ones(self, backend):
+        backend.add(entries("1", "2", "3"))
+        first = backend.pop("a:80", 0.0, 2)
+        backend.give_back([(first[0].key, 60.0, 1), (first[1].key, 50.0, 1)])
+        assert urls(backend.pop("a:80", 99.0, 3)) == ["http://a/2", "http://a/1", "http://a/3"]
+
+    def test_times_and_attempts_survive(self, backend, store):
+        backend.add(entries("1"))
+        (one,) = backend.pop("a:80", 0.0)
+        backend.give_back([(one.key, 1_800_000_050.125, 3)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert again.next_time("a:80") == 1_800_000_050.125
+        assert again.counts() == again.audit() == Counts(discovered=1, queued=1, delayed=1)
+        assert again.pop("a:80", 1_800_000_051.0)[0].attempts == 3
+        again.close()
+
+    def test_a_given_back_url_that_is_stored_leaves_no_ghost(self, backend, store):
+        backend.add(entries("1"))
+        backend.checkpoint({})
+        for _ in range(2):
+            (one,) = backend.pop("a:80", 0.0)
+            backend.give_back([(one.key, 0.0, 1)])
+        backend.pop("a:80", 0.0)
+        backend.acknowledge([(one.key, OK)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        again.add(entries("2"))
+        assert urls(again.pop("a:80", 0.0, 9)) == ["http://a/2"]
+        again.close()
+
+    def test_refuses_unknown_and_queued_urls_only(self, backend):
+        new, queued, leased, stored = entries("new", "queued", "leased", "stored")
+        backend.add([stored, leased, queued])
+        backend.pop("a:80", 0.0, 2)
+        backend.acknowledge([(stored.key, OK)])
+        backend.refuse([(one, "robots.txt") for one in (new, queued, leased, stored)])
+        assert backend.check([new.key, queued.key, leased.key, stored.key]) == [R, R, L, S]
+        assert backend.visit(new.key).reason == "robots.txt"
+        assert backend.visit(queued.key).url == queued.url
+        assert backend.pop("a:80", 0.0) == []
+        assert backend.counts() == Counts(discovered=4, leased=1, stored=1, refused=2)
+
+    def test_counts_links_to_queued_urls(self, backend, store):
+        one, two = entries("1", "2")
+        backend.add([one, two])
+        backend.pop("a:80", 0.0)
+        assert backend.count_links([one.key, two.key, two.key, url_key("http://a/9")]) == [
+            0,
+            2,
+            3,
+            0,
+        ]
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert again.count_links([two.key]) == [4]
+        again.close()
+
+    @pytest.mark.parametrize("committed", [False, True])
+    def test_moves_a_queued_url_to_another_priority(self, backend, committed):
+        one, two, three = (entry(f"http://a/{n}", priority=5) for n in (1, 2, 3))
+        backend.add([one, two, three])
+        if committed:
+            backend.checkpoint({})
+        backend.move([(three.key, 1), (one.key, 8), (url_key("http://a/9"), 1)])
+        got = backend.pop("a:80", 0.0, 9)
+        assert urls(got) == ["http://a/3", "http://a/2", "http://a/1"]
+        assert [g.priority for g in got] == [1, 5, 8]
+        backend.move([(one.key, 0)])
+        assert backend.check([one.key]) == [L]
+
+    def test_a_crash_loses_what_came_after_the_commit_and_nothing_else(self, backend, store):
+        backend.add(entries("1", "2", "3"))
+        backend.put_hosts({"a:80": b"old"})
+        backend.put_note("n", b"old")
+        backend.checkpoint({"store.log": b"17", "links.log": b"4"})
+        one, two, _three = backend.pop("a:80", 0.0, 3)
+        backend.acknowledge([(one.key, OK)])
+        backend.give_back([(two.key, 99.0, 1)])
+        backend.add(entries("4"))
+        backend.put_hosts({"a:80": b"new", "b:80": b"new"})
+        backend.put_note("n", b"new")
+        store.crash(backend)
+        again = store.open()
+        recovery = again.recover()
+        assert dict(recovery.positions) == {"store.log": b"17", "links.log": b"4"}
+        assert not recovery.fresh
+        assert again.hosts() == {"a:80": b"old"}
+        assert again.note("n") == b"old"
+        assert again.counts() == again.audit() == Counts(discovered=3, queued=3)
+        assert urls(again.pop("a:80", 0.0, 9)) == ["http://a/1", "http://a/2", "http://a/3"]
+        again.close()
+
+    def test_leases_of_a_commit_are_queued_again_at_their_places(self, backend, store):
+        backend.add(entries("1", "2", "3"))
+        backend.pop("a:80", 0.0, 2)
+        backend.checkpoint({})
+        for _ in range(2):  # a second crash before the next commit changes nothing
+            store.crash(backend)
+            backend = store.open()
+            assert backend.recover().requeued == 2
+            assert backend.counts() == backend.audit() == Counts(discovered=3, queued=3)
+        assert urls(backend.pop("a:80", 0.0, 9)) == ["http://a/1", "http://a/2", "http://a/3"]
+        backend.close()
+
+    def test_what_comes_after_the_cut_is_not_in_the_commit(self, backend, store):
+        backend.add(entries("1", "2", "3"))
+        one, two = backend.pop("a:80", 0.0, 2)
+        backend.acknowledge([(one.key, OK)])
+        backend.cut()
+        backend.acknowledge([(two.key, OK)])
+        backend.add(entries("4"))
+        backend.commit({"s": b"1"})
+        assert backend.check([one.key, two.key]) == [S, S]
+        backend.settle()
+        assert backend.check([one.key, two.key, url_key("http://a/4")]) == [S, S, Q]
+        again = self.restart(store, backend)
+        assert again.check([one.key, two.key, url_key("http://a/4")]) == [S, Q, U]
+        assert again.counts() == again.audit() == Counts(discovered=3, queued=2, stored=1)
+        assert urls(again.pop("a:80", 0.0, 9)) == ["http://a/2", "http://a/3"]
+        again.close()
+
+    def test_work_goes_on_between_cut_and_settle(self, backend, store):
+        backend.add(entries(*"123456"))
+        (one,) = backend.pop("a:80", 0.0)
+        backend.cut()
+        backend.give_back([(one.key, 0.0, 1)])
+        assert urls(backend.pop("a:80", 0.0, 3)) == ["http://a/1", "http://a/2", "http://a/3"]
+        backend.commit({})
+        backend.give_back([(url_key("http://a/2"), 0.0, 1)])
+        backend.acknowledge([(url_key("http://a/1"), OK)])
+        backend.settle()
+        assert urls(backend.pop("a:80", 0.0, 9)) == [f"http://a/{n}" for n in (2, 4, 5, 6)]
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert urls(again.pop("a:80", 0.0, 9)) == [f"http://a/{n}" for n in (2, 3, 4, 5, 6)]
+        again.close()
+
+    def test_a_cut_that_is_not_committed_joins_the_next(self, backend, store):
+        backend.add(entries("1"))
+        backend.cut()
+        backend.add(entries("2"))
+        backend.cut()
+        backend.commit({})
+        backend.settle()
+        again = self.restart(store, backend)
+        assert again.counts() == Counts(discovered=2, queued=2)
+        again.close()
+
+    def test_a_store_that_is_not_named_keeps_its_position(self, backend, store):
+        backend.checkpoint({"a": b"1", "b": b"1"})
+        backend.checkpoint({"b": b"2"})
+        store.crash(backend)
+        again = store.open()
+        assert dict(again.recover().positions) == {"a": b"1", "b": b"2"}
+        again.close()
+
+    def test_a_new_place_is_fresh_until_its_first_commit(self, store):
+        for _ in range(2):
+            backend = store.open()
+            assert backend.recover().fresh
+            backend.add(entries("1"))
+            store.crash(backend)
+
+    def test_pending_falls_with_a_commit(self, backend):
+        assert backend.pending == 0
+        backend.add(entries("1", "2"))
+        assert backend.pending >= 2
+        backend.checkpoint({})
+        assert backend.pending == 0

@@ -1,0 +1,204 @@
+"""The contract of frontier/backend.py written down as plainly as possible: dicts and sorting.
+
+It is the model that a real backend is compared with, and serves tests that need a frontier but no
+disk. "Durable" is a deep copy that lives in a ``Disk`` which outlasts the backend.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from larmspider.frontier.backend import Backend
+from larmspider.frontier.records import Counts, Entry, Recovery, UrlState, Visit
+
+
+@dataclass
+class Image:
+    """Everything that a commit makes durable."""
+
+    states: dict[bytes, UrlState] = field(default_factory=dict)
+    entries: dict[bytes, Entry] = field(default_factory=dict)
+    order: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # priority, serial
+    earliest: dict[bytes, float] = field(default_factory=dict)
+    inlinks: dict[bytes, int] = field(default_factory=dict)
+    visits: dict[bytes, Visit] = field(default_factory=dict)
+    owner: dict[bytes, str] = field(default_factory=dict)
+    host_records: dict[str, bytes] = field(default_factory=dict)
+    notes: dict[str, bytes] = field(default_factory=dict)
+    positions: dict[str, bytes] = field(default_factory=dict)
+    serial: int = 0
+    committed: bool = False
+
+
+@dataclass
+class Disk:
+    image: Image = field(default_factory=Image)
+
+
+class MemoryBackend(Backend):
+    def __init__(self, disk: Disk | None = None) -> None:
+        self.disk = disk or Disk()
+        self.now = copy.deepcopy(self.disk.image)
+        self.frozen: Image | None = None
+        self.operations = 0
+
+    def recover(self) -> Recovery:
+        leased = [key for key, state in self.now.states.items() if state is UrlState.LEASED]
+        for key in leased:
+            self.now.states[key] = UrlState.QUEUED
+        return Recovery(self.now.positions, len(leased), not self.now.committed)
+
+    def check(self, keys: Sequence[bytes]) -> list[UrlState]:
+        return [self.now.states.get(key, UrlState.UNKNOWN) for key in keys]
+
+    def _serial(self) -> int:
+        self.now.serial += 1
+        self.operations += 1
+        return self.now.serial
+
+    def add(self, entries: Sequence[Entry]) -> list[bool]:
+        added = []
+        for entry in entries:
+            new = entry.key not in self.now.states
+            if new:
+                self.now.states[entry.key] = UrlState.QUEUED
+                self.now.entries[entry.key] = replace(entry)
+                self.now.order[entry.key] = entry.priority, self._serial()
+                self.now.inlinks[entry.key] = 1
+                self.now.owner[entry.key] = entry.host
+            added.append(new)
+        return added
+
+    def _queued(self, host: str) -> list[bytes]:
+        return [
+            key
+            for key, state in self.now.states.items()
+            if state is UrlState.QUEUED and self.now.owner[key] == host
+        ]
+
+    def pop(self, host: str, now: float, limit: int = 1) -> list[Entry]:
+        earliest, order = self.now.earliest, self.now.order
+        queued = self._queued(host)
+        due = [key for key in queued if key in earliest and earliest[key] <= now]
+        due.sort(key=lambda key: (earliest[key], order[key][1]))
+        ready = sorted((key for key in queued if key not in earliest), key=order.__getitem__)
+        chosen = (due + ready)[:limit]
+        for key in chosen:
+            self.now.states[key] = UrlState.LEASED
+            self.operations += 1
+        return [replace(self.now.entries[key]) for key in chosen]
+
+    def next_time(self, host: str) -> float | None:
+        return min((self.now.earliest.get(key, 0.0) for key in self._queued(host)), default=None)
+
+    def _leased(self, key: bytes) -> None:
+        if self.now.states.get(key) is not UrlState.LEASED:
+            raise KeyError(key)
+
+    def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
+        for key, visit in visits:
+            self._leased(key)
+            self._finish(key, visit, self.now.entries.pop(key))
+
+    def _finish(self, key: bytes, visit: Visit, entry: Entry) -> None:
+        self.operations += 1
+        self.now.states[key] = visit.state
+        self.now.visits[key] = replace(visit, url=entry.url, depth=entry.depth)
+        self.now.owner[key] = entry.host
+        self.now.earliest.pop(key, None)
+
+    def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
+        for key, earliest, attempts in items:
+            self._leased(key)
+            self.operations += 1
+            self.now.states[key] = UrlState.QUEUED
+            self.now.entries[key].attempts = attempts
+            self.now.earliest.pop(key, None)
+            if earliest > 0:
+                self.now.earliest[key] = earliest
+
+    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+        for entry, reason in items:
+            state = self.now.states.get(entry.key, UrlState.UNKNOWN)
+            if state in (UrlState.UNKNOWN, UrlState.QUEUED):
+                waiting = self.now.entries.pop(entry.key, entry)
+                self._finish(entry.key, Visit(UrlState.REFUSED, reason=reason), waiting)
+
+    def count_links(self, keys: Sequence[bytes]) -> list[int]:
+        counted = []
+        for key in keys:
+            queued = self.now.states.get(key) is UrlState.QUEUED
+            if queued:
+                self.now.inlinks[key] += 1
+            counted.append(self.now.inlinks[key] if queued else 0)
+        return counted
+
+    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
+        for key, priority in changes:
+            if self.now.states.get(key) is UrlState.QUEUED:
+                serial = self.now.order[key][1]
+                if key not in self.now.earliest:
+                    serial = self._serial()
+                self.now.order[key] = priority, serial
+                self.now.entries[key].priority = priority
+
+    def entry(self, key: bytes) -> Entry | None:
+        return self.now.entries.get(key)
+
+    def visit(self, key: bytes) -> Visit | None:
+        return self.now.visits.get(key)
+
+    def leases(self) -> list[Entry]:
+        states = self.now.states
+        return [replace(self.now.entries[k]) for k in states if states[k] is UrlState.LEASED]
+
+    def put_hosts(self, records: Mapping[str, bytes]) -> None:
+        self.now.host_records.update(records)
+
+    def hosts(self) -> dict[str, bytes]:
+        return dict(self.now.host_records)
+
+    def put_note(self, name: str, value: bytes) -> None:
+        self.now.notes[name] = value
+
+    def note(self, name: str) -> bytes | None:
+        return self.now.notes.get(name)
+
+    def counts(self, host: str | None = None) -> Counts:
+        counted: dict[str, Any] = dict.fromkeys(Counts.__slots__, 0)
+        for key, state in self.now.states.items():
+            if host in (None, self.now.owner[key]):
+                counted[state.name.lower()] += 1
+                counted["discovered"] += 1
+                counted["delayed"] += state is UrlState.QUEUED and key in self.now.earliest
+        return Counts(**counted)
+
+    def host_names(self) -> list[str]:
+        return list(dict.fromkeys(self.now.owner.values()))
+
+    def audit(self) -> Counts:
+        return self.counts()
+
+    @property
+    def pending(self) -> int:
+        return self.operations
+
+    def cut(self) -> None:
+        self.frozen = copy.deepcopy(self.now)
+
+    def commit(self, positions: Mapping[str, bytes]) -> None:
+        assert self.frozen is not None
+        self.now.positions = {**self.now.positions, **positions}
+        self.frozen.positions = self.now.positions
+        self.frozen.committed = True
+        self.disk.image = copy.deepcopy(self.frozen)
+
+    def settle(self) -> None:
+        self.frozen = None
+        self.operations = 0
+
+    def close(self) -> None:
+        pass

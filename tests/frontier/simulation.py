@@ -1,0 +1,124 @@
+"""A crawl without network or waiting: a latency a server, a clock that jumps ahead."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from heapq import heappop, heappush
+from itertools import pairwise
+
+from larmspider.frontier.frontier import Bounds, Frontier
+from larmspider.frontier.host_rules import HostRule, HostRules
+from larmspider.frontier.places import Places
+from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.strategies import BreadthFirst
+
+TIMEOUT = 30.0
+
+
+class AllowAll:
+    crawl_delay = None
+    sitemaps = ()
+
+    def allowed(self, url):
+        return True
+
+
+def build(
+    backend,
+    clock,
+    *,
+    delay=2.0,
+    places=32,
+    connections=1,
+    rules=(),
+    limits=None,
+    bounds=None,
+    parse=lambda body: AllowAll(),
+    robots=True,
+    strategy=None,
+    seed=7,
+):
+    """A frontier with the settings that a test does not care about filled in."""
+    default = HostRule(delay=delay, connections=connections)
+    politeness = Politeness(
+        limits or Limits(), HostRules(rules, default), random.Random(seed).random
+    )
+    frontier = Frontier(
+        backend,
+        politeness,
+        strategy or BreadthFirst(),
+        Places(places) if isinstance(places, int) else places,
+        clock,
+        lambda now: now / 3600 % 24,
+        RobotsCache(backend, parse) if robots else None,
+        bounds or Bounds(),
+    )
+    frontier.recover()
+    return frontier
+
+
+class Clock:
+    def __init__(self, now=1_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Simulation:
+    """``latency(host, random)`` gives seconds until the answer, None for never."""
+
+    def __init__(self, frontier, clock, latency, *, seed=1):
+        self.frontier, self.clock, self.latency = frontier, clock, latency
+        self.random = random.Random(seed)
+        self.events = []
+        self.begun = clock.now
+        self.asked = defaultdict(list)  # host -> times, robots.txt too
+        self.open = defaultdict(int)
+        self.most_open = defaultdict(int)
+        self.pops = 0
+        self.number = 0
+
+    def run(self, seconds):
+        end = self.begun + seconds
+        while self.clock.now < end:
+            while lease := self.frontier.pop():
+                self.begin(lease)
+            times = [self.frontier.next_ready_time(), self.events[0][0] if self.events else None]
+            due = [time for time in times if time is not None]
+            if not due:
+                return
+            self.clock.now = max(self.clock.now, min(due))
+            while self.events and self.events[0][0] <= self.clock.now:
+                self.end(*heappop(self.events)[2:])
+
+    def begin(self, lease):
+        name = lease.host.record.host
+        self.asked[name].append(self.clock.now)
+        self.open[name] += 1
+        self.most_open[name] = max(self.most_open[name], self.open[name])
+        seconds = self.latency(name, self.random)
+        self.number += 1
+        at = self.clock.now + (TIMEOUT if seconds is None else seconds)
+        heappush(self.events, (at, self.number, lease, seconds))
+
+    def end(self, lease, seconds):
+        self.open[lease.host.record.host] -= 1
+        if seconds is None:
+            self.frontier.failed(lease, "timeout", TIMEOUT)
+        elif lease.is_robots:
+            self.frontier.robots_loaded(lease, b"", seconds)
+        else:
+            self.frontier.answered(lease, seconds)
+            self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+
+    def requests(self, host, start, end):
+        times = (time - self.begun for time in self.asked[host])
+        return sum(start <= time < end for time in times)
+
+    def shortest_gap(self, host):
+        times = self.asked[host]
+        return min((b - a for a, b in pairwise(times)), default=float("inf"))

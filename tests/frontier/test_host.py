@@ -1,0 +1,85 @@
+"""The host record: its states, its packed form."""
+
+from math import inf
+
+import pytest
+
+from larmspider.frontier.host import HostRecord, HostState, pack_host, unpack_host
+
+N, L, R, S, P = HostState
+
+
+def test_the_usual_life():
+    record = HostRecord("wiki:80")
+    for state in (L, R, S):
+        record.change(state)
+    record.robots_until = 5.0
+    record.wake()
+    assert record.state is R
+    record.change(P, 99.0, "refused")
+    assert (record.until, record.reason) == (99.0, "refused")
+
+
+@pytest.mark.parametrize("before, after", [(N, S), (R, N), (R, R), (P, L), (S, L), (L, L), (P, S)])
+def test_states_that_cannot_follow(before, after):
+    with pytest.raises(ValueError, match=f"{before.name} cannot become {after.name}"):
+        HostRecord("wiki:80", state=before).change(after)
+
+
+def test_without_rules_it_wakes_as_new():
+    record = HostRecord("wiki:80", state=S, until=9.0, reason="dns")
+    record.wake()
+    assert record == HostRecord("wiki:80")
+
+
+@pytest.mark.parametrize("state", [N, L, R])
+def test_waking_who_is_awake_does_nothing(state):
+    record = HostRecord("wiki:80", state=state)
+    record.wake()
+    assert record.state is state
+
+
+@pytest.mark.parametrize(
+    "record, state",
+    [
+        (HostRecord("h", state=L), N),
+        (HostRecord("h", state=P, until=inf, parks=4, robots_until=1.0), R),
+        (HostRecord("h", state=P, until=inf), N),
+        (HostRecord("h", state=P, until=1e9), P),
+        (HostRecord("h", state=S, until=1e9), S),
+        (HostRecord("h", state=R), R),
+    ],
+)
+def test_what_a_restart_makes_of_it(record, state):
+    record.restart()
+    assert record.state is state
+    if record.until == 0.0:
+        assert record.parks == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        HostRecord("wiki:80"),
+        HostRecord(
+            "[::1]:8080", "https", P, inf, "5 failures: ü", 1.5, 2.5, 3.5, 4.5, 5.5, 6, 7, 8.5, 9
+        ),
+        HostRecord("h:1", hold=0.0, crawl_delay=0.0),
+    ],
+)
+def test_comes_back_from_its_packed_form(record):
+    assert unpack_host(pack_host(record)) == record
+
+
+@pytest.mark.parametrize(
+    "host, scheme, url",
+    [
+        ("wiki:80", "http", "http://wiki/robots.txt"),
+        ("wiki:443", "https", "https://wiki/robots.txt"),
+        ("wiki:443", "http", "http://wiki:443/robots.txt"),
+        ("wiki:8080", "http", "http://wiki:8080/robots.txt"),
+        ("[::1]:80", "http", "http://[::1]/robots.txt"),
+    ],
+)
+def test_where_its_rules_are(host, scheme, url):
+    assert HostRecord(host, scheme).robots_url == url

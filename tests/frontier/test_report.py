@@ -1,0 +1,86 @@
+"""What an operator reads about hosts and URLs while the crawl runs."""
+
+from math import inf
+
+import pytest
+from simulation import Clock, build
+
+from larmspider.frontier.host import HostState
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.politeness import Limits
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.report import host_rows, url_report
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """A crawl's reader and politeness: a:80 has one stored, one failed once and two queued URLs."""
+    clock = Clock(NOW)
+    limits = Limits(jitter=0.0, backoff=10.0, response_factor=0.0)
+    frontier = build(LmdbBackend(tmp_path), clock, limits=limits, robots=False)
+    frontier.add([frontier.entry(f"http://a/{n}", f"http://a/{n}") for n in range(4)])
+    frontier.add([frontier.entry("http://gone/", "http://gone/")])
+    gone = frontier.hosts["gone:80"]
+    gone.record.change(HostState.PARKED, inf, "given up: dns")
+    frontier._set_turn(gone)
+    frontier.done(frontier.pop(), Visit(UrlState.STORED, NOW, 200))
+    clock.now += 2.0
+    frontier.failed(frontier.pop(), "http-503", 0.1)
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        yield reader, frontier.politeness, clock.now
+
+
+def test_a_row_for_each_host(seen):
+    reader, politeness, now = seen
+    rows = {row.host: row for row in host_rows(reader, politeness)}
+    row = rows["a:80"]
+    assert (row.state, row.reason, row.next_time) == ("snoozed", "http-503", now + 10.0)
+    assert (row.counts.queued, row.counts.stored) == (3, 1)
+    assert row.gap == (2.0, "delay")
+    assert rows["gone:80"].next_time == inf
+
+
+@pytest.mark.parametrize(
+    "url, lines",
+    [
+        ("http://a/0", ["URL: stored", "HTTP status 200, fetched at 1000000"]),
+        (
+            "http://a/1",
+            [
+                "URL: queued",
+                "0 URLs of a:80 before it",
+                "after 1 failed fetches, waits 10 s more",
+                "host a:80: snoozed, http-503",
+                "host may be asked in 10 s, then every 2 s (delay): about 10 s, given places",
+            ],
+        ),
+        (
+            "http://a/3",
+            [
+                "URL: queued",
+                "1 URLs of a:80 before it",
+                "host a:80: snoozed, http-503",
+                "host may be asked in 10 s, then every 2 s (delay): about 12 s, given places",
+            ],
+        ),
+        (
+            "http://gone/",
+            [
+                "URL: queued",
+                "0 URLs of gone:80 before it",
+                "host gone:80: parked, given up: dns",
+                "not fetched in this run",
+            ],
+        ),
+        ("http://new/", ["URL: unknown"]),
+    ],
+)
+def test_what_became_of_a_url_or_what_it_waits_for(seen, url, lines):
+    reader, politeness, now = seen
+    assert url_report(reader, politeness, url_key(url), now) == lines
