@@ -8,6 +8,11 @@ SEARCH   ?=
 FRESH    ?=
 LARM_DIR ?= crawl
 ARGS     ?=
+# to the recipes as they stand, whatever a shell or make would read into them
+override START := $(value START)
+override RESTRICT := $(value RESTRICT)
+override SEARCH := $(value SEARCH)
+export START RESTRICT SEARCH FRESH LARM_DIR
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -28,8 +33,8 @@ endif
 	@touch $@
 
 crawl: $(VENV)/ready
-	@$(BIN)/python examples/first_crawl.py --start='$(START)' --restrict='$(RESTRICT)' \
-	    --search='$(SEARCH)' --dir='$(LARM_DIR)' --fresh='$(FRESH)' $(ARGS)
+	@$(BIN)/python examples/first_crawl.py --start="$$START" --restrict="$$RESTRICT" \
+	    --search="$$SEARCH" --dir="$$LARM_DIR" --fresh="$$FRESH" $(ARGS)
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest $(ARGS)
@@ -42,6 +47,8 @@ check: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/findability.py
 	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python -m benchmarks.canonical
+	$(BIN)/python benchmarks/frontier.py --urls 10000 100000
 
 # the demo intranet by itself, on a port of its own choice
 serve: $(VENV)/ready

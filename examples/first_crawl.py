@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--search", default="", help="words to search for when the crawl is done")
     parser.add_argument("--dir", default="crawl", help="where to store; the demo uses crawl-demo")
     parser.add_argument("--fresh", default="", help="yes: delete the crawl that lies there")
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
         directory = options.dir
@@ -51,12 +51,12 @@ def main() -> int:
                 "-a",
                 f"start={server.url}",
                 "-a",
-                "fresh=yes",
+                "fresh=yes,yes",
                 "-s",
                 "DOWNLOAD_DELAY=0.02",
             ]
         in_dir = ["-s", f"LARM_DIR={directory}"]
-        status = run("crawl", "intranet", *arguments, *in_dir)
+        status = run("crawl", "intranet", *arguments, *in_dir, *more)
     if status:
         return status
     words = options.search or (title_of_first_page(directory) if options.start else DEMO_SEARCH)

@@ -41,16 +41,26 @@ class LarmCommand(ScrapyCommand):
             self.answer([arg for arg in args if arg != "--"], opts)
         except LarmspiderError as error:
             self.fail(error)
+            sys.stdout.flush()
         except BrokenPipeError:
             sys.stderr.close()  # `| head` has what it wanted
+        except OSError as error:
+            self.exitcode = 1
+            print(f"scrapy: {error}", file=sys.stderr)
 
     @abstractmethod
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print the answer. Raises LarmspiderError for what cannot be answered."""
 
     def open_crawl(self) -> CrawlDir:
+        """The crawl in LARM_DIR. The settings become those it ran with, where the command line does
+        not say otherwise."""
         assert self.settings is not None
-        return CrawlDir(options.larm_dir(self.settings))
+        crawl = CrawlDir(options.larm_dir(self.settings))
+        for name, value in crawl.settings.items():
+            if name != "LARM_DIR":
+                self.settings.set(name, value, priority="project")
+        return crawl
 
     def fail(self, error: LarmspiderError) -> None:
         self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1

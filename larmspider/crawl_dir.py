@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import mmap
-import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from larmspider.directory import DESCRIPTION, FORMAT
 from larmspider.errors import CrawlDirError
-from larmspider.pipelines.directory import DESCRIPTION, FORMAT
+from larmspider.frontier.keys import host_of
+from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
@@ -71,12 +72,20 @@ class CrawlDir:
     def index_dir(self) -> Path:
         return self.path / "index"
 
+    @contextmanager
+    def frontier(self) -> Iterator[FrontierReader | None]:
+        """The frontier as of its last checkpoint; None for a crawl under another scheduler."""
+        path = self.path / "frontier"
+        if not (path / "data.mdb").exists():
+            yield None
+            return
+        with FrontierReader(path) as reader:
+            yield reader
+
     def robots(self, url: str) -> bytes | None:
         """The robots.txt of this URL's server as it was read, None if it was not."""
-        try:
-            return (self.path / "robots" / f"{robots_name(url)}.txt").read_bytes()
-        except OSError:
-            return None
+        with self.frontier() as frontier:
+            return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
     def stored(self, normalized: str) -> StoredPage | None:
         """The page stored last under this canonical form."""
@@ -154,21 +163,13 @@ def _search(data: mmap.mmap, value: str | None, field: int, columns: int) -> Ite
 
 def _stored_page(fields: list[str]) -> StoredPage:
     from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
-    numbers = (int(link_type), int(status), int(size), int(page_file), int(offset))
+    try:
+        numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
+    except ValueError:
+        raise CrawlDirError(f"store.log has a line that is damaged: {fields!r:.200}") from None
     return StoredPage(
         from_page, url, normalized, numbers[0], numbers[1], mime, numbers[2], title, *numbers[3:]
     )
-
-
-def robots_name(url: str) -> str:
-    """Under which name the robots.txt of this URL's server is kept: http_wiki.example_80.
-
-    Host names hold no character that a file name may not; a colon (IPv6) becomes a dash.
-    """
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    host = re.sub(r"[^a-z0-9.-]", "-", (parts.hostname or "").lower())[:200]
-    return f"{parts.scheme}_{host}_{port}"
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,20 @@ from scrapy.utils.misc import load_object
 
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
 from larmspider.errors import InvalidURL
+from larmspider.extraction.registry import extractor_for
+from larmspider.frontier.build import politeness_from
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.report import url_report
 from larmspider.frontier.robots import RobotsRules
 from larmspider.items import Link, Page
-from larmspider.middlewares.normalizer import (
-    canonicalizer_from_settings,
-    host_resolver_from_settings,
-)
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
+from larmspider.urls.normalizer import (
+    canonicalizer_from_settings,
+    host_resolver_from_settings,
+    normalizer_from_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +57,8 @@ class Explanation:
     fetched: Fetch | None = None
     stored: StoredPage | None = None
     first_referrer: str | None = None
+    frontier: list[str] = field(default_factory=list)
+    """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -79,9 +87,16 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     explanation.fetched = crawl.fetched(canonical)
     explanation.stored = crawl.stored(canonical)
     explanation.first_referrer = "" if canonical in seeds else crawl.first_referrer(canonical)
+    link, page = _as_found(url, explanation, settings, crawl)
     for url_filter in filters(settings, crawl.seeds):
-        explanation.verdicts.append(_verdict(url_filter, url, explanation))
-    explanation.verdicts.append(_robots_verdict(url, settings, crawl))
+        explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
+    fetched = explanation.fetched.url if explanation.fetched else link.url
+    explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
+    with crawl.frontier() as frontier:
+        if frontier is not None:
+            politeness = politeness_from(settings)
+            key = url_key(canonical)
+            explanation.frontier = url_report(frontier, politeness, key, time.time())
     return explanation
 
 
@@ -96,14 +111,40 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
             yield cls.from_settings(settings)
 
 
-def _verdict(url_filter: UrlFilter, url: str, explanation: Explanation) -> Verdict:
+def _as_found(
+    url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
+) -> tuple[Link, Page]:
+    """The first link to this page and the page it stood on, read again from its page file, since
+    some filters look at more than the URL; a bare link where it is a seed or was not met."""
+    bare = Link(url, normalized=explanation.canonical)
+    if not explanation.first_referrer:
+        return bare, Page("")
+    normalize = normalizer_from_settings(settings)
+    stored = crawl.stored(normalize(explanation.first_referrer))
+    extract = None if stored is None else extractor_for(stored.mime)
+    if stored is None or extract is None:
+        return bare, Page(explanation.first_referrer)
+    page = extract(crawl.body(stored), stored.url, stored.mime)
+    with crawl.frontier() as frontier:
+        visit = None if frontier is None else frontier.visit(url_key(stored.normalized))
+        page.depth = visit.depth if visit is not None else 0
+    for link in page.links:
+        try:
+            link.normalized = normalize(link.url)
+        except InvalidURL:
+            continue
+        if link.normalized == explanation.canonical:
+            return link, page
+    return bare, page
+
+
+def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:
     if isinstance(url_filter, VisitedFilter):
         if explanation.known:
             return Verdict(url_filter.name, "pass", "met in this crawl; once is enough")
         return Verdict(url_filter.name, "pass", "not met in this crawl")
-    link = Link(url, normalized=explanation.canonical)
     try:
-        reason = url_filter.reject_link(link, Page(explanation.first_referrer or ""))
+        reason = url_filter.reject_link(link, page)
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects
         reason = f"the filter raised {error!r}"
     return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")

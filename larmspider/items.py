@@ -35,6 +35,11 @@ class Link:
     rejected_by: str | None = None
 
 
+def body_text(body: bytes) -> str:
+    """A body in Scrapy's feed exports (-o pages.jsonl): read as UTF-8, what is not replaced."""
+    return body.decode("utf-8", "replace")
+
+
 @dataclass(slots=True, repr=False)
 class Page:
     """One fetched document: what the fetch knows, then what extraction found in it.
@@ -43,20 +48,24 @@ class Page:
     ``mime`` the media type in lower case without parameters. ``from_page`` is the URL of the page
     whose link led here ("" for a seed) and ``link_type`` that link's type. ``depth`` is the number
     of links from a seed, ``redirects`` the number of redirects in a row that led here.
-    ``fetched`` is in seconds since the epoch, ``latency`` in seconds.
+    ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in
+    hex; ``etag`` and ``last_modified`` are those headers as they were sent.
     """
 
     url: str
     normalized: str | None = None
     status: int = 200
     mime: str = ""
-    body: bytes = b""
+    body: bytes = field(default=b"", metadata={"serializer": body_text})
     from_page: str = ""
     link_type: int = ORDINARY
     depth: int = 0
     redirects: int = 0
     fetched: float = 0.0
     latency: float = 0.0
+    digest: str = ""
+    etag: str = ""
+    last_modified: str = ""
 
     charset: str | None = None
     title: str = ""

@@ -7,6 +7,7 @@ ConfigError: LARM_PAGEFILE_BYTES=0 is not accepted: a whole number of at least 1
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -17,7 +18,11 @@ from typing import TYPE_CHECKING, Any
 from larmspider.errors import ConfigError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from scrapy.settings import BaseSettings
+
+    Settings: TypeAlias = BaseSettings
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -49,6 +54,28 @@ def seconds(settings: BaseSettings, name: str, *, minimum: float) -> float:
     if number is None or not minimum <= number < float("inf"):
         raise _refused(name, value, f"a number of seconds, at least {minimum:g}")
     return number
+
+
+def share(settings: BaseSettings, name: str) -> float:
+    """The setting as a fraction, more than 0 and at most 1."""
+    value = _get(settings, name)
+    number = _as_float(value)
+    if number is None or not 0 < number <= 1:
+        raise _refused(name, value, "a fraction, more than 0 and at most 1")
+    return number
+
+
+def mapping(settings: BaseSettings, name: str) -> dict[str, Any]:
+    """The setting as a mapping; on the command line a JSON object."""
+    value = _get(settings, name)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except ValueError:
+            value = None
+    if not isinstance(value, Mapping):
+        raise _refused(name, _get(settings, name), "a mapping (on the command line as JSON)")
+    return dict(value)
 
 
 def boolean(settings: BaseSettings, name: str) -> bool:

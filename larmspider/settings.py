@@ -17,17 +17,21 @@ LARM_START = ""  # seeds: URLs separated by white space, or @file
 LARM_RESTRICT = ""  # regular expression that a whole canonical URL must match; "": the seeds' hosts
 LARM_HOST_RESOLVER_FILE = ""  # HostResolver.properties: which host names mean the same
 LARM_DIR = "crawl"  # everything a crawl writes; one directory, one crawl
-LARM_FRESH = False  # yes: delete the crawl that LARM_DIR holds and start over
+LARM_FRESH = ""  # yes: start over; "yes,yes": and delete the pages stored in LARM_DIR
+LARM_RESUME = ""  # anyway: go on with LARM_DIR's crawl although this one is another
 
 # --- who we are, and how polite -----------------------------------------------------------------
 
 USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
 ROBOTSTXT_OBEY = True
-ROBOTSTXT_PARSER = "larmspider.middlewares.robots_parser.LarmRobotParser"
 CONCURRENT_REQUESTS = 16  # in all; the spider's argument threads
 CONCURRENT_REQUESTS_PER_DOMAIN = 1  # one connection a host
-DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host
-RANDOMIZE_DOWNLOAD_DELAY = False
+DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host, at least
+LARM_CRAWL_DELAY_MAX_SECS = 60.0  # a longer Crawl-delay of robots.txt is cut to this
+LARM_DELAY_RESPONSE_FACTOR = 1.0  # a host that takes 3 s to answer is left alone for 3 s at least
+LARM_HOST_RULES: dict[str, dict[str, object]] = {}  # delay, connections, budget, window by pattern
+LARM_ROBOTS_EXPIRES_SECS = 86_400.0  # robots.txt is read again after this
+DOWNLOAD_DELAY_JITTER = 0
 
 # --- limits: what can get infinite, will get infinite -------------------------------------------
 
@@ -35,7 +39,15 @@ DOWNLOAD_TIMEOUT = 30  # seconds
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024  # bytes a document, after decompression too
 DOWNLOAD_WARNSIZE = 0
 DOWNLOAD_VERIFY_CERTIFICATES = True
-RETRY_TIMES = 2
+LARM_RETRY_TIMES = 2  # further attempts after a fetch that failed
+LARM_BACKOFF_SECS = 5.0  # before the first of them; doubled each time
+LARM_BACKOFF_MAX_SECS = 600.0
+LARM_RETRY_AFTER_MAX_SECS = 3600.0  # a longer Retry-After is cut to this
+LARM_HOST_MAX_FAILURES = 5  # in a row: then the host is left alone
+LARM_HOST_PARK_SECS = 600.0  # for so long; doubled each time it happens in a row
+LARM_HOST_MAX_PARKS = 3  # so often; then it is given up until the next run
+LARM_HOST_MAX_PAGES = 0  # stored pages of one host; 0: no limit
+LARM_MAX_PAGES = 0  # stored pages in all; 0: no limit
 DEPTH_LIMIT = 0  # links from a seed; 0: no limit
 URLLENGTH_LIMIT = 2083  # characters
 LARM_MAX_REDIRECTS = 10  # redirects in a row
@@ -64,6 +76,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.depth.DepthFilter": 630,
     "larmspider.middlewares.visited.VisitedFilter": 620,
     "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed becomes Requests
+    "larmspider.middlewares.acknowledge.AcknowledgeMiddleware": 10,  # what all stores have is done
     # our own filters do what these did
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
@@ -71,21 +84,26 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
 }
 
-# --- the queue: breadth first, hosts in turn ----------------------------------------------------
+# --- the frontier: a queue a host, hosts in turn ------------------------------------------------
 
-DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"  # VisitedFilter compares canonical forms
-SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
-SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"
-SCHEDULER_PRIORITY_QUEUE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
+SCHEDULER = "larmspider.frontier.scheduler.FrontierScheduler"
+DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"  # the frontier says when, not its slots
+LARM_STRATEGY = "breadth-first"  # order within a host: path-words, backlinks, pagerank
+LARM_SLOW_SHARE = 0.5  # of all places, for hosts that hold one for LARM_SLOW_SECS or longer
+LARM_PROBE_SHARE = 0.125  # of all places, kept for hosts that have not answered yet
+LARM_SLOW_SECS = 2.0
 
 # --- before and after the fetch -----------------------------------------------------------------
 
 DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
+    "larmspider.middlewares.answers.AnswersMiddleware": 550,  # tells the frontier how it went
+    # the frontier does what these did
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "larmspider.middlewares.robots_redirects.RobotsRedirectMiddleware": 600,
 }
 COOKIES_ENABLED = False
 REFERER_ENABLED = False
@@ -99,7 +117,6 @@ LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it 
 LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
 
 ITEM_PIPELINES = {
-    "larmspider.pipelines.directory.DirectoryPipeline": 100,  # claims LARM_DIR
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
     "larmspider.pipelines.link_log.LinkLogPipeline": 300,
     "larmspider.pipelines.fetch_log.FetchLogPipeline": 400,
@@ -112,9 +129,9 @@ LARM_CHECKPOINT_SECS = 5.0  # seconds between two flushes of everything to disk
 LARM_MONITOR_SECS = 5.0  # seconds between two lines of Monitor.log
 
 EXTENSIONS = {
+    "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.monitor.MonitorExtension": 500,
-    "larmspider.extensions.robots_files.RobotsFilesExtension": 500,
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.logstats.LogStats": None,  # the monitor says it
     "scrapy.extensions.remote_control.RemoteControl": None,

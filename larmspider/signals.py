@@ -1,5 +1,16 @@
 """Signals of ours, beside Scrapy's."""
 
+recovered = object()
+"""``positions``: mapping from store to its committed position (bytes). Sent by the scheduler before
+the stores open. A store goes back to its position, or to nothing where it has none."""
+
 checkpoint = object()
-"""No arguments; sent by extensions/checkpoint.py. Each store puts what it holds on disk: when all
-receivers have returned, everything up to now is there. A receiver may be a coroutine."""
+"""No arguments. Each store hands what it holds to the operating system at once and returns (its
+name, its position); it must not be a coroutine, so that all positions are of one moment."""
+
+commit = object()
+"""No arguments; sent after ``checkpoint``. A store makes that durable which it named: it syncs
+files, commits an index. May be a coroutine, and pages may be written meanwhile."""
+
+sitemaps_found = object()
+"""``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""

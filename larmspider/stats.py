@@ -12,7 +12,12 @@ FOLLOW_HOSTS = "larm/follow/hosts"
 
 FETCH_FAILED = "larm/fetch/failed"
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"
-ROBOTS_REJECTED = "larm/robots/rejected"
+ROBOTS_STATUS = "larm/robots/status/{status}"
+ROBOTS_FAILED = "larm/robots/failed"
+FRONTIER = "larm/frontier/{state}"
+"""URLs by state when the crawl ended: discovered, queued, stored, failed, refused."""
+SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"
+RETRIES = "larm/fetch/retries"
 LAST_CHECK_REJECTED = "larm/last_check/rejected"
 
 PAGE_FILES_PAGES = "larm/page_files/pages"

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scrapy.crawler import Crawler
+from scrapy.spiders import Spider
+from scrapy.utils.test import get_crawler
 
 from examples.intranet.serve import DemoServer
+from larmspider.settings import DOWNLOAD_MAXSIZE
 from tests.servers.nginx import NGINX, Nginx
 from tests.servers.scripted import Route, ScriptedServer
 
@@ -54,3 +59,16 @@ def suites() -> Path:
     if not SUITES.exists():
         pytest.skip(f"peer test data is not here: {SUITES}")
     return SUITES
+
+
+@pytest.fixture
+def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
+    """Makes a crawler whose LARM_DIR is ``tmp_path``/crawl; keywords are settings."""
+
+    def make(**settings: Any) -> Crawler:
+        defaults = {"LARM_DIR": str(tmp_path / "crawl"), "DOWNLOAD_MAXSIZE": DOWNLOAD_MAXSIZE}
+        crawler = get_crawler(Spider, settings_dict=defaults | settings)
+        crawler.spider = Spider("test", start_urls=["http://h/"])
+        return crawler
+
+    return make

@@ -15,7 +15,12 @@ from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 
 PROJECT = Path(__file__).parents[1]
-FAST = {"DOWNLOAD_DELAY": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": "8"}
+FAST = {
+    "DOWNLOAD_DELAY": "0",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "LARM_BACKOFF_SECS": "0.1",
+}
 """Settings for servers of our own, to whom we need not be polite."""
 
 

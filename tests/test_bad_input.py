@@ -67,9 +67,9 @@ def test_says_what_was_wrong_and_begins_nothing(
 
 def test_a_crawl_that_stored_nothing_fails(tmp_path: Path) -> None:
     """Nobody answers at the seed: status 1, and the summary says why."""
-    ran = crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", RETRY_TIMES="0")
+    ran = crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", LARM_RETRY_TIMES="0")
     assert ran.status == 1
-    assert "refused 1" in ran.out.splitlines()[-1]
+    assert "failed    1 fetches (refused 1)" in ran.out
 
 
 def test_a_seed_outside_restrict_is_named(tmp_path: Path) -> None:
@@ -79,14 +79,14 @@ def test_a_seed_outside_restrict_is_named(tmp_path: Path) -> None:
     assert "Seed refused: http://127.0.0.1:9/Docs/ (scope: does not match restrict" in ran.err
 
 
-def test_an_old_crawl_is_not_overwritten(tmp_path: Path) -> None:
-    """A bad argument with fresh=yes deletes nothing either."""
-    crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", RETRY_TIMES="0")
+def test_another_crawl_in_the_directory_is_refused(tmp_path: Path) -> None:
+    """Other seeds are another crawl; a bad argument with fresh=yes deletes nothing either."""
+    crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", LARM_RETRY_TIMES="0")
     before = {path: path.read_bytes() for path in (tmp_path / "crawl").glob("*.*")}
     assert before
-    again = crawl(SEED, tmp_path)
+    again = crawl(SEED + "other", tmp_path, ROBOTSTXT_OBEY="0")
     assert again.status == 1
-    assert "already holds a crawl" in again.err.splitlines()[-1]
+    assert "holds a crawl with other seeds" in again.err.splitlines()[-1]
     assert crawl(SEED, tmp_path, fresh="yes", restrict="((").status == 2
     assert {path: path.read_bytes() for path in (tmp_path / "crawl").glob("*.*")} == before
 

@@ -194,7 +194,7 @@ def test_a_failed_fetch_is_counted_and_logged(scripted_server: Start, tmp_path: 
         server.url("/"),
         tmp_path,
         restrict="http://.*",
-        RETRY_TIMES="0",
+        LARM_RETRY_TIMES="0",
         DOWNLOAD_MAXSIZE="4000",
         ROBOTSTXT_OBEY="0",
     )

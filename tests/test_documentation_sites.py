@@ -92,7 +92,7 @@ def test_the_terminal_says_what_was_stored(crawled: tuple[Ran, Path]) -> None:
     assert ran.status == 0, ran.err
     stored = len(records(directory / "store.log"))
     lines = ran.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["ended", "stored", "refused", "failed"]
+    assert [line.split()[0] for line in lines] == ["ended", "stored", "refused", "failed", "in"]
     assert f"{stored:,} pages" in lines[1]
     assert str(directory) in lines[1]
     assert "scope" in lines[2]

@@ -18,7 +18,17 @@ FLOORS = [
     {"explain"},
     {"crawl_dir", "middlewares", "spiders"},
     {"pipelines", "frontier", "urls", "extraction", "fetch", "settings"},
-    {"index", "items", "stats", "signals", "errors", "options", "terminal"},
+    {
+        "index",
+        "items",
+        "stats",
+        "signals",
+        "errors",
+        "options",
+        "terminal",
+        "directory",
+        "requests",
+    },
 ]
 """From the top; a module imports from its own floor and those below."""
 

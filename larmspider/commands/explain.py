@@ -21,10 +21,6 @@ class Command(LarmCommand):
         assert self.settings is not None
         url = one_argument(args, "URL")
         crawl = self.open_crawl()
-        for name, value in crawl.settings.items():
-            if name != "LARM_DIR":
-                # what the crawl ran with, unless the command line says otherwise
-                self.settings.set(name, value, priority="project")
         explanation = explain(url, self.settings, crawl)
         if opts.json:
             print_json(asdict(explanation) | {"rejected_by": explanation.rejected_by})
@@ -50,6 +46,7 @@ def print_text(explanation: Explanation) -> None:
     if page is not None:
         rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
         rows.append(("title", page.title))
+    rows += [("frontier", line) for line in explanation.frontier]
     if explanation.first_referrer is None:
         rows.append(("found on", "no page of this crawl"))
     else:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.errors import CrawlDirError
-from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import normalizer_from_settings
 
 
 class Command(LarmCommand):
@@ -23,9 +23,6 @@ class Command(LarmCommand):
         assert self.settings is not None
         url = one_argument(args, "URL")
         crawl = self.open_crawl()
-        for name, value in crawl.settings.items():
-            if name != "LARM_DIR":
-                self.settings.set(name, value, priority="project")
         normalized = normalizer_from_settings(self.settings)(url)
         page = crawl.stored(normalized)
         if page is None:

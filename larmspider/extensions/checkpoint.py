@@ -1,4 +1,12 @@
-"""The checkpoint: every LARM_CHECKPOINT_SECS the stores and logs put what they hold on disk."""
+"""The checkpoint: every LARM_CHECKPOINT_SECS all that was done is made durable, at one moment.
+
+    1. each store hands over what it holds and names its position; the frontier ends its batch
+    2. files are synced and the index commits, while the crawl goes on
+    3. the frontier commits its batch and the positions in one transaction
+
+After a crash the stores go back to the positions of 3, and what was not acknowledged by then is
+fetched again. This extension also sees to it that a crawl which is told to stop does so soon.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +19,27 @@ from twisted.python.failure import Failure
 
 from larmspider import options, stats
 from larmspider import signals as larm_signals
+from larmspider.errors import LarmspiderError
+from larmspider.frontier.scheduler import CheckpointError, FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
+STOP_SECS = 2.0
+"""How long fetches under way may take to end when the crawl is told to stop."""
+_TICK_SECS = 0.1
+_REST_SECS = 1.0  # so long a checkpoint waits for a moment without a page between two stores
+
 
 class CheckpointExtension:
-    """Sends the signal ``checkpoint`` at intervals, one at a time, and reports who failed."""
+    """Takes checkpoints while the spider is open, one at a time."""
 
     def __init__(self, crawler: Crawler, interval: float) -> None:
         self.crawler = crawler
         self.interval = interval
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -35,22 +50,91 @@ class CheckpointExtension:
         return extension
 
     def spider_opened(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._watch())]
 
     def spider_closed(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self.interval)
-            await self.checkpoint()
+            end = loop.time() + self.interval
+            while loop.time() < end and not self._urgent():
+                await asyncio.sleep(min(_TICK_SECS, self.interval))
+            try:
+                await self.checkpoint()
+            except LarmspiderError as error:
+                await self._break_off(str(error))
+                return
+
+    def _urgent(self) -> bool:
+        scheduler = scheduler_of(self.crawler)
+        return scheduler is not None and scheduler.frontier.wants_checkpoint
 
     async def checkpoint(self) -> None:
-        """Ask all receivers to flush and wait until they have."""
-        results = await self.crawler.signals.send_catch_log_async(larm_signals.checkpoint)
-        for receiver, result in results:
-            if isinstance(result, (Failure, Exception)):
-                logger.error("Checkpoint: %s failed: %s", receiver, result)
+        """One checkpoint. Raises LarmspiderError if something could not be written."""
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None:
+            self.crawler.signals.send_catch_log(larm_signals.checkpoint)
+            await self.crawler.signals.send_catch_log_async(larm_signals.commit)
+        else:
+            async with scheduler.committing:
+                await self._commit(scheduler)
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
+
+    async def _commit(self, scheduler: FrontierScheduler) -> None:
+        await self._at_rest(scheduler)
+        positions = scheduler.cut()
+        send = self.crawler.signals.send_catch_log_async
+        for receiver, result in await send(larm_signals.commit):
+            if isinstance(result, (Failure, Exception)):
+                error = getattr(result, "value", result)
+                raise CheckpointError(f"a store cannot write: {receiver}: {error}")
+        await asyncio.to_thread(scheduler.frontier.commit, positions)
+        scheduler.frontier.settle()
+
+    async def _at_rest(self, scheduler: FrontierScheduler) -> None:
+        """Wait until no page is between two stores; if that does not come by itself, see to it."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _REST_SECS
+        try:
+            while (
+                self.crawler.engine.scraper.slot and self.crawler.engine.scraper.slot.itemproc_size
+            ):
+                if loop.time() > end:
+                    scheduler.paused = True
+                await asyncio.sleep(0.005)
+        finally:
+            if scheduler.paused:
+                scheduler.paused = False
+                scheduler.wake()
+
+    async def _break_off(self, reason: str) -> None:
+        logger.critical(
+            "The crawl breaks off: %s; it can be resumed from its last checkpoint", reason
+        )
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is not None:
+            scheduler.broken = reason
+        await self.crawler.engine.close_spider_async(reason="broken")
+
+    async def _watch(self) -> None:
+        """Break off when a store is broken; when told to stop, let go of fetches that hang."""
+        loop = asyncio.get_running_loop()
+        stopping: float | None = None
+        while True:
+            await asyncio.sleep(_TICK_SECS)
+            engine = self.crawler.engine
+            scheduler = scheduler_of(self.crawler)
+            if scheduler is not None and scheduler.broken and stopping is None:
+                self._tasks.append(loop.create_task(self._break_off(scheduler.broken)))
+                stopping = loop.time()
+            elif not engine.running and stopping is None:
+                stopping = loop.time()
+            if stopping is not None and loop.time() > stopping + STOP_SECS:
+                cancel = getattr(engine.downloader, "cancel_all", None)
+                if cancel is not None:
+                    cancel()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
+_FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 
@@ -32,6 +33,8 @@ class Summary:
     known: int
     refused: dict[str, int]
     failed: dict[str, int]
+    urls: dict[str, int]
+    """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -48,14 +51,17 @@ class Summary:
             known=known,
             refused=refused,
             failed=_matching(counters, _FAILED),
+            urls=_matching(counters, _FRONTIER),
         )
 
     @property
     def exit_status(self) -> int:
-        """0, or 1 for a crawl that ended by itself and has nothing to show."""
-        return 1 if self.reason == "finished" and not self.pages else 0
+        """0 for a crawl that came to its end and has something to show, else 1."""
+        ended = self.reason == "finished" or self.reason.startswith("closespider_")
+        return 0 if ended and (self.pages or self.urls.get("stored")) else 1
 
     def lines(self) -> Iterator[str]:
+        """The last lines of a crawl: of this run, then of the whole crawl."""
         yield f"{'ended':<9} {self.reason}"
         yield (
             f"{'stored':<9} {self.pages:,} pages, {_size(self.bytes)}"
@@ -69,6 +75,15 @@ class Summary:
             f"{'failed':<9} {sum(self.failed.values()):,} fetches ({_listed(self.failed)}),"
             f" each with its reason in {self.directory / 'fetch.log'}"
         )
+        if self.urls:
+            count = self.urls.get
+            left = count("queued", 0)
+            yield (
+                f"{'in all':<9} {count('discovered', 0):,} URLs: {count('stored', 0):,} stored,"
+                f" {count('refused', 0):,} refused by robots.txt or a store,"
+                f" {count('failed', 0):,} failed, {left:,} left to fetch"
+                + ("; the same command goes on" if left else "")
+            )
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:

@@ -406,8 +406,42 @@ class Frontier:
         """
         if lease.holding is None:
             return
+        lease.judged = True
         self._release(lease)
         self.politeness.answered(lease.host.record, self.clock(), seconds, sent or lease.since)
+        self._set_turn(lease.host)
+
+    def freed(self, lease: Lease) -> None:
+        """The fetch is over, its place free; what it says about the host follows with its end."""
+        self._release(lease)
+        self._set_turn(lease.host)
+
+    def retries(self, lease: Lease, kind: str) -> bool:
+        """Would failed() give the URL another try?"""
+        entry = lease.entry
+        return (
+            entry is not None
+            and failure_kind(kind).retry
+            and entry.attempts < self.bounds.retry_times
+        )
+
+    def failed_for_good(
+        self, lease: Lease, visit: Visit, seconds: float, *, retry_after: float | None = None
+    ) -> None:
+        """The URL is FAILED, with ``visit.reason``; its host is blamed as failed() would."""
+        if lease.entry is None:
+            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+        now, record = self.clock(), lease.host.record
+        self._release(lease)
+        self._room_again(lease.host)
+        if not lease.judged:
+            lease.judged = True
+            if failure_kind(visit.reason).blames_host:
+                self.politeness.failed(record, now, seconds, visit.reason, retry_after)
+            else:
+                self.politeness.answered(record, now, seconds, lease.since)
+        self.backend.acknowledge([(lease.entry.key, visit)])
+        self._touch(lease.host)
         self._set_turn(lease.host)
 
     def done(self, lease: Lease, visit: Visit) -> None:

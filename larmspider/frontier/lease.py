@@ -26,7 +26,8 @@ class Host:
 class Lease:
     """One fetch. ``entry`` is None for robots.txt; ``since`` is when it was handed out.
 
-    ``holding`` is its place until the response is complete, then None.
+    ``holding`` is its place until the response is complete, then None. ``judged``: the answer has
+    counted for or against the host.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Lease:
     entry: Entry | None
     since: float
     holding: Holding | None = field(repr=False)
+    judged: bool = field(default=False, repr=False)
 
     @property
     def is_robots(self) -> bool:

@@ -113,5 +113,5 @@ def _numpy_ranks(sources: bytes, targets: bytes, size: int) -> Sequence[float]:
 class PageRank(Strategy):
     """A new URL has the average rank, less for its depth, until ranks are computed."""
 
-    def priority(self, url: str, depth: int, inlinks: int) -> int:  # noqa: ARG002 - the interface
+    def priority(self, url: str, depth: int, inlinks: int) -> int:
         return min(MAX_PRIORITY, rank_priority(1.0) + depth)

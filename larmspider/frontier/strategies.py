@@ -26,14 +26,14 @@ class Strategy(ABC):
 class BreadthFirst(Strategy):
     """By number of links from a seed; of one depth, first found, first fetched. The default."""
 
-    def priority(self, url: str, depth: int, inlinks: int) -> int:  # noqa: ARG002 - the interface
+    def priority(self, url: str, depth: int, inlinks: int) -> int:
         return min(depth, MAX_PRIORITY)
 
 
 class PathWords(Strategy):
     """Fewer path segments first, ten levels: http://h/ is 1, http://h/a is 2, ten or more is 10."""
 
-    def priority(self, url: str, depth: int, inlinks: int) -> int:  # noqa: ARG002 - the interface
+    def priority(self, url: str, depth: int, inlinks: int) -> int:
         return min(10, 1 + sum(1 for word in urlsplit(url).path.split("/") if word))
 
 
@@ -46,7 +46,7 @@ class Backlinks(Strategy):
 
     counts_links = True
 
-    def priority(self, url: str, depth: int, inlinks: int) -> int:  # noqa: ARG002 - the interface
+    def priority(self, url: str, depth: int, inlinks: int) -> int:
         return MAX_PRIORITY - self.level(inlinks)
 
     @staticmethod

@@ -77,7 +77,7 @@ class IndexWriter:
                 ) from error
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
-        self._queue: deque[tuple[str, Page | None, str | None]] = deque()
+        self._queue: deque[tuple[str, dict[str, Any] | None]] = deque()
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
         self._closed = False
@@ -91,11 +91,13 @@ class IndexWriter:
         Whether to index it at all (noindex, status) is the caller's decision. ``digest`` is the
         body's, where the caller has one already; else it is its SHA-1 in hex.
         """
-        self._enqueue(page.normalized or page.url, page, digest)
+        digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
+        # its fields and not the page: a body of 16 MB must not wait for a commit
+        self._enqueue(page.normalized or page.url, page_fields(page, digest))
 
     def remove(self, normalized: str) -> None:
         """Forget the page with this canonical URL, if there is one, at the next `commit`."""
-        self._enqueue(normalized, None, None)
+        self._enqueue(normalized, None)
 
     def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
         """Take in (canonical target, anchor text) of all links of one page to other pages.
@@ -111,7 +113,8 @@ class IndexWriter:
         added since the last commit then has to be added again.
         """
         with self._lock:
-            self._commit()
+            if not self._closed:  # close() has committed
+                self._commit()
 
     def refresh_anchors(self, limit: int | None) -> int:
         """Index pages again whose anchor texts changed since; the number of pages.
@@ -122,7 +125,7 @@ class IndexWriter:
         """
         if limit is not None:
             with self._lock:
-                return self._refresh(limit, due_only=True)
+                return 0 if self._closed else self._refresh(limit, due_only=True)
         total = 0
         while True:
             with self._lock:
@@ -157,8 +160,8 @@ class IndexWriter:
     ) -> None:
         self.close()
 
-    def _enqueue(self, normalized: str, page: Page | None, digest: str | None) -> None:
-        self._queue.append((normalized, page, digest))
+    def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
+        self._queue.append((normalized, stored))
         waiting = len(self._queue)
         if waiting >= _PACK and self._lock.acquire(blocking=waiting >= _QUEUE_LIMIT):
             try:
@@ -178,15 +181,14 @@ class IndexWriter:
     def _drain(self) -> None:
         """Hand the queue to Tantivy's threads, with the anchor texts known at the last commit."""
         pack = [self._queue.popleft() for _ in range(len(self._queue))]
-        for (normalized, page, digest), texts in zip(
-            pack, self.anchors.texts_of(normalized for normalized, _, _ in pack), strict=True
+        for (normalized, stored), texts in zip(
+            pack, self.anchors.texts_of(normalized for normalized, _ in pack), strict=True
         ):
-            if page is None:
+            if stored is None:
                 self._writer.delete_documents_by_term("key", normalized)
                 self._indexed[normalized] = None
             else:
-                digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
-                self._upsert(page_fields(page, digest), texts)
+                self._upsert(stored, texts)
 
     def _upsert(self, stored: dict[str, Any], texts: list[str]) -> None:
         document = to_document(stored, texts)

@@ -12,9 +12,9 @@ from scrapy import Request, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
-from larmspider.items import Page
-from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.items import Link, Page
 from larmspider.pipelines.records import RecordLog
+from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from larmspider.middlewares.url_filter import UrlFilter
 
 logger = logging.getLogger(__name__)
+
+KNOWN = "known"
+"""The reason of the filter "visited": no refusal to speak of."""
 
 FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
 
@@ -60,7 +63,7 @@ class FilterMiddleware:
             options.larm_dir(settings) if wants_log else None,
         )
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(middleware.flush, signal=larm_signals.checkpoint)
+        crawler.signals.connect(middleware.flush, signal=larm_signals.commit)
         crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
         return middleware
 
@@ -82,7 +85,7 @@ class FilterMiddleware:
         async for item in start:
             if not isinstance(item, Request) or (reason := self._rejected_request(item)) is None:
                 yield item
-            else:
+            elif reason != KNOWN:
                 logger.warning("Seed refused: %s (%s: %s)", item.url, self.filter.name, reason)
 
     async def process_spider_output(
@@ -96,26 +99,40 @@ class FilterMiddleware:
             yield item
 
     def _filter_links(self, page: Page) -> None:
-        reject_link = self.filter.reject_link
-        rejected = 0
+        links, rejected = [], 0
         for link in page.links:
             if link.rejected_by is not None:
                 continue
             try:
                 if link.normalized is None:
                     link.normalized = self.normalize(link.url)
-                reason = reject_link(link, page)
             except InvalidURL as error:
-                reason = str(error)
-            except Exception as error:  # noqa: BLE001 - whatever a filter raises rejects
-                reason = self._raised(link.url, error)
-            if reason is not None:
-                link.rejected_by = self.filter.name
-                rejected += 1
-            if self.log is not None:
-                self._log_verdict(link.normalized or link.url, reason)
+                rejected += self._judge(link, str(error))
+            else:
+                links.append(link)
+        for link, reason in zip(links, self._reasons(links, page), strict=True):
+            rejected += self._judge(link, reason)
         if rejected:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
+
+    def _reasons(self, links: list[Link], page: Page) -> list[str | None]:
+        try:
+            return self.filter.reject_links(links, page)
+        except Exception:  # noqa: BLE001 - then each by itself, to find the one that raises
+            return [self._reason(link, page) for link in links]
+
+    def _reason(self, link: Link, page: Page) -> str | None:
+        try:
+            return self.filter.reject_links([link], page)[0]
+        except Exception as error:  # noqa: BLE001 - whatever a filter raises rejects
+            return self._raised(link.url, error)
+
+    def _judge(self, link: Link, reason: str | None) -> bool:
+        if reason is not None:
+            link.rejected_by = self.filter.name
+        if self.log is not None:
+            self._log_verdict(link.normalized or link.url, reason)
+        return reason is not None
 
     def _rejected_request(self, request: Request) -> str | None:
         normalized = request.meta.get("normalized")

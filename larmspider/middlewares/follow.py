@@ -9,6 +9,7 @@ from scrapy import Request
 
 from larmspider import stats
 from larmspider.items import REDIRECT, Link, Page
+from larmspider.requests import SAME_PAGE, page_request
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -17,36 +18,8 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-def page_request(
-    spider: Spider,
-    url: str,
-    *,
-    normalized: str | None = None,
-    from_page: str = "",
-    link_type: int = 0,
-    depth: int = 0,
-    redirects: int = 0,
-) -> Request:
-    """The Request for one page. Its meta carries what the Page will need to know of its origin.
-
-    Every status is a Page, so Scrapy follows no redirect of it and drops no error. Breadth first:
-    the deeper, the later.
-    """
-    meta = {
-        "normalized": normalized,
-        "from_page": from_page,
-        "link_type": link_type,
-        "depth": depth,
-        "redirects": redirects,
-        "dont_redirect": True,
-        "handle_httpstatus_all": True,
-    }
-    errback = getattr(spider, "fetch_failed", None)
-    return Request(url, errback=errback, meta=meta, priority=-depth)
-
-
 class FollowMiddleware:
-    """Yields each Page and after it a Request for each of its links that passed the filters."""
+    """Yields a Request for each link of a Page that passed the filters, then the Page."""
 
     def __init__(self, spider: Spider, counters: StatsCollector) -> None:
         self.spider = spider
@@ -69,10 +42,11 @@ class FollowMiddleware:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         async for item in result:
-            yield item
             if isinstance(item, Page):
+                # before the Page: when it is acknowledged, its links must be in the frontier
                 for request in self._requests(item):
                     yield request
+            yield item
 
     def _requests(self, page: Page) -> Iterator[Request]:
         links = [link for link in page.links if link.rejected_by is None]
@@ -83,7 +57,7 @@ class FollowMiddleware:
 
     def _request(self, link: Link, page: Page) -> Request:
         redirect = link.type == REDIRECT
-        return page_request(
+        request = page_request(
             self.spider,
             link.url,
             normalized=link.normalized,
@@ -92,6 +66,9 @@ class FollowMiddleware:
             depth=page.depth if redirect else page.depth + 1,
             redirects=page.redirects + 1 if redirect else 0,
         )
+        if redirect and link.normalized == page.normalized:
+            request.meta[SAME_PAGE] = True
+        return request
 
     def _count_new(self, urls: list[str]) -> None:
         if not urls:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
-from larmspider.middlewares.normalizer import normalizer_from_settings
+from larmspider.fetch.failures import OutOfScope
 from larmspider.middlewares.scope import ScopeFilter
+from larmspider.requests import LEASE
+from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -23,12 +24,8 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-class OutOfScope(IgnoreRequest):
-    """A request that was about to leave the scope."""
-
-
 class LastCheckMiddleware:
-    """Refuses a request out of scope. Scrapy's own requests for robots.txt pass."""
+    """Refuses a request out of scope. Those for robots.txt pass."""
 
     def __init__(
         self, scope: ScopeFilter, normalize: Callable[[str], str], counters: StatsCollector
@@ -44,7 +41,8 @@ class LastCheckMiddleware:
         return cls(ScopeFilter.build(crawler), normalize, crawler.stats)
 
     def process_request(self, request: Request) -> None:
-        if request.callback is NO_CALLBACK:
+        lease = request.meta.get(LEASE)
+        if request.callback is NO_CALLBACK or (lease is not None and lease.is_robots):
             return
         try:
             # not meta["normalized"]: a redirected request inherits that of its source

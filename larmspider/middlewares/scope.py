@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.middlewares.normalizer import normalizer_from_settings
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.urls.patterns import Pattern, compile_pattern
 from larmspider.urls.seeds import read_seeds
 

@@ -12,6 +12,7 @@ seeds alike, so it serves foreign spiders too. middlewares/filter_middleware.py 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from larmspider.items import Link, Page
@@ -56,6 +57,11 @@ class UrlFilter:
         """The same for a link found on ``page``, for filters that must see more than the URL."""
         assert link.normalized is not None
         return self.reject_reason(link.normalized)
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        """The same for all links of ``page`` that are left, for filters that ask elsewhere once a
+        page and not once a link."""
+        return [self.reject_link(link, page) for link in links]
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         """The same for a seed or a plain Request."""

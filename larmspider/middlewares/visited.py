@@ -2,38 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
 
+from larmspider.frontier.scheduler import scheduler_of
 from larmspider.items import REDIRECT, Link, Page
+from larmspider.middlewares.filter_middleware import KNOWN
 from larmspider.middlewares.url_filter import UrlFilter
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
 
 
 class VisitedFilter(UrlFilter):
-    """Rejects a URL it has seen before, and remembers the others. The one filter with a memory,
-    so it stands last: what another filter rejects is not remembered."""
+    """Rejects a URL that the crawl has met before. It stands last: what another filter rejects is
+    not met.
+
+    ``known`` says of each of some canonical URLs whether it was met: the frontier, or a memory of
+    this filter's own under another scheduler.
+    """
 
     name = "visited"
 
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
+    def __init__(self, known: Callable[[Sequence[str]], list[bool]] | None = None) -> None:
+        self._known = known or _Memory().known
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        memory = _Memory()
+
+        def known(normalized: Sequence[str]) -> list[bool]:
+            scheduler = scheduler_of(crawler)
+            return (memory if scheduler is None else scheduler).known(normalized)
+
+        return cls(known)
 
     def reject_reason(self, url: str) -> str | None:
-        if url in self.seen:
-            return "known"
-        self.seen.add(url)
-        return None
+        return KNOWN if self._known([url])[0] else None
 
-    def reject_link(self, link: Link, page: Page) -> str | None:
-        if link.type == REDIRECT and link.normalized == page.normalized and link.url != page.url:
-            # http://h/index.html -> http://h/ : the same page by our comparison, but only the
-            # target has its content; LARM_MAX_REDIRECTS ends a ring of such redirects
-            return None
-        assert link.normalized is not None
-        return self.reject_reason(link.normalized)
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        known = self._known([link.normalized or link.url for link in links])
+        here: set[str | None] = set()
+        reasons: list[str | None] = []
+        for link, met in zip(links, known, strict=True):
+            if (met or link.normalized in here) and not _leads_to_itself(link, page):
+                reasons.append(KNOWN)
+            else:
+                reasons.append(None)
+                here.add(link.normalized)
+        return reasons
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         reason = self.reject_reason(normalized)
         return None if request.dont_filter else reason
+
+
+def _leads_to_itself(link: Link, page: Page) -> bool:
+    """http://h/index.html redirects to http://h/: the same page by our comparison, but only the
+    target has its content. LARM_MAX_REDIRECTS ends a ring of such redirects."""
+    return link.type == REDIRECT and link.normalized == page.normalized and link.url != page.url
+
+
+class _Memory:
+    """Canonical URLs that were asked about."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+
+    def known(self, normalized: Sequence[str]) -> list[bool]:
+        known = []
+        for url in normalized:
+            known.append(url in self._met)
+            self._met.add(url)
+        return known

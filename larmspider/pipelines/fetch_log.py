@@ -5,13 +5,14 @@ store.log has LARM's columns and so no time; this is the log that answers "when"
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.items import FailedFetch, Page
-from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.records import RecordLog, truncate_file
 from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -70,9 +71,15 @@ class FetchLogPipeline(Store):
             failed.message,
         )
 
-    def flush(self) -> None:
+    def recover(self, position: bytes) -> None:
+        truncate_file(self.directory / "fetch.log", position)
+
+    def flush(self) -> bytes:
+        return b"" if self._log is None else self._log.flush()
+
+    async def commit(self) -> None:
         if self._log is not None:
-            self._log.flush()
+            await asyncio.to_thread(self._log.sync)
 
     def close_spider(self) -> None:
         if self._log is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options, stats
 from larmspider.items import Page
-from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.records import RecordLog, truncate_file
 from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -46,9 +47,15 @@ class LinkLogPipeline(Store):
         )
         self.counters.inc_value(stats.LINK_LOG_LINKS, len(page.links))
 
-    def flush(self) -> None:
+    def recover(self, position: bytes) -> None:
+        truncate_file(self.directory / "links.log", position)
+
+    def flush(self) -> bytes:
+        return b"" if self._log is None else self._log.flush()
+
+    async def commit(self) -> None:
         if self._log is not None:
-            self._log.flush()
+            await asyncio.to_thread(self._log.sync)
 
     def close_spider(self) -> None:
         if self._log is not None:

@@ -6,6 +6,7 @@ store.log                             one line a page, ten tab-separated fields 
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -14,7 +15,7 @@ from scrapy.exceptions import DropItem
 from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.items import Page
-from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.records import RecordLog, sync_file, truncate_file
 from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -71,11 +72,24 @@ class PageFilesPipeline(Store):
     def open_spider(self) -> None:
         options.writable_dir(self.directory)
         self._log = RecordLog(self.directory / "store.log", STORE_LOG_COLUMNS)
-        present = [int(path.stem[9:]) for path in self.directory.glob("pagefile_*.pfl")]
-        self._open_file(max(present, default=0))
+        self._open_file(max(self._present(), default=0))
+
+    def _present(self) -> list[int]:
+        return [int(path.stem[9:]) for path in self.directory.glob("pagefile_*.pfl")]
+
+    def recover(self, position: bytes) -> None:
+        """``position`` is three numbers: of the page file, its length, the length of store.log."""
+        number, length, log = (position or b"0 0 0").split()
+        truncate_file(self.directory / "store.log", log)
+        truncate_file(self.directory / page_file_name(int(number)), length)
+        for later in self._present():
+            if later > int(number):
+                (self.directory / page_file_name(later)).unlink()
 
     def _open_file(self, number: int) -> None:
         if self._file is not None:
+            self._file.flush()
+            sync_file(self._file)
             self._file.close()
         self.number = number
         self._file = (self.directory / page_file_name(number)).open("ab")
@@ -111,12 +125,18 @@ class PageFilesPipeline(Store):
         self.counters.inc_value(stats.PAGE_FILES_BYTES, size)
         self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
 
-    def flush(self) -> None:
+    def flush(self) -> bytes:
+        if self._file is None or self._log is None:
+            return b"0 0 0"
         # the body first: a line of store.log never names bytes that are not there
-        if self._file is not None and not self._file.closed:
+        if not self._file.closed:
             self._file.flush()
-        if self._log is not None:
-            self._log.flush()
+        return b"%d %d %b" % (self.number, self.offset, self._log.flush())
+
+    async def commit(self) -> None:
+        if self._file is not None and self._log is not None:
+            await asyncio.to_thread(sync_file, self._file)
+            await asyncio.to_thread(self._log.sync)
 
     def close_spider(self) -> None:
         if self._file is not None:

@@ -8,8 +8,12 @@ separators, become a space, so the fields read are the fields written:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import IO
+
+from larmspider.errors import CrawlDirError
 
 _BREAKS = dict.fromkeys(
     (*range(32), *range(127, 160), 8232, 8233), " "
@@ -32,6 +36,7 @@ class RecordLog:
         self.path = path
         self.columns = tuple(columns)
         self._file = path.open("ab", buffering=_BUFFER_BYTES)
+        self._end = self._file.tell()
 
     def append(self, *fields: str) -> None:
         """Write one record."""
@@ -47,15 +52,47 @@ class RecordLog:
             lines.append("\t".join(map(clean, record)))
         if lines:
             lines.append("")
-            self._file.write("\n".join(lines).encode("utf-8", "replace"))
+            data = "\n".join(lines).encode("utf-8", "replace")
+            self._file.write(data)
+            self._end += len(data)
         return max(0, len(lines) - 1)
 
-    def flush(self) -> None:
-        """Hand what is buffered to the operating system."""
-        self._file.flush()
+    def flush(self) -> bytes:
+        """Hand what is buffered to the operating system; the position for ``truncate_file``."""
+        if not self._file.closed:
+            self._file.flush()
+        return b"%d" % self._end
+
+    def sync(self) -> None:
+        """Wait until what was flushed is on disk."""
+        sync_file(self._file)
 
     def close(self) -> None:
         self._file.close()
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """fsync an open file, from any thread; nothing for one that was closed meanwhile."""
+    try:
+        os.fsync(file.fileno())
+    except ValueError:
+        return
+
+
+def truncate_file(path: Path, position: bytes) -> None:
+    """Drop what lies behind a position that flush() gave; b"" is the beginning.
+
+    Raises CrawlDirError if the file is shorter: what was committed is not there.
+    """
+    end = int(position or b"0")
+    size = path.stat().st_size if path.exists() else 0
+    if size < end:
+        raise CrawlDirError(
+            f"{path} has {size} bytes, {end} were committed: it was cut short by something else;"
+            " -a fresh=yes starts over"
+        )
+    if size > end:
+        os.truncate(path, end)
 
 
 def read_records(path: Path, columns: int) -> Iterable[list[str]]:

@@ -73,7 +73,7 @@ class SearchIndexPipeline(Store):
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         elif page.status == 200 and not any(link.type == REDIRECT for link in page.links):
-            self._writer.add(page)
+            self._writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         self._writer.add_anchors(
             [
@@ -86,7 +86,7 @@ class SearchIndexPipeline(Store):
             ]
         )
 
-    async def flush(self) -> None:
+    async def commit(self) -> None:
         if self._writer is not None:
             await asyncio.to_thread(self._commit, self._writer)
 

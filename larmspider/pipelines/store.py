@@ -6,14 +6,17 @@ class TitleLog(Store):
     def write(self, page: Page) -> None:
         self.log.append(page.url, page.title)
 
-    def flush(self) -> None:          # asked at each checkpoint
-        self.log.flush()
+    def flush(self) -> bytes:                        # asked at each checkpoint
+        return self.log.flush()
+
+    def recover(self, position: bytes) -> None:      # asked at the start
+        truncate_file(self.log_path, position)
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,15 +24,21 @@ from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 
 from larmspider import signals
-from larmspider.errors import MissingFieldError
+from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
+from larmspider.urls.canonical import canonicalize
+from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
 
-_PAGE_FIELDS = frozenset(field.name for field in fields(Page))
+_EMPTY = Page("")
+_FIELD_TYPES: dict[str, type] = {
+    field.name: str if getattr(_EMPTY, field.name) is None else type(getattr(_EMPTY, field.name))
+    for field in fields(Page)
+}
 _LINK_FIELDS = frozenset(field.name for field in fields(Link))
 
 
@@ -42,11 +51,15 @@ class Store(ABC):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
+    _normalize: Callable[[str], str] = staticmethod(canonicalize)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         store = cls.build(crawler)
-        crawler.signals.connect(store.flush, signal=signals.checkpoint)
+        store._normalize = normalizer_from_settings(crawler.settings)
+        crawler.signals.connect(store.recovered, signal=signals.recovered)
+        crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
+        crawler.signals.connect(store.commit, signal=signals.commit)
         return store
 
     @classmethod
@@ -68,9 +81,25 @@ class Store(ABC):
     def write_failure(self, failed: FailedFetch) -> None:  # noqa: B027 - most stores ignore these
         """Note a URL that gave no response."""
 
-    def flush(self) -> Awaitable[None] | None:
-        """Put all that was written so far on disk; may be a coroutine."""
+    def flush(self) -> bytes:
+        """Hand all that was written to the operating system, at once, and name the position: what
+        ``recover`` needs to drop everything written later. Also asked after close_spider()."""
+        return b""
+
+    def recover(self, position: bytes) -> None:  # noqa: B027 - a store may have nothing to drop
+        """Drop what was written after ``position`` (b"" is the very beginning). Called before
+        open_spider(), and only where a frontier remembers positions."""
+
+    def commit(self) -> Awaitable[None] | None:
+        """Make durable what the last flush() named, while pages may be written; may be a
+        coroutine."""
         return None
+
+    def recovered(self, positions: Mapping[str, bytes]) -> None:
+        self.recover(positions.get(type(self).__name__, b""))
+
+    def checkpoint(self) -> tuple[str, bytes]:
+        return type(self).__name__, self.flush()
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
@@ -80,7 +109,8 @@ class Store(ABC):
         else:
             try:
                 page = as_page(item, self.needs)
-            except MissingFieldError as error:
+                page.normalized = page.normalized or self._normalize(page.url)
+            except (MissingFieldError, InvalidURL) as error:
                 raise DropItem(f"{type(self).__name__}: {error}") from None
             self.write(page)
         return item
@@ -92,9 +122,13 @@ def as_page(item: Any, needs: Iterable[str]) -> Page:
     for name in needs:
         if name not in found:
             raise MissingFieldError(f"the item of type {type(item).__name__} has no field {name!r}")
-    values = {name: value for name, value in found.items() if name in _PAGE_FIELDS}
+    values = {name: value for name, value in found.items() if name in _FIELD_TYPES}
     if isinstance(values.get("body"), str):
         values["body"] = values["body"].encode()
+    for name, value in values.items():
+        if not isinstance(value, _FIELD_TYPES[name]):
+            wanted = _FIELD_TYPES[name].__name__
+            raise MissingFieldError(f"field {name!r} is {type(value).__name__}, not {wanted}")
     values["links"] = [_as_link(link) for link in values.get("links", ())]
     return Page(**values)
 

@@ -6,6 +6,7 @@ scrapy crawl intranet -a start=@seeds.txt -a hostresolver=hosts.properties -a th
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Self
@@ -16,9 +17,9 @@ from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.extraction.registry import extractor_for
 from larmspider.extraction.robots_header import robots_header
+from larmspider.fetch.failures import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
-from larmspider.middlewares.follow import page_request
-from larmspider.spiders.failures import kind_of, message_of
+from larmspider.requests import page_request
 from larmspider.urls.resolve import resolve
 from larmspider.urls.seeds import read_seeds
 
@@ -33,6 +34,7 @@ ARGUMENTS = {
     "hostresolver": "LARM_HOST_RESOLVER_FILE",
     "threads": "CONCURRENT_REQUESTS",
     "fresh": "LARM_FRESH",
+    "resume": "LARM_RESUME",
 }
 """Spider arguments and the settings they stand for."""
 
@@ -55,8 +57,8 @@ class IntranetSpider(Spider):
                 )
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)
-        if "fresh" in kwargs:
-            options.as_boolean("fresh", kwargs["fresh"])
+        for part in str(kwargs.get("fresh", "")).split(","):
+            options.as_boolean("fresh", part)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
         if not seeds:
             raise ConfigError(
@@ -81,6 +83,9 @@ class IntranetSpider(Spider):
         page.redirects = meta.get("redirects", 0)
         page.fetched = time.time()
         page.latency = meta.get("download_latency", 0.0)
+        page.digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
+        page.etag = _header(response, "ETag")
+        page.last_modified = _header(response, "Last-Modified")
         self._add_redirect(page, response)
         for header in response.headers.getlist("X-Robots-Tag"):
             noindex, nofollow = robots_header(header.decode("latin-1"))
@@ -118,9 +123,7 @@ class IntranetSpider(Spider):
         error = failure.value
         assert error is not None
         kind = kind_of(error)
-        if kind == "robots":
-            self.crawler.stats.inc_value(stats.ROBOTS_REJECTED)
-        elif kind != "scope":  # counted where it was refused
+        if kind not in ("scope", "ignored"):  # counted where it was refused
             self.crawler.stats.inc_value(stats.FETCH_FAILED)
             self.crawler.stats.inc_value(stats.FETCH_FAILED_KIND.format(kind=kind))
             self.logger.warning("Failed: %s (%s)", request.url, kind)
@@ -134,3 +137,7 @@ class IntranetSpider(Spider):
             message=message_of(error),
             fetched=time.time(),
         )
+
+
+def _header(response: Response, name: str) -> str:
+    return (response.headers.get(name) or b"").decode("latin-1")

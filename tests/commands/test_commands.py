@@ -75,7 +75,7 @@ def test_explain_names_every_stage(server: DemoServer, folder: Path) -> None:
     ]  # fmt: skip
     text = scrapy("explain", server.at("/private/salaries.html"), cwd=folder).out
     assert re.search(r"^robots +REJECT +line \d+: Disallow: /private/", text, re.MULTILINE)
-    assert re.search(r"^fetched +\S+Z +robots ", text, re.MULTILINE)
+    assert re.search(r"^frontier +URL: refused, robots.txt", text, re.MULTILINE)
     assert re.search(rf"^found on +{server.url}", text, re.MULTILINE)
 
 

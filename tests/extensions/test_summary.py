@@ -36,13 +36,32 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
         "stored    1,200 pages, 3.0 MB (HTTP 200 1,190, HTTP 404 10) in /x",
         "refused   12 links (scope 9, traps 3); 4,000 more led to pages already known",
         f"failed    2 fetches (dns 2), each with its reason in {Path('/x/fetch.log')}",
+        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed,"
+        " 100 left to fetch; the same command goes on",
     ]
     assert Summary.of(crawler).exit_status == 0
 
 
+def test_a_crawl_that_broke_off_or_found_nothing_fails() -> None:
+    """Exit status 1; an earlier run's pages are something to show."""
+    crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
+    for counters, status in (
+        ({"finish_reason": "broken", "larm/page_files/pages": 5}, 1),
+        ({"finish_reason": "finished"}, 1),
+        ({"finish_reason": "finished", "larm/frontier/stored": 5}, 0),
+        ({"finish_reason": "shutdown", "larm/page_files/pages": 5}, 1),
+        ({"finish_reason": "closespider_pagecount", "larm/page_files/pages": 5}, 0),
+    ):
+        crawler.stats = _Counters(counters)
+        assert Summary.of(crawler).exit_status == status, counters
+
+
 class _Counters:
+    def __init__(self, counters: dict[str, object] | None = None) -> None:
+        self.counters = counters
+
     def get_stats(self) -> dict[str, object]:
-        return {
+        return self.counters or {
             "finish_reason": "finished",
             "larm/page_files/pages": 1200,
             "larm/page_files/bytes": 3_000_000,
@@ -53,4 +72,8 @@ class _Counters:
             "larm/scope/rejected": 9,
             "larm/fetch/failed": 2,
             "larm/fetch/failed/dns": 2,
+            "larm/frontier/discovered": 1300,
+            "larm/frontier/stored": 1190,
+            "larm/frontier/failed": 10,
+            "larm/frontier/queued": 100,
         }

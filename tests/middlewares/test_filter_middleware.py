@@ -15,8 +15,8 @@ from scrapy.utils.test import get_crawler
 from larmspider import stats
 from larmspider.items import Link, Page
 from larmspider.middlewares.filter_middleware import FilterMiddleware
-from larmspider.middlewares.normalizer import normalizer_from_settings
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.normalizer import normalizer_from_settings
 
 
 class NoPrivate(UrlFilter):

@@ -198,10 +198,18 @@ class TestVisited:
         visited = VisitedFilter()
         visited.reject_reason("http://h/")
         page = Page("http://h/index.html", normalized="http://h/")
-        assert visited.reject_link(Link("http://h/", "http://h/", REDIRECT), page) is None
-        assert visited.reject_link(Link("http://h/", "http://h/"), page) == "known"
-        itself = Link("http://h/index.html", "http://h/", REDIRECT)
-        assert visited.reject_link(itself, page) == "known"
+        links = [
+            Link("http://h/", "http://h/", REDIRECT),
+            Link("http://h/", "http://h/"),
+            Link("http://h/index.html", "http://h/", REDIRECT),
+        ]
+        assert visited.reject_links(links, page) == [None, "known", "known"]
+
+    def test_a_link_that_a_page_has_twice_passes_once(self) -> None:
+        """Also where the memory is the frontier's, which meets a URL when it is queued."""
+        visited = VisitedFilter(lambda urls: [False] * len(urls))
+        links = [Link("http://h/a", "http://h/a"), Link("http://h/A", "http://h/a")]
+        assert visited.reject_links(links, Page("http://h/")) == [None, "known"]
 
 
 class TestDepth:

@@ -16,10 +16,10 @@ from larmspider.urls.canonical import CACHE_SIZE, LONGEST_CACHED, Canonicalizer
 from larmspider.urls.host_resolver import HostResolver
 
 if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
+    from larmspider.options import Settings
 
 
-def canonicalizer_from_settings(settings: BaseSettings) -> Canonicalizer:
+def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
     """The canonical form as the settings want it, without host rules."""
     return Canonicalizer(
         lowercase_path=options.boolean(settings, "LARM_LOWERCASE_PATH"),
@@ -28,13 +28,13 @@ def canonicalizer_from_settings(settings: BaseSettings) -> Canonicalizer:
     )
 
 
-def host_resolver_from_settings(settings: BaseSettings) -> HostResolver:
+def host_resolver_from_settings(settings: Settings) -> HostResolver:
     """The rules of LARM_HOST_RESOLVER_FILE; none where that setting is empty."""
     path = options.text(settings, "LARM_HOST_RESOLVER_FILE")
     return HostResolver.from_file(path) if path else HostResolver()
 
 
-def normalizer_from_settings(settings: BaseSettings) -> Callable[[str], str]:
+def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
     """A function from URL to canonical form, which raises InvalidURL where there is none.
 
     It remembers what it was asked last: the navigation of a site stands on each of its pages.

@@ -1,4 +1,7 @@
-"""Names the ways in which a fetch fails, by Scrapy's exceptions: one short word each."""
+"""Names the ways in which a fetch fails, by Scrapy's exceptions: one short word each.
+
+The words are those of frontier/failures.py, which knows what each means for the URL and its host.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-from larmspider.middlewares.last_check import OutOfScope
+
+class OutOfScope(IgnoreRequest):
+    """A request that was about to leave the scope."""
+
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (OutOfScope, "scope"),
@@ -20,22 +26,25 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (DownloadConnectionRefusedError, "refused"),
     (DownloadTimeoutError, "timeout"),
     (DownloadCancelledError, "too-big"),
-    (ResponseDataLossError, "incomplete"),
+    (ResponseDataLossError, "bad-response"),
 )
 _TLS_WORDS = ("ssl", "tls", "certificate", "handshake")
+_RESET_WORDS = ("reset", "lost", "closed", "aborted", "cleanly")
 _MESSAGE_CHARS = 300
 
 
 def kind_of(error: BaseException) -> str:
-    """robots, scope, dns, refused, timeout, too-big, incomplete, tls, failed or error."""
-    if isinstance(error, IgnoreRequest) and "robots.txt" in str(error):
-        return "robots"
+    """scope, ignored, dns, refused, timeout, too-big, tls, reset, bad-response or error."""
     for cls, kind in _KINDS:
         if isinstance(error, cls):
             return kind
+    if isinstance(error, IgnoreRequest):
+        return "too-big" if "DOWNLOAD_MAXSIZE" in str(error) else "ignored"
     if isinstance(error, DownloadFailedError):
         words = str(error).lower()
-        return "tls" if any(word in words for word in _TLS_WORDS) else "failed"
+        if any(word in words for word in _TLS_WORDS):
+            return "tls"
+        return "reset" if any(word in words for word in _RESET_WORDS) else "bad-response"
     return "error"
 
 

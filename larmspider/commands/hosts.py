@@ -1,0 +1,107 @@
+"""scrapy hosts: every host of a crawl: how it is, what waits for it, and when it is asked next."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from larmspider.command import LarmCommand, print_json
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.frontier.build import politeness_from
+from larmspider.frontier.report import HostRow, host_rows
+from larmspider.terminal import printable
+
+_KEYS: dict[str, Callable[[HostRow], Any]] = {
+    "host": lambda row: row.host,
+    "state": lambda row: row.state,
+    "queued": lambda row: -row.counts.queued,
+    "stored": lambda row: -row.counts.stored,
+    "failed": lambda row: -row.counts.failed,
+    "refused": lambda row: -row.counts.refused,
+    "in-flight": lambda row: -row.counts.leased,
+    "delay": lambda row: -row.gap.seconds,
+    "next": lambda row: row.next_time,
+}
+_WIDTHS = "{:<32} {:<14} {:>8} {:>8} {:>7} {:>7} {:>6} {:>9} {:>9}  {}"
+_TITLES = (
+    "host", "state", "queued", "stored", "failed", "refused", "flight", "delay s", "next",
+    "rule; reason",
+)  # fmt: skip
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "List the hosts of a crawl: state, queue, delay, next time"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        keys = ", ".join(_KEYS)
+        parser.add_argument(
+            "--sort", default="queued", metavar="KEY", help=f"{keys} (queued); counts largest first"
+        )
+        parser.add_argument("-n", type=int, default=0, metavar="N", help="the first N hosts only")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+        if opts.sort not in _KEYS:
+            raise ConfigError(f"--sort {opts.sort}: {', '.join(_KEYS)} are accepted")
+        crawl = self.open_crawl()
+        with crawl.frontier() as frontier:
+            if frontier is None:
+                raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
+            rows = list(host_rows(frontier, politeness_from(self.settings)))
+        rows.sort(key=lambda row: (_KEYS[opts.sort](row), row.host))
+        rows = rows[: opts.n] if opts.n > 0 else rows
+        if opts.json:
+            print_json({"hosts": [_as_json(row) for row in rows]})
+            return
+        print(_WIDTHS.format(*_TITLES))
+        now = time.time()
+        for row in rows:
+            print(_WIDTHS.format(*_cells(row, now)).rstrip())
+
+
+def _cells(row: HostRow, now: float) -> tuple[str, ...]:
+    counts = row.counts
+    numbers = (counts.queued, counts.stored, counts.failed, counts.refused, counts.leased)
+    why = f"{row.gap.rule}; {row.reason}" if row.reason else row.gap.rule
+    return (
+        printable(row.host),
+        row.state,
+        *map(str, numbers),
+        f"{row.gap.seconds:g}",
+        _when(row.next_time, now),
+        printable(why),
+    )
+
+
+def _when(at: float, now: float) -> str:
+    """A time as people need it: now, in 12 s, never (in this run)."""
+    if at == inf:
+        return "never"
+    return "now" if at <= now else f"in {at - now:.0f} s"
+
+
+def _as_json(row: HostRow) -> dict[str, Any]:
+    counts = row.counts
+    return {
+        "host": row.host,
+        "state": row.state,
+        "queued": counts.queued,
+        "stored": counts.stored,
+        "failed": counts.failed,
+        "refused": counts.refused,
+        "in_flight": counts.leased,
+        "delay": row.gap.seconds,
+        "delay_rule": row.gap.rule,
+        "next_time": None if row.next_time == inf else row.next_time,
+        "reason": row.reason,
+    }

@@ -1,0 +1,35 @@
+"""Looks at settings and LARM_DIR before anything is opened, so that a refusal changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from scrapy.exceptions import NotConfigured
+
+from larmspider import options
+from larmspider.directory import CrawlDirectory
+from larmspider.errors import ConfigError
+from larmspider.frontier.build import check_settings
+from larmspider.frontier.lmdb_reader import FrontierReader
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class PreflightExtension:
+    """Checks and is gone."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> NoReturn:
+        """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
+        options.check_names(crawler.settings)
+        check_settings(crawler.settings)
+        options.seconds(crawler.settings, "DOWNLOAD_TIMEOUT", minimum=0.1)
+        if not options.text(crawler.settings, "USER_AGENT").strip():
+            raise ConfigError("USER_AGENT is empty: a crawler says who it is")
+        directory = CrawlDirectory.from_crawler(crawler)
+        directory.check()
+        frontier = directory.path / "frontier"
+        if not directory.fresh and (frontier / "data.mdb").exists():
+            FrontierReader(frontier).close()  # of this version, and readable
+        raise NotConfigured

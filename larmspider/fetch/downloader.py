@@ -1,0 +1,82 @@
+"""Scrapy's downloader without its slots: when a host may be asked is the frontier's decision.
+
+Scrapy's slots keep a queue and a delay for each host behind the scheduler's back; the frontier
+hands out a request only when it may be sent, so here it is sent. What remains is the middlewares,
+the handlers, and a way to let go of what hangs when the crawl is to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.exceptions import DownloadCancelledError
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import build_from_crawler
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+
+
+class Stopped(DownloadCancelledError):  # noqa: N818 - a kind of DownloadCancelledError
+    """A download that was let go of because the crawl stops; it says nothing about its host."""
+
+
+class LarmDownloader:
+    """DOWNLOADER. ``active`` are the requests that hold a place; ``slots`` stays empty."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.active: set[Request] = set()
+        self.slots: dict[str, Any] = {}
+        self.total = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self.handlers = DownloadHandlers(crawler)
+        self.middleware = build_from_crawler(DownloaderMiddlewareManager, crawler)
+        self._downloads: set[asyncio.Task[Response]] = set()
+
+    def fetch(self, request: Request) -> Deferred[Response | Request]:
+        return deferred_from_coro(self._fetch(request))
+
+    async def _fetch(self, request: Request) -> Response | Request:
+        self.active.add(request)
+        try:
+            return await self.middleware.download_async(self._download, request)
+        finally:
+            self.active.remove(request)
+
+    async def _download(self, request: Request) -> Response:
+        request.meta["download_started"] = time.time()
+        self._tell(signals.request_reached_downloader, request=request)
+        task = asyncio.ensure_future(self.handlers.download_request_async(request))
+        self._downloads.add(task)
+        try:
+            response = await task
+        except asyncio.CancelledError:
+            raise Stopped("the crawl is being stopped") from None
+        finally:
+            self._downloads.discard(task)
+            self._tell(signals.request_left_downloader, request=request)
+        self._tell(signals.response_downloaded, response=response, request=request)
+        return response
+
+    def _tell(self, signal: object, **arguments: Any) -> None:
+        self.crawler.signals.send_catch_log(signal, spider=self.crawler.spider, **arguments)
+
+    def needs_backout(self) -> bool:
+        return len(self.active) >= self.total
+
+    def cancel_all(self) -> int:
+        """Let go of every download under way, as if it had failed; how many there were."""
+        for task in self._downloads:
+            task.cancel()
+        return len(self._downloads)
+
+    def close(self) -> None:
+        self.cancel_all()

@@ -1,0 +1,130 @@
+"""The frontier as the settings describe it: every value read and checked in one place.
+
+frontier = build_frontier(settings, Path("crawl/frontier"))
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.frontier.frontier import Bounds, Frontier
+from larmspider.frontier.host_rules import HostRule, HostRules, local_hour
+from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.pagerank import PageRank
+from larmspider.frontier.places import Places
+from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.robots import RobotsRules
+from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.strategies import Backlinks, BreadthFirst, PathWords, Strategy
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "breadth-first": BreadthFirst,
+    "path-words": PathWords,
+    "backlinks": Backlinks,
+    "pagerank": PageRank,
+}
+"""LARM_STRATEGY by name."""
+
+_RULE_FIELDS = ("delay", "connections", "budget", "window")
+
+
+def build_frontier(settings: Settings, path: Path) -> Frontier:
+    """Opens or makes the files in ``path``; recover() is next. Raises ConfigError or
+    CrawlDirError."""
+    politeness = politeness_from(settings)
+    order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
+    bounds, shares = _bounds(settings), places(settings)
+    agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
+    backend = LmdbBackend(path)
+    robots = None
+    if settings.getbool("ROBOTSTXT_OBEY"):
+        robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
+    return Frontier(
+        backend, politeness, order, shares, time.time, local_hour, robots=robots, bounds=bounds
+    )
+
+
+def politeness_from(settings: Settings) -> Politeness:
+    """The rules about hosts alone; what a reader needs to explain a delay."""
+    return Politeness(limits(settings), host_rules(settings), random.random)
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise ConfigError for a value that build_frontier() would refuse; opens nothing."""
+    limits(settings)
+    host_rules(settings)
+    places(settings)
+    _bounds(settings)
+    options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+
+
+def limits(settings: Settings) -> Limits:
+    """Delays, backoff and parking."""
+    seconds = options.seconds
+    return Limits(
+        crawl_delay_max=seconds(settings, "LARM_CRAWL_DELAY_MAX_SECS", minimum=0),
+        response_factor=seconds(settings, "LARM_DELAY_RESPONSE_FACTOR", minimum=0),
+        retry_after_max=seconds(settings, "LARM_RETRY_AFTER_MAX_SECS", minimum=0),
+        backoff=seconds(settings, "LARM_BACKOFF_SECS", minimum=0.01),
+        backoff_max=seconds(settings, "LARM_BACKOFF_MAX_SECS", minimum=0.01),
+        max_failures=options.integer(settings, "LARM_HOST_MAX_FAILURES", minimum=1),
+        park=seconds(settings, "LARM_HOST_PARK_SECS", minimum=0.01),
+        max_parks=options.integer(settings, "LARM_HOST_MAX_PARKS", minimum=0),
+    )
+
+
+def host_rules(settings: Settings) -> HostRules:
+    """The general rule from Scrapy's settings, and LARM_HOST_RULES by pattern."""
+    budget = options.integer(settings, "LARM_HOST_MAX_PAGES", minimum=0)
+    general = HostRule(
+        delay=options.seconds(settings, "DOWNLOAD_DELAY", minimum=0),
+        connections=options.integer(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", minimum=1),
+        budget=budget or None,
+    )
+    try:
+        rules = options.mapping(settings, "LARM_HOST_RULES")
+        return HostRules([_rule(pattern, rule) for pattern, rule in rules.items()], general)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"LARM_HOST_RULES: {error}") from None
+
+
+def _rule(pattern: str, rule: Any) -> HostRule:
+    if not isinstance(rule, Mapping) or not set(rule) <= set(_RULE_FIELDS):
+        raise ConfigError(
+            f"LARM_HOST_RULES: {pattern!r}: {rule!r} is not accepted:"
+            f" a mapping with some of {', '.join(_RULE_FIELDS)} is"
+        )
+    fields = dict(rule)
+    if fields.get("window") is not None:
+        first, last = fields["window"]
+        fields["window"] = (float(first), float(last))
+    return HostRule(pattern, **fields)
+
+
+def places(settings: Settings) -> Places:
+    """CONCURRENT_REQUESTS places and how they are shared."""
+    return Places(
+        options.integer(settings, "CONCURRENT_REQUESTS", minimum=1),
+        slow_share=options.share(settings, "LARM_SLOW_SHARE"),
+        probe_share=options.share(settings, "LARM_PROBE_SHARE"),
+        slow_secs=options.seconds(settings, "LARM_SLOW_SECS", minimum=0.01),
+    )
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        max_pages=options.integer(settings, "LARM_MAX_PAGES", minimum=0),
+        depth_limit=options.integer(settings, "DEPTH_LIMIT", minimum=0),
+        max_redirects=options.integer(settings, "LARM_MAX_REDIRECTS", minimum=0),
+        retry_times=options.integer(settings, "LARM_RETRY_TIMES", minimum=0),
+        robots_expires=options.seconds(settings, "LARM_ROBOTS_EXPIRES_SECS", minimum=1),
+    )

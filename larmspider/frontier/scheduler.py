@@ -1,0 +1,339 @@
+"""Scrapy's scheduler over the frontier: what Scrapy asks for, in its terms.
+
+    SCHEDULER = "larmspider.frontier.scheduler.FrontierScheduler"
+
+A Request goes in as an Entry and comes out as a lease, when its host may be asked. The lease stays
+in Request.meta until the URL has its final state (middlewares/answers.py, acknowledge.py). A host's
+robots.txt is fetched by a Request of the scheduler's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self, cast
+
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
+
+from larmspider import signals, stats
+from larmspider.directory import CrawlDirectory
+from larmspider.errors import LarmspiderError
+from larmspider.fetch.robots_txt import RobotsFetch
+from larmspider.frontier.build import build_frontier
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.lease import Lease
+from larmspider.frontier.records import Entry, UrlState, Visit
+from larmspider.requests import (
+    LEASE,
+    REQUEUED,
+    SAME_PAGE,
+    is_page_request,
+    pack_request,
+    page_request,
+    unpack_request,
+)
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
+    from twisted.internet.defer import Deferred
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointError(LarmspiderError):
+    """A store could not write; nothing was committed."""
+
+
+class FrontierScheduler(BaseScheduler):
+    """SCHEDULER. Opened, it owns LARM_DIR until it is closed."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.paused = False
+        """Hand out nothing for now (a checkpoint waits for the stores to be at rest)."""
+        self.broken = ""
+        """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
+        self.committing = asyncio.Lock()
+        """Held during a checkpoint."""
+        self._frontier: Frontier | None = None
+        self._directory: CrawlDirectory | None = None
+        self._robots = RobotsFetch(self)
+        self._ready: deque[Request] = deque()
+        self._out: set[Lease] = set()
+        self._timer: CallLaterResult | None = None
+        self._timer_at = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @property
+    def frontier(self) -> Frontier:
+        """Raises RuntimeError before open()."""
+        if self._frontier is None:
+            raise RuntimeError("the frontier is not open")
+        return self._frontier
+
+    @property
+    def spider(self) -> Spider:
+        assert self.crawler.spider is not None
+        return self.crawler.spider
+
+    # life
+
+    def open(self, spider: Spider) -> None:
+        """Claim LARM_DIR, take up the last checkpoint, tell the stores where they were."""
+        directory = CrawlDirectory.from_crawler(self.crawler)
+        directory.claim()
+        try:
+            frontier = build_frontier(self.crawler.settings, directory.path / "frontier")
+            recovery = frontier.recover()
+        except BaseException:
+            directory.release()
+            raise
+        self._directory, self._frontier = directory, frontier
+        self.crawler.signals.send_catch_log(signals.recovered, positions=recovery.positions)
+        counts = frontier.audit()
+        if directory.resumed:
+            logger.info(
+                "Going on with the crawl in %s: %d URLs discovered, %d stored, %d refused,"
+                " %d failed, %d to fetch%s",
+                directory.path,
+                counts.discovered,
+                counts.stored,
+                counts.refused,
+                counts.failed,
+                counts.queued,
+                "" if counts.queued else ": it is finished, -a fresh=yes starts over",
+            )
+
+    def close(self, reason: str) -> Deferred[None]:
+        """The last checkpoint, unless a store is broken; then unlock LARM_DIR."""
+        return deferred_from_coro(self._close(reason))
+
+    async def _close(self, reason: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._frontier is None or self._directory is None:
+            return
+        await self.committing.acquire()  # for good: after the last checkpoint there is no other
+        try:
+            if not self.broken:
+                self.commit_now()
+        except LarmspiderError as error:
+            self.broken = str(error)
+            logger.critical("%s", error)
+        counts = self._frontier.backend.counts()
+        assert self.crawler.stats is not None
+        for name in ("discovered", "queued", "stored", "failed", "refused"):
+            key = stats.FRONTIER.format(state=name)
+            self.crawler.stats.set_value(key, getattr(counts, name))
+        self._frontier.backend.close()
+        self._directory.finish("broken" if self.broken else reason)
+
+    def cut(self) -> dict[str, bytes]:
+        """Let every store name its position, and end the frontier's batch at the same moment.
+
+        Raises CheckpointError if a store cannot write; then nothing is cut.
+        """
+        positions = {}
+        for receiver, result in self.crawler.signals.send_catch_log(signals.checkpoint):
+            if not isinstance(result, tuple):
+                error = getattr(result, "value", result)
+                raise CheckpointError(f"a store cannot write: {receiver}: {error}")
+            name, position = result
+            positions[name] = position
+        self.frontier.cut()
+        return positions
+
+    def commit_now(self) -> None:
+        """A whole checkpoint in one go; the stores' slow part must be done."""
+        positions = self.cut()
+        self.frontier.commit(positions)
+        self.frontier.settle()
+
+    # what Scrapy asks
+
+    def has_pending_requests(self) -> bool:
+        return bool(self._ready or self._out) or not self.frontier.finished
+
+    def __len__(self) -> int:
+        """URLs that wait in queues."""
+        return 0 if self._frontier is None else self._frontier.backend.counts().queued
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Queue a Request; False if its URL is known, out of bounds, or it cannot be kept."""
+        if request.meta.pop(REQUEUED, False):
+            return True
+        lease = request.meta.pop(LEASE, None)
+        if lease is not None:
+            # a middleware went on with another Request: the first one has had its answer
+            self.settle_lease(lease, Visit(UrlState.STORED, time=time.time(), reason="replaced"))
+        try:
+            entry = self._entry(request)
+        except ValueError as error:
+            self._count(stats.SCHEDULER_UNSERIALIZABLE)
+            logger.warning("Refused: %s cannot be queued: %s", request, error)
+            return False
+        return bool(self.frontier.add([entry]).new)
+
+    def next_request(self) -> Request | None:
+        """The next Request that may be sent now. O(log hosts)."""
+        if self._ready:
+            return self._ready.popleft()
+        if self.paused or self.broken:
+            return None
+        while (lease := self.frontier.pop()) is not None:
+            self._out.add(lease)
+            if lease.is_robots:
+                return self._robots.request(lease)
+            try:
+                return self._request(lease)
+            except ValueError as error:
+                reason = f"cannot be made again: {error}"
+                self.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
+        self._wake_later()
+        return None
+
+    def known(self, normalized: Sequence[str]) -> list[bool]:
+        """Of each canonical URL: has the frontier met it?"""
+        return self.frontier.known(normalized)
+
+    # answers
+
+    def hand_out(self, request: Request) -> None:
+        """Let Scrapy take this Request next, for a lease that is out already."""
+        self._ready.append(request)
+        self.wake()
+
+    def give_back(self, request: Request) -> Request:
+        """The fetch was not made: its URL returns to its place. Scrapy may drop the Request."""
+        lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        self.frontier.give_back(lease)
+        request.meta[REQUEUED] = True
+        return request
+
+    def retry(
+        self, request: Request, kind: str, retry_after: float | None = None
+    ) -> Request | None:
+        """Queue a failed fetch again, with backoff; None if it has had its attempts."""
+        lease = request.meta[LEASE]
+        if not self.frontier.retries(lease, kind):
+            return None
+        request.meta.pop(LEASE)
+        self._out.discard(lease)
+        self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
+        request.meta[REQUEUED] = True
+        return request
+
+    def settle(self, request: Request, visit: Visit) -> None:
+        """The URL's final state; nothing if it has one already."""
+        lease = request.meta.pop(LEASE, None)
+        if lease is not None and not lease.is_robots:
+            self.settle_lease(lease, visit, elapsed(request))
+
+    def settle_lease(self, lease: Lease, visit: Visit, seconds: float = 0.0) -> None:
+        self._out.discard(lease)
+        if visit.state is UrlState.FAILED and visit.reason:
+            self.frontier.failed_for_good(lease, visit, seconds)
+        else:
+            self.frontier.done(lease, visit)
+
+    def end_robots(self, lease: Lease) -> None:
+        """The robots.txt of a lease was answered."""
+        self._out.discard(lease)
+        self.wake()
+
+    # the engine
+
+    def wake(self) -> None:
+        """Let the engine ask for Requests. The only place that touches what is private to Scrapy:
+        the engine itself asks again only every 5 s."""
+        self._timer = None
+        slot = getattr(self.crawler.engine, "_slot", None)
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def _wake_later(self) -> None:
+        at = self.frontier.next_ready_time()
+        if at is None or (self._timer is not None and self._timer_at <= at):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = call_later(max(0.001, at - time.time()), self.wake)
+
+    # requests and entries
+
+    def _entry(self, request: Request) -> Entry:
+        meta = request.meta
+        normalized = meta.get("normalized") or request.url
+        payload = (
+            b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
+        )
+        entry = self.frontier.entry(
+            request.url,
+            normalized,
+            depth=meta.get("depth", 0),
+            link_type=meta.get("link_type", 0),
+            redirects=meta.get("redirects", 0),
+            from_page=meta.get("from_page", ""),
+            payload=payload,
+        )
+        if meta.get(SAME_PAGE):
+            entry.key = url_key(f"{normalized}#{entry.redirects}")
+        elif request.dont_filter and payload:
+            entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
+        elif request.method != "GET" or request.body:
+            fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
+            entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
+        if payload:
+            entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
+        return entry
+
+    def _request(self, lease: Lease) -> Request:
+        entry = lease.entry
+        assert entry is not None
+        if entry.payload:
+            request = unpack_request(entry.payload, self.spider)
+        else:
+            request = page_request(
+                self.spider,
+                entry.url,
+                normalized=entry.normalized,
+                from_page=entry.from_page,
+                link_type=entry.link_type,
+                depth=entry.depth,
+                redirects=entry.redirects,
+            )
+        request.meta[LEASE] = lease
+        return request
+
+    def _count(self, key: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(key)
+
+
+def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
+    """The crawl's scheduler if it is ours. isinstance() would say so of any: BaseScheduler takes
+    whatever has its methods for an instance of each of its subclasses."""
+    scheduler = crawler.engine.scheduler
+    if FrontierScheduler in type(scheduler).__mro__:
+        return cast(FrontierScheduler, scheduler)
+    return None
+
+
+def elapsed(request: Request) -> float:
+    """Seconds since the download of this Request began; 0.0 if it did not."""
+    started = request.meta.get("download_started")
+    return 0.0 if started is None else max(0.0, time.time() - started)

@@ -1,0 +1,182 @@
+"""Acknowledgement: a URL has its final state when its Page has passed every store, and not before.
+
+    every store has it           stored (failed, if it was the last of several errors of the server)
+    a store dropped it           refused, with the reason
+    a store or the spider raised failed, with the error
+    no answer, attempts spent    failed, with the kind
+
+The outermost spider middleware: a spider's whole output for a response passes here last.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Request, signals
+from scrapy.http import Response
+
+from larmspider.frontier.failures import failure_kind
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
+from larmspider.items import FailedFetch, Page
+from larmspider.requests import LEASE
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
+
+    from larmspider.frontier.lease import Lease
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+
+
+@dataclass(slots=True)
+class _Output:
+    """What one response gave: items not yet through the stores, and the worst end of the others."""
+
+    items: int = 0
+    complete: bool = False
+    worst: Visit | None = None
+
+
+class AcknowledgeMiddleware:
+    """Listens to what becomes of items and settles their leases."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._outputs: dict[Lease, _Output] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        middleware = cls(crawler)
+        connect = crawler.signals.connect
+        connect(middleware.item_scraped, signal=signals.item_scraped)
+        connect(middleware.item_dropped, signal=signals.item_dropped)
+        connect(middleware.item_error, signal=signals.item_error)
+        connect(middleware.spider_error, signal=signals.spider_error)
+        return middleware
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        lease = response.meta.get(LEASE)
+        if lease is None or lease.is_robots:
+            async for item in result:
+                yield item
+            return
+        output = self._outputs[lease] = _Output()
+        async for item in result:
+            if not isinstance(item, Request):
+                output.items += 1
+            yield item
+        output.complete = True
+        if not output.items:
+            self._settle(response.request, visit_of(response))
+
+    def item_scraped(self, item: Any, response: Response | Failure | None) -> None:
+        request = _leased(response)
+        if request is None:
+            return
+        if isinstance(item, Page):
+            self._settle(request, visit_of_page(item))
+        elif isinstance(item, FailedFetch):
+            refused = item.kind in ("scope", "ignored")
+            state = UrlState.REFUSED if refused else UrlState.FAILED
+            reason = item.message if refused else item.kind
+            self._settle(request, Visit(state, time=item.fetched, reason=reason))
+        elif isinstance(response, Response):
+            self._end(response, visit_of(response))
+
+    def item_dropped(
+        self, item: Any, response: Response | Failure | None, exception: BaseException
+    ) -> None:
+        self._end(response, _ended(response, UrlState.REFUSED, str(exception)))
+
+    def item_error(self, item: Any, response: Response | Failure | None, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, OSError) and error.errno in _FULL:
+            # nothing is wrong with the page: it is fetched again when there is room
+            request = _leased(response)
+            if request is not None:
+                self._outputs.pop(request.meta[LEASE], None)
+                self._scheduler().give_back(request)
+            self._scheduler().broken = f"a store cannot write: {error}"
+            return
+        self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
+
+    def spider_error(self, response: Response | Failure | None, failure: Failure) -> None:
+        request = _leased(response)
+        if request is not None:
+            reason = f"the spider raised {failure.value!r}"
+            self._settle(request, _ended(response, UrlState.FAILED, reason))
+
+    def _end(self, response: Response | Failure | None, visit: Visit) -> None:
+        """One item is through; the URL is done when all that the response gave are."""
+        request = _leased(response)
+        if request is None:
+            return
+        output = self._outputs.get(request.meta[LEASE])
+        if output is not None:
+            output.items -= 1
+            if visit.state is not UrlState.STORED:
+                output.worst = visit
+            if output.items or not output.complete:
+                return
+            visit = output.worst or visit
+        self._settle(request, visit)
+
+    def _settle(self, request: Request | None, visit: Visit) -> None:
+        assert request is not None
+        lease = request.meta.get(LEASE)
+        if lease is not None:
+            self._outputs.pop(lease, None)
+        self._scheduler().settle(request, visit)
+
+    def _scheduler(self) -> FrontierScheduler:
+        scheduler = scheduler_of(self.crawler)
+        assert scheduler is not None  # there is a lease, so there is a frontier
+        return scheduler
+
+
+def _leased(response: Response | Failure | None) -> Request | None:
+    """The Request behind a response or failure, if its lease is still out."""
+    request: Request | None = getattr(response, "request", None)
+    return request if request is not None and LEASE in request.meta else None
+
+
+def _ended(response: Response | Failure | None, state: UrlState, reason: str) -> Visit:
+    visit = visit_of(response) if isinstance(response, Response) else Visit(state)
+    visit.state, visit.reason = state, " ".join(reason.split())[:300]
+    visit.time = visit.time or time.time()
+    return visit
+
+
+def visit_of_page(page: Page) -> Visit:
+    """What the frontier keeps of a stored page; a last answer such as 503 counts as failed."""
+    kind = f"http-{page.status}"
+    failed = failure_kind(kind).blames_host
+    return Visit(
+        UrlState.FAILED if failed else UrlState.STORED,
+        time=page.fetched,
+        status=page.status,
+        etag=page.etag,
+        last_modified=page.last_modified,
+        digest=bytes.fromhex(page.digest),
+        reason=kind if failed else "",
+    )
+
+
+def visit_of(response: Response) -> Visit:
+    """The same for a response whose items are a foreign spider's own."""
+    header = response.headers.get
+    return Visit(
+        UrlState.STORED,
+        time=time.time(),
+        status=response.status,
+        etag=(header("ETag") or b"").decode("latin-1"),
+        last_modified=(header("Last-Modified") or b"").decode("latin-1"),
+    )

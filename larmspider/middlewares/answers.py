@@ -1,0 +1,92 @@
+"""Answers, as the frontier sees them: a place is free, a host is slow or fails, a URL tries again.
+
+A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
+goes back to its host's queue with backoff, and the spider never hears of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import IgnoreRequest
+
+from larmspider import stats
+from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.failures import kind_of
+from larmspider.fetch.retry_after import retry_after
+from larmspider.frontier.failures import failure_kind
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler import FrontierScheduler, elapsed, scheduler_of
+from larmspider.requests import LEASE
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECS = 0.05
+"""A request leaves within this time of its turn; the gap to the next one counts from then."""
+
+
+class AnswersMiddleware:
+    """Tells the frontier how each fetch went; requests without a lease pass."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        lease = request.meta.get(LEASE)
+        if lease is None or lease.is_robots:
+            return response
+        scheduler, seconds = self._scheduler(), elapsed(request)
+        kind = f"http-{response.status}"
+        if not failure_kind(kind).blames_host:
+            started = request.meta.get("download_started", lease.since)
+            scheduler.frontier.answered(lease, seconds, sent=started + min(seconds, CONNECT_SECS))
+            return response
+        wait = retry_after(response.headers.get("Retry-After"), time.time())
+        again = self._retry(request, kind, wait)
+        if again is None:
+            scheduler.frontier.freed(lease)  # a last answer: it is a Page like any other
+            return response
+        return again
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        lease = request.meta.get(LEASE)
+        if lease is None or lease.is_robots:
+            return None
+        scheduler = self._scheduler()
+        if isinstance(exception, Stopped):
+            return scheduler.give_back(request)
+        if isinstance(exception, IgnoreRequest):
+            scheduler.frontier.freed(lease)
+        else:
+            kind = kind_of(exception)
+            if (again := self._retry(request, kind)) is not None:
+                return again
+            scheduler.frontier.freed(lease)
+            if request.errback is None:
+                visit = Visit(UrlState.FAILED, time=time.time(), reason=kind)
+                scheduler.settle(request, visit)
+        return None
+
+    def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
+        again = self._scheduler().retry(request, kind, wait)
+        if again is not None:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(stats.RETRIES)
+            logger.debug("Will be tried again: %s (%s)", request.url, kind)
+        return again
+
+    def _scheduler(self) -> FrontierScheduler:
+        scheduler = scheduler_of(self.crawler)
+        assert scheduler is not None  # there is a lease, so there is a frontier
+        return scheduler

@@ -1,0 +1,130 @@
+"""larmspider/directory.py: one directory, one crawl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scrapy.crawler import Crawler
+
+from larmspider.directory import CrawlDirectory
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.options import check_names
+
+CrawlerFor = Callable[..., Crawler]
+
+
+def claimed(crawler_for: CrawlerFor, **settings: object) -> CrawlDirectory:
+    directory = CrawlDirectory.from_crawler(crawler_for(**settings))
+    directory.check()
+    directory.claim()
+    return directory
+
+
+def test_describes_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Seeds and settings at the start, the reason at the end."""
+    directory = claimed(crawler_for, LARM_RESTRICT="http://h/.*", LARM_KNOWN_PATHS_FILE="known.txt")
+    described = json.loads((tmp_path / "crawl" / "crawl.json").read_text())
+    assert described["seeds"] == ["http://h/"]
+    assert described["settings"]["LARM_RESTRICT"] == "http://h/.*"
+    assert described["settings"]["LARM_KNOWN_PATHS_FILE"] == str(Path.cwd() / "known.txt")
+    assert "end" not in described
+    directory.finish("finished")
+    assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "finished"
+
+
+def test_a_directory_in_use_is_refused(crawler_for: CrawlerFor) -> None:
+    """Two crawls never write into one directory, not even with fresh=yes."""
+    running = claimed(crawler_for)
+    with pytest.raises(CrawlDirError, match="is in use"):
+        claimed(crawler_for, LARM_FRESH="yes")
+    running.finish("finished")
+
+
+def test_the_same_crawl_goes_on(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """The same seeds, scope and filters: its files stay, and it began when it began."""
+    claimed(crawler_for).finish("shutdown")
+    (tmp_path / "crawl" / "store.log").write_text("x\n")
+    path = tmp_path / "crawl" / "crawl.json"
+    described = json.loads(path.read_text()) | {"began": "2026-01-01T00:00:00Z"}
+    path.write_text(json.dumps(described))
+    directory = claimed(crawler_for, DOWNLOAD_DELAY=9)
+    assert directory.resumed
+    directory.finish("finished")
+    assert json.loads(path.read_text())["began"] == "2026-01-01T00:00:00Z"
+    assert (tmp_path / "crawl" / "store.log").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"LARM_RESTRICT": "http://h/a.*"}, "LARM_RESTRICT"),
+        ({"LARM_LOWERCASE_PATH": False}, "LARM_LOWERCASE_PATH"),
+        ({"SPIDER_MIDDLEWARES": {"larmspider.middlewares.traps.TrapsFilter": 5}}, "filters"),
+    ],
+)
+def test_another_crawl_is_refused_with_what_differs(
+    crawler_for: CrawlerFor, settings: dict[str, object], named: str
+) -> None:
+    """It names what was and what is now, and both ways out; told to, it goes on."""
+    claimed(crawler_for).finish("shutdown")
+    with pytest.raises(CrawlDirError, match=f"other {named}: .* then, .* now.*resume=anyway"):
+        claimed(crawler_for, **settings)
+    directory = claimed(crawler_for, LARM_RESUME="anyway", **settings)
+    assert directory.resumed
+    directory.finish("finished")
+
+
+def test_edited_rules_make_another_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """The content of a rules file counts, not its name."""
+    rules = tmp_path / "known.txt"
+    rules.write_text("url /a\n")
+    claimed(crawler_for, LARM_KNOWN_PATHS_FILE=str(rules)).finish("shutdown")
+    moved = rules.rename(tmp_path / "moved.txt")
+    claimed(crawler_for, LARM_KNOWN_PATHS_FILE=str(moved)).finish("shutdown")
+    moved.write_text("url /b\n")
+    with pytest.raises(CrawlDirError, match="other LARM_KNOWN_PATHS_FILE"):
+        claimed(crawler_for, LARM_KNOWN_PATHS_FILE=str(moved))
+
+
+def test_stored_pages_are_deleted_only_if_asked_twice(
+    crawler_for: CrawlerFor, tmp_path: Path
+) -> None:
+    """fresh=yes is enough for a crawl without pages; files that are not ours stay."""
+    claimed(crawler_for).finish("finished")
+    claimed(crawler_for, LARM_FRESH="yes").finish("finished")
+    directory = tmp_path / "crawl"
+    (directory / "store.log").write_text("x\ny\n")
+    (directory / "index").mkdir()
+    (directory / "notes.txt").write_text("mine")
+    with pytest.raises(CrawlDirError, match=r"holds 2 stored pages.*fresh=yes,yes"):
+        claimed(crawler_for, LARM_FRESH="yes")
+    assert (directory / "store.log").read_text() == "x\ny\n"
+    claimed(crawler_for, LARM_FRESH="yes,yes").finish("finished")
+    names = {path.name for path in directory.iterdir()}
+    assert names == {"crawl.json", "lock", "notes.txt"}
+
+
+def test_somebody_elses_directory_is_refused(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Even with fresh=yes: what is no crawl is not ours to delete, and nothing is left there."""
+    directory = tmp_path / "crawl"
+    directory.mkdir()
+    (directory / "thesis.tex").write_text("mine")
+    with pytest.raises(CrawlDirError, match=r"holds other files \(thesis.tex\)"):
+        claimed(crawler_for, LARM_FRESH="yes")
+    assert not (directory / "crawl.json").exists()
+
+
+@pytest.mark.parametrize("name", ["/proc/crawl", "/dev/null/crawl"])
+def test_a_directory_that_cannot_be_written_is_refused(crawler_for: CrawlerFor, name: str) -> None:
+    """The error names setting, path and reason."""
+    with pytest.raises(ConfigError, match=f"LARM_DIR={name} cannot be written"):
+        claimed(crawler_for, LARM_DIR=name)
+
+
+def test_an_unknown_setting_is_refused_with_a_suggestion(crawler_for: CrawlerFor) -> None:
+    """A typo must not silently mean the default."""
+    with pytest.raises(ConfigError, match=r"LARM_PAGEFILE_BYTE is no setting.*LARM_PAGEFILE_BYTES"):
+        check_names(crawler_for(LARM_PAGEFILE_BYTE=1).settings)
