@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.items import Page
-from larmspider.pipelines.records import RecordLog, sync_file, truncate_file
+from larmspider.pipelines.append_file import AppendFile
+from larmspider.pipelines.records import RecordLog, truncate_file
 from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ class PageFilesPipeline(Store):
         self.max_bytes = max_bytes
         self.counters = counters
         self.number = -1
-        self.offset = 0
-        self._file: IO[bytes] | None = None
+        self._file: AppendFile | None = None
         self._log: RecordLog | None = None
 
     @classmethod
@@ -88,12 +88,10 @@ class PageFilesPipeline(Store):
 
     def _open_file(self, number: int) -> None:
         if self._file is not None:
-            self._file.flush()
-            sync_file(self._file)
             self._file.close()
+            self._file.flush()  # raises what close() keeps
         self.number = number
-        self._file = (self.directory / page_file_name(number)).open("ab")
-        self.offset = self._file.tell()
+        self._file = AppendFile(self.directory / page_file_name(number))
         self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
 
     def write(self, page: Page) -> None:
@@ -103,10 +101,11 @@ class PageFilesPipeline(Store):
                 f"{type(self).__name__}: {page.url} has {size} bytes,"
                 f" a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
             )
-        if self.offset + size > self.max_bytes:
-            self._open_file(self.number + 1)
         assert self._file is not None
+        if self._file.end + size > self.max_bytes:
+            self._open_file(self.number + 1)
         assert self._log is not None
+        offset = self._file.end
         self._file.write(page.body)
         self._log.append(
             page.from_page,
@@ -118,9 +117,8 @@ class PageFilesPipeline(Store):
             str(size),
             page.title,
             str(self.number),
-            str(self.offset),
+            str(offset),
         )
-        self.offset += size
         self.counters.inc_value(stats.PAGE_FILES_PAGES)
         self.counters.inc_value(stats.PAGE_FILES_BYTES, size)
         self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
@@ -129,13 +127,12 @@ class PageFilesPipeline(Store):
         if self._file is None or self._log is None:
             return b"0 0 0"
         # the body first: a line of store.log never names bytes that are not there
-        if not self._file.closed:
-            self._file.flush()
-        return b"%d %d %b" % (self.number, self.offset, self._log.flush())
+        length = self._file.flush()
+        return b"%d %d %b" % (self.number, length, self._log.flush())
 
     async def commit(self) -> None:
         if self._file is not None and self._log is not None:
-            await asyncio.to_thread(sync_file, self._file)
+            await asyncio.to_thread(self._file.sync)
             await asyncio.to_thread(self._log.sync)
 
     def close_spider(self) -> None:

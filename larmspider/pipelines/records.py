@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO
 
 from larmspider.errors import CrawlDirError
+from larmspider.pipelines.append_file import AppendFile
 
 _BREAKS = dict.fromkeys(
     (*range(32), *range(127, 160), 8232, 8233), " "
 )  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
-_BUFFER_BYTES = 256 * 1024
 
 
 def clean(field: str) -> str:
@@ -35,8 +34,7 @@ class RecordLog:
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path
         self.columns = tuple(columns)
-        self._file = path.open("ab", buffering=_BUFFER_BYTES)
-        self._end = self._file.tell()
+        self._file = AppendFile(path)
 
     def append(self, *fields: str) -> None:
         """Write one record."""
@@ -54,29 +52,22 @@ class RecordLog:
             lines.append("")
             data = "\n".join(lines).encode("utf-8", "replace")
             self._file.write(data)
-            self._end += len(data)
         return max(0, len(lines) - 1)
 
     def flush(self) -> bytes:
-        """Hand what is buffered to the operating system; the position for ``truncate_file``."""
-        if not self._file.closed:
-            self._file.flush()
-        return b"%d" % self._end
+        """Hand what is buffered to the operating system; the position for ``truncate_file``.
+
+        Raises OSError, from the first failed write on each time.
+        """
+        return b"%d" % self._file.flush()
 
     def sync(self) -> None:
         """Wait until what was flushed is on disk."""
-        sync_file(self._file)
+        self._file.sync()
 
     def close(self) -> None:
+        """As AppendFile.close()."""
         self._file.close()
-
-
-def sync_file(file: IO[bytes]) -> None:
-    """fsync an open file, from any thread; nothing for one that was closed meanwhile."""
-    try:
-        os.fsync(file.fileno())
-    except ValueError:
-        return
 
 
 def truncate_file(path: Path, position: bytes) -> None:

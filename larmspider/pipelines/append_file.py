@@ -1,0 +1,73 @@
+"""A file that grows at its end and never claims to hold what could not be written.
+
+Python's buffered files forget: when the disk is full, close() throws away what was buffered, and
+the file then looks whole. Here a failure is kept, so that no later flush() names a position and no
+checkpoint commits one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+BUFFER_BYTES = 256 * 1024
+
+
+class AppendFile:
+    """``end`` is the length in bytes with all that was written, on disk or still buffered."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab", buffering=BUFFER_BYTES)
+        self.end = self._file.tell()
+        self._failure: OSError | None = None
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError, from the first failure on each time."""
+        self._raise_failure()
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failed(error) from None
+        self.end += len(data)
+
+    def flush(self) -> int:
+        """Hand what is buffered to the operating system; the length. Also after close()."""
+        self._raise_failure()
+        if not self._file.closed:
+            try:
+                self._file.flush()
+            except OSError as error:
+                raise self._failed(error) from None
+        return self.end
+
+    def sync(self) -> None:
+        """Wait until what was flushed is on disk; from any thread, nothing once it is closed."""
+        try:
+            os.fsync(self._file.fileno())
+        except ValueError:
+            return
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Write out, sync and close. A failure is kept for flush() to raise; may be called twice."""
+        try:
+            if not self._file.closed:
+                self.flush()
+                self.sync()
+        except OSError:
+            pass
+        try:
+            self._file.close()
+        except OSError as error:
+            self._failed(error)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _failed(self, error: OSError) -> OSError:
+        if self._failure is None:
+            self._failure = OSError(error.errno, error.strerror or str(error), str(self.path))
+        return self._failure
