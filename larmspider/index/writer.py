@@ -110,7 +110,7 @@ class IndexWriter:
         """Make everything added so far durable and visible; blocks for about 0.1 to 1 s.
 
         May run in another thread than `add`. Raises CrawlDirError if it cannot be written; what was
-        added since the last commit then has to be added again.
+        added since the last commit then has to be added again. Nothing after `close`.
         """
         with self._lock:
             if not self._closed:  # close() has committed

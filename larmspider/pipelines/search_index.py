@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
 from larmspider import options, stats
+from larmspider.errors import CrawlDirError
 from larmspider.index.schema import STEMMERS
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import REDIRECT, Page
@@ -48,6 +51,7 @@ class SearchIndexPipeline(Store):
         self.counters = counters
         self._writer: IndexWriter | None = None
         self._ended = False
+        self._failure: CrawlDirError | None = None  # pages may be missing since
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -70,12 +74,16 @@ class SearchIndexPipeline(Store):
     def write(self, page: Page) -> None:
         assert self._writer is not None
         self._ended = False
+        with self._failure_kept():
+            self._index(page, self._writer)
+
+    def _index(self, page: Page, writer: IndexWriter) -> None:
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         elif page.status == 200 and not any(link.type == REDIRECT for link in page.links):
-            self._writer.add(page, page.digest or None)
+            writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
-        self._writer.add_anchors(
+        writer.add_anchors(
             [
                 (link.normalized, link.anchor)
                 for link in page.links
@@ -86,9 +94,26 @@ class SearchIndexPipeline(Store):
             ]
         )
 
+    def flush(self) -> bytes:
+        """No position: what is added twice is there once. Raises the first CrawlDirError again,
+        for what was given to the index before that may be lost."""
+        if self._failure is not None:
+            raise self._failure
+        return b""
+
     async def commit(self) -> None:
         if self._writer is not None:
-            await asyncio.to_thread(self._commit, self._writer)
+            with self._failure_kept():
+                await asyncio.to_thread(self._commit, self._writer)
+        self.flush()
+
+    @contextmanager
+    def _failure_kept(self) -> Iterator[None]:
+        try:
+            yield
+        except CrawlDirError as error:
+            self._failure = self._failure or error
+            raise
 
     @staticmethod
     def _commit(writer: IndexWriter) -> None:
@@ -99,7 +124,11 @@ class SearchIndexPipeline(Store):
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        if self._ended:
-            logger.info("Bringing the link texts in the search index up to date")
-            await asyncio.to_thread(writer.refresh_anchors, None)
-        await asyncio.to_thread(writer.close)
+        try:
+            with self._failure_kept():
+                if self._ended and self._failure is None:
+                    logger.info("Bringing the link texts in the search index up to date")
+                    await asyncio.to_thread(writer.refresh_anchors, None)
+                await asyncio.to_thread(writer.close)
+        except CrawlDirError as error:
+            logger.error("%s", error)  # and flush() raises it
