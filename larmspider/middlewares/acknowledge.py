@@ -3,6 +3,7 @@
     every store has it           stored (failed, if it was the last of several errors of the server)
     a store dropped it           refused, with the reason
     a store or the spider raised failed, with the error
+    a store cannot write         none: the crawl breaks off, and fetches it again when resumed
     no answer, attempts spent    failed, with the kind
 
 The outermost spider middleware: a spider's whole output for a response passes here last.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Request, signals
 from scrapy.http import Response
 
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.failures import failure_kind
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
@@ -75,7 +77,7 @@ class AcknowledgeMiddleware:
             yield item
         output.complete = True
         if not output.items:
-            self._settle(response.request, visit_of(response))
+            self._settle(response.request, output.worst or visit_of(response))
 
     def item_scraped(self, item: Any, response: Response | Failure | None) -> None:
         request = _leased(response)
@@ -98,13 +100,15 @@ class AcknowledgeMiddleware:
 
     def item_error(self, item: Any, response: Response | Failure | None, failure: Failure) -> None:
         error = failure.value
-        if isinstance(error, OSError) and error.errno in _FULL:
+        full = isinstance(error, OSError) and error.errno in _FULL
+        if full or isinstance(error, CrawlDirError):
             # nothing is wrong with the page: it is fetched again when there is room
             request = _leased(response)
             if request is not None:
                 self._outputs.pop(request.meta[LEASE], None)
                 self._scheduler().give_back(request)
-            self._scheduler().broken = f"a store cannot write: {error}"
+            scheduler = self._scheduler()
+            scheduler.broken = scheduler.broken or f"a store cannot write: {error}"
             return
         self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
 

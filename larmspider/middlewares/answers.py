@@ -14,7 +14,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from larmspider import stats
 from larmspider.fetch.downloader import Stopped
-from larmspider.fetch.failures import kind_of
+from larmspider.fetch.failures import kind_of, message_of
 from larmspider.fetch.retry_after import retry_after
 from larmspider.frontier.failures import failure_kind
 from larmspider.frontier.records import UrlState, Visit
@@ -66,16 +66,15 @@ class AnswersMiddleware:
         scheduler = self._scheduler()
         if isinstance(exception, Stopped):
             return scheduler.give_back(request)
-        if isinstance(exception, IgnoreRequest):
-            scheduler.frontier.freed(lease)
-        else:
-            kind = kind_of(exception)
-            if (again := self._retry(request, kind)) is not None:
-                return again
-            scheduler.frontier.freed(lease)
-            if request.errback is None:
-                visit = Visit(UrlState.FAILED, time=time.time(), reason=kind)
-                scheduler.settle(request, visit)
+        kind = kind_of(exception)
+        ignored = isinstance(exception, IgnoreRequest)
+        if not ignored and (again := self._retry(request, kind)) is not None:
+            return again
+        scheduler.frontier.freed(lease)
+        if request.errback is None:
+            state = UrlState.REFUSED if ignored else UrlState.FAILED
+            reason = message_of(exception) if ignored else kind
+            scheduler.settle(request, Visit(state, time=time.time(), reason=reason))
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
