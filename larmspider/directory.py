@@ -38,6 +38,7 @@ _FILES = (
 )  # fmt: skip
 _DIRECTORIES = ("index", "frontier")
 _LOCK = "lock"
+_DRAFT = "crawl.tmp"
 _TOLD = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
     "DOWNLOAD_TIMEOUT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY", "URLLENGTH_LIMIT", "USER_AGENT",
@@ -105,9 +106,14 @@ class CrawlDirectory:
 
     def finish(self, reason: str) -> None:
         """Note how the crawl ended and unlock."""
-        if self._lock is not None:
-            self.description |= {"ended": _now(), "end": reason}
+        if self._lock is None:
+            return
+        self.description |= {"ended": _now(), "end": reason}
+        try:
             self._write()
+        except CrawlDirError as error:
+            logger.error("%s", error)  # the disk is full, for one
+        finally:
             self.release()
 
     def release(self) -> None:
@@ -128,7 +134,7 @@ class CrawlDirectory:
         return earlier
 
     def _refuse_if_taken(self) -> None:
-        present = [path for path in self.path.iterdir() if path.name != _LOCK]
+        present = [path for path in self.path.iterdir() if path.name not in (_LOCK, _DRAFT)]
         described = (self.path / DESCRIPTION).exists()
         if present and not described:
             raise CrawlDirError(
@@ -174,10 +180,14 @@ class CrawlDirectory:
 
     def _write(self) -> None:
         target = self.path / DESCRIPTION
-        draft = target.with_suffix(".tmp")
+        draft = self.path / _DRAFT
         text = json.dumps(self.description, indent=1, ensure_ascii=False, default=str)
-        draft.write_text(text, "utf-8")
-        draft.replace(target)
+        try:
+            draft.write_text(text, "utf-8")
+            draft.replace(target)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
 def _fresh(settings: BaseSettings) -> str:

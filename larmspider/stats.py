@@ -29,6 +29,8 @@ SEARCH_INDEX_PAGES = "larm/search_index/pages"
 SEARCH_INDEX_NOINDEX = "larm/search_index/noindex"
 CHECKPOINTS = "larm/checkpoint/count"
 """Checkpoints taken."""
+BROKEN = "larm/checkpoint/broken"
+"""Why the crawl broke off and nothing more was committed; not set otherwise."""
 EXTRACTION_ERRORS = "larm/extraction/errors"
 
 

@@ -50,6 +50,12 @@ class Command(CrawlCommand):
         else:
             summary = Summary.of(crawler)
             print("\n".join(summary.lines()))
+            if summary.broken:
+                print(
+                    f"scrapy crawl: the crawl broke off: {summary.broken};"
+                    " the same command goes on from its last checkpoint",
+                    file=sys.stderr,
+                )
             self.exitcode = summary.exit_status
 
 

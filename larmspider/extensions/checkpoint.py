@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import LarmspiderError
-from larmspider.frontier.scheduler import CheckpointError, FrontierScheduler, scheduler_of
+from larmspider.frontier.scheduler import CheckpointError, FrontierScheduler, receiver_name
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -39,7 +39,9 @@ class CheckpointExtension:
     def __init__(self, crawler: Crawler, interval: float) -> None:
         self.crawler = crawler
         self.interval = interval
+        self._failure = ""
         self._tasks: list[asyncio.Task[None]] = []
+        self._closing: asyncio.Task[None] | None = None  # not among those that the end cancels
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -66,35 +68,36 @@ class CheckpointExtension:
             try:
                 await self.checkpoint()
             except LarmspiderError as error:
-                await self._break_off(str(error))
+                self._failure = str(error)  # _watch() sees to the rest
                 return
 
     def _urgent(self) -> bool:
-        scheduler = scheduler_of(self.crawler)
-        return scheduler is not None and scheduler.frontier.wants_checkpoint
+        scheduler = self.crawler.engine.scheduler
+        return isinstance(scheduler, FrontierScheduler) and scheduler.frontier.wants_checkpoint
 
     async def checkpoint(self) -> None:
         """One checkpoint. Raises LarmspiderError if something could not be written."""
-        scheduler = scheduler_of(self.crawler)
-        if scheduler is None:
+        scheduler = self.crawler.engine.scheduler
+        send = self.crawler.signals.send_catch_log_async
+        if not isinstance(scheduler, FrontierScheduler):
             self.crawler.signals.send_catch_log(larm_signals.checkpoint)
-            await self.crawler.signals.send_catch_log_async(larm_signals.commit)
+            await send(larm_signals.commit)
         else:
-            async with scheduler.committing:
-                await self._commit(scheduler)
+            async with scheduler.checkpointing:
+                await self._at_rest(scheduler)
+                if scheduler.closed or scheduler.broken:
+                    return
+                positions = scheduler.cut()
+                for receiver, result in await send(larm_signals.commit):
+                    if isinstance(result, (Failure, Exception)):
+                        error = getattr(result, "value", result)
+                        raise CheckpointError(f"{receiver_name(receiver)} cannot write: {error}")
+                if scheduler.broken:
+                    return
+                await asyncio.to_thread(scheduler.frontier.commit, positions)
+                scheduler.frontier.settle()
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
-
-    async def _commit(self, scheduler: FrontierScheduler) -> None:
-        await self._at_rest(scheduler)
-        positions = scheduler.cut()
-        send = self.crawler.signals.send_catch_log_async
-        for receiver, result in await send(larm_signals.commit):
-            if isinstance(result, (Failure, Exception)):
-                error = getattr(result, "value", result)
-                raise CheckpointError(f"a store cannot write: {receiver}: {error}")
-        await asyncio.to_thread(scheduler.frontier.commit, positions)
-        scheduler.frontier.settle()
 
     async def _at_rest(self, scheduler: FrontierScheduler) -> None:
         """Wait until no page is between two stores; if that does not come by itself, see to it."""
@@ -113,13 +116,16 @@ class CheckpointExtension:
                 scheduler.wake()
 
     async def _break_off(self, reason: str) -> None:
-        logger.critical(
-            "The crawl breaks off: %s; it can be resumed from its last checkpoint", reason
-        )
-        scheduler = scheduler_of(self.crawler)
-        if scheduler is not None:
-            scheduler.broken = reason
+        logger.critical("The crawl breaks off: %s", reason)
         await self.crawler.engine.close_spider_async(reason="broken")
+
+    def _broken(self) -> str:
+        """Why the crawl cannot go on; "" while it can."""
+        scheduler = self.crawler.engine.scheduler
+        if not isinstance(scheduler, FrontierScheduler):
+            return self._failure
+        scheduler.broken = scheduler.broken or self._failure
+        return scheduler.broken
 
     async def _watch(self) -> None:
         """Break off when a store is broken; when told to stop, let go of fetches that hang."""
@@ -128,9 +134,8 @@ class CheckpointExtension:
         while True:
             await asyncio.sleep(_TICK_SECS)
             engine = self.crawler.engine
-            scheduler = scheduler_of(self.crawler)
-            if scheduler is not None and scheduler.broken and stopping is None:
-                self._tasks.append(loop.create_task(self._break_off(scheduler.broken)))
+            if stopping is None and (broken := self._broken()):
+                self._closing = loop.create_task(self._break_off(broken))
                 stopping = loop.time()
             elif not engine.running and stopping is None:
                 stopping = loop.time()

@@ -14,6 +14,8 @@ from larmspider import options, stats
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+UNKNOWN = "unknown"
+"""The reason of a crawl that was ended before it could close: by a second Ctrl-C, for one."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
@@ -35,6 +37,8 @@ class Summary:
     failed: dict[str, int]
     urls: dict[str, int]
     """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
+    broken: str = ""
+    """Why the crawl broke off."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -44,7 +48,7 @@ class Summary:
         known = refused.pop("visited", 0)
         return cls(
             directory=options.larm_dir(crawler.settings),
-            reason=str(counters.get("finish_reason", "unknown")),
+            reason=str(counters.get("finish_reason", UNKNOWN)),
             pages=counters.get(stats.PAGE_FILES_PAGES, 0),
             bytes=counters.get(stats.PAGE_FILES_BYTES, 0),
             statuses=_matching(counters, _STATUS),
@@ -52,17 +56,19 @@ class Summary:
             refused=refused,
             failed=_matching(counters, _FAILED),
             urls=_matching(counters, _FRONTIER),
+            broken=str(counters.get(stats.BROKEN, "")),
         )
 
     @property
     def exit_status(self) -> int:
         """0 for a crawl that came to its end and has something to show, else 1."""
         ended = self.reason == "finished" or self.reason.startswith("closespider_")
-        return 0 if ended and (self.pages or self.urls.get("stored")) else 1
+        something = self.pages or self.urls.get("stored")
+        return 0 if ended and something and not self.broken else 1
 
     def lines(self) -> Iterator[str]:
         """The last lines of a crawl: of this run, then of the whole crawl."""
-        yield f"{'ended':<9} {self.reason}"
+        yield f"{'ended':<9} {'broken' if self.broken else self.reason}"
         yield (
             f"{'stored':<9} {self.pages:,} pages, {_size(self.bytes)}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"

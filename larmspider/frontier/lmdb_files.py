@@ -115,10 +115,7 @@ class LmdbFiles:
                 with self._resize:
                     self.env.set_mapsize(self.env.info()["map_size"] * 2)
             except lmdb.Error as error:
-                raise BackendError(
-                    f"cannot write the frontier in {self.path}: {error}; "
-                    "the crawl can be resumed from its last checkpoint"
-                ) from error
+                raise BackendError(f"cannot write the frontier in {self.path}: {error}") from error
             else:
                 return
 

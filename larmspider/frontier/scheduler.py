@@ -15,21 +15,23 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
+import scrapy.signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
+from twisted.python.failure import Failure
 
 from larmspider import signals, stats
 from larmspider.directory import CrawlDirectory
-from larmspider.errors import LarmspiderError
-from larmspider.fetch.robots_txt import RobotsFetch
+from larmspider.errors import CrawlDirError, LarmspiderError
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.records import Entry, UrlState, Visit
+from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.requests import (
     LEASE,
     REQUEUED,
@@ -62,8 +64,10 @@ class FrontierScheduler(BaseScheduler):
         """Hand out nothing for now (a checkpoint waits for the stores to be at rest)."""
         self.broken = ""
         """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
-        self.committing = asyncio.Lock()
-        """Held during a checkpoint."""
+        self.closed = False
+        self.checkpointing = asyncio.Lock()
+        """Held from a checkpoint's cut to its end: there is one at a time."""
+        self._stores_opened = False
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
         self._robots = RobotsFetch(self)
@@ -74,7 +78,9 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
+        scheduler = cls(crawler)
+        crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
+        return scheduler
 
     @property
     def frontier(self) -> Frontier:
@@ -91,17 +97,23 @@ class FrontierScheduler(BaseScheduler):
     # life
 
     def open(self, spider: Spider) -> None:
-        """Claim LARM_DIR, take up the last checkpoint, tell the stores where they were."""
+        """Claim LARM_DIR, take up the last checkpoint, tell the stores where they were.
+
+        Raises ConfigError or LarmspiderError; then LARM_DIR is as it was, and free.
+        """
         directory = CrawlDirectory.from_crawler(self.crawler)
         directory.claim()
         try:
             frontier = build_frontier(self.crawler.settings, directory.path / "frontier")
-            recovery = frontier.recover()
+            try:
+                self._recover(frontier)
+            except BaseException:
+                frontier.backend.close()
+                raise
         except BaseException:
             directory.release()
             raise
         self._directory, self._frontier = directory, frontier
-        self.crawler.signals.send_catch_log(signals.recovered, positions=recovery.positions)
         counts = frontier.audit()
         if directory.resumed:
             logger.info(
@@ -116,8 +128,26 @@ class FrontierScheduler(BaseScheduler):
                 "" if counts.queued else ": it is finished, -a fresh=yes starts over",
             )
 
+    def _recover(self, frontier: Frontier) -> None:
+        """Frontier and stores go back to the last commit. Raises what a store raised."""
+        positions = frontier.recover().positions
+        results = self.crawler.signals.send_catch_log(
+            signals.recovered, positions=positions, dont_log=LarmspiderError
+        )
+        for receiver, result in results:
+            if isinstance(result, Failure):
+                error = result.value
+                if isinstance(error, LarmspiderError):
+                    raise error
+                raise CrawlDirError(
+                    f"{receiver_name(receiver)} cannot go back to its last commit: {error}"
+                )
+
+    def spider_opened(self) -> None:
+        self._stores_opened = True
+
     def close(self, reason: str) -> Deferred[None]:
-        """The last checkpoint, unless a store is broken; then unlock LARM_DIR."""
+        """The last checkpoint, unless something is broken; then unlock LARM_DIR."""
         return deferred_from_coro(self._close(reason))
 
     async def _close(self, reason: str) -> None:
@@ -125,15 +155,26 @@ class FrontierScheduler(BaseScheduler):
             self._timer.cancel()
         if self._frontier is None or self._directory is None:
             return
-        await self.committing.acquire()  # for good: after the last checkpoint there is no other
-        try:
-            if not self.broken:
-                self.commit_now()
-        except LarmspiderError as error:
-            self.broken = str(error)
-            logger.critical("%s", error)
+        async with self.checkpointing:  # one may be under way in a thread
+            self.closed = True
+            if not self._stores_opened:
+                # a store that never opened has no position to name
+                self.broken = self.broken or "the stores could not be opened"
+            try:
+                if not self.broken:
+                    self.commit_now()
+            except LarmspiderError as error:
+                self.broken = str(error)
+                logger.critical("The last checkpoint failed: %s", error)
+            self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        assert self._frontier is not None
+        assert self._directory is not None
         counts = self._frontier.backend.counts()
         assert self.crawler.stats is not None
+        if self.broken:
+            self.crawler.stats.set_value(stats.BROKEN, self.broken)
         for name in ("discovered", "queued", "stored", "failed", "refused"):
             key = stats.FRONTIER.format(state=name)
             self.crawler.stats.set_value(key, getattr(counts, name))
@@ -149,7 +190,7 @@ class FrontierScheduler(BaseScheduler):
         for receiver, result in self.crawler.signals.send_catch_log(signals.checkpoint):
             if not isinstance(result, tuple):
                 error = getattr(result, "value", result)
-                raise CheckpointError(f"a store cannot write: {receiver}: {error}")
+                raise CheckpointError(f"{receiver_name(receiver)} cannot write: {error}")
             name, position = result
             positions[name] = position
         self.frontier.cut()
@@ -216,7 +257,7 @@ class FrontierScheduler(BaseScheduler):
         self.wake()
 
     def give_back(self, request: Request) -> Request:
-        """The fetch was not made: its URL returns to its place. Scrapy may drop the Request."""
+        """The fetch was not made: its URL returns to its place. The Request is for Scrapy to drop."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
         self.frontier.give_back(lease)
@@ -324,13 +365,15 @@ class FrontierScheduler(BaseScheduler):
         self.crawler.stats.inc_value(key)
 
 
+def receiver_name(receiver: Any) -> str:
+    """The class behind a signal's receiver, for a message."""
+    return type(getattr(receiver, "__self__", receiver)).__name__
+
+
 def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
-    """The crawl's scheduler if it is ours. isinstance() would say so of any: BaseScheduler takes
-    whatever has its methods for an instance of each of its subclasses."""
+    """The crawl's scheduler if it is ours."""
     scheduler = crawler.engine.scheduler
-    if FrontierScheduler in type(scheduler).__mro__:
-        return cast(FrontierScheduler, scheduler)
-    return None
+    return scheduler if FrontierScheduler in type(scheduler).__mro__ else None
 
 
 def elapsed(request: Request) -> float:
