@@ -51,7 +51,7 @@ class AppendFile:
             raise self._failed(error) from None
 
     def close(self) -> None:
-        """Write out, sync and close. A failure is kept for flush() to raise; may be called twice."""
+        """Write out, sync and close; may be called twice. A failure is kept: flush() raises it."""
         try:
             if not self._file.closed:
                 self.flush()
