@@ -72,3 +72,8 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
         return crawler
 
     return make
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=20, help="kills in tests/recovery/test_kill.py")
+    parser.addoption("--kill-seed", type=int, default=0, help="repeat a run of it; 0: at random")

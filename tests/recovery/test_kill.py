@@ -1,0 +1,58 @@
+"""kill -9 at random moments and at named points: nothing is lost, doubled or torn.
+
+``pytest tests/recovery/test_kill.py --kills 1000`` kills more often (``make soak KILLS=1000``).
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.recovery.kill_points import POINTS
+from tests.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, kills
+from tests.recovery.site import Site
+
+
+def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:
+    """Kill by the plan, let the run after it end by itself, check."""
+    site.seen.clear()
+    crawl = KilledCrawl(site, directory)
+    for kill in plan:
+        if crawl.run(kill):
+            break
+    else:
+        assert crawl.run(None)
+    crawl.check_end()
+    return crawl.report
+
+
+def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Every page stored once, every link logged once, no refetch of what was committed."""
+    wanted = request.config.getoption("--kills")
+    seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
+    chance = random.Random(seed)
+    plans, total, crawls = kills(chance), Report(), 0
+    with Site() as site:
+        while total.killed.total() < wanted:
+            directory = tmp_path / str(crawls)
+            directory.mkdir()
+            plan = [next(plans) for _ in range(min(20, wanted - total.killed.total()))]
+            print(f"--kill-seed {seed}, crawl {crawls}: {plan}")
+            report = crawl_until_done(site, directory, plan)
+            total.killed += report.killed
+            total.refetched += report.refetched
+            total.exposed += report.exposed
+            crawls += 1
+            shutil.rmtree(directory)
+    print(
+        f"{total.killed.total()} kills in {crawls} crawls: {dict(total.killed)};"
+        f" refetched a kill {sum(total.refetched) / len(total.refetched):.1f},"
+        f" at most {max(total.refetched)}"
+    )
+    if wanted >= 20:
+        assert set(total.killed) >= {*POINTS, MID_BODY} or wanted < 200
