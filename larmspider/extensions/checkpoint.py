@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 STOP_SECS = 2.0
 """How long fetches under way may take to end when the crawl is told to stop."""
 _TICK_SECS = 0.1
-_REST_SECS = 1.0  # so long a checkpoint waits for a moment without a page between two stores
+_REST_SECS = 0.001  # how often a checkpoint looks whether the stores are at rest
 
 
 class CheckpointExtension:
@@ -100,20 +100,14 @@ class CheckpointExtension:
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
 
     async def _at_rest(self, scheduler: FrontierScheduler) -> None:
-        """Wait until no page is between two stores; if that does not come by itself, see to it."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _REST_SECS
+        """Wait until no page is between two stores, or between the last one and its
+        acknowledgement; those that come meanwhile wait before the first store."""
+        scheduler.gate.clear()
         try:
-            while (
-                self.crawler.engine.scraper.slot and self.crawler.engine.scraper.slot.itemproc_size
-            ):
-                if loop.time() > end:
-                    scheduler.paused = True
-                await asyncio.sleep(0.005)
+            while (slot := self.crawler.engine.scraper.slot) and slot.itemproc_size:
+                await asyncio.sleep(_REST_SECS)
         finally:
-            if scheduler.paused:
-                scheduler.paused = False
-                scheduler.wake()
+            scheduler.gate.set()
 
     async def _break_off(self, reason: str) -> None:
         logger.critical("The crawl breaks off: %s", reason)

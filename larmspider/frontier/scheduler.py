@@ -60,8 +60,9 @@ class FrontierScheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self.paused = False
-        """Hand out nothing for now (a checkpoint waits for the stores to be at rest)."""
+        self.gate = asyncio.Event()
+        """Set, but while a checkpoint waits for the stores to be at rest: items wait before it."""
+        self.gate.set()
         self.broken = ""
         """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
         self.closed = False
@@ -231,7 +232,7 @@ class FrontierScheduler(BaseScheduler):
         """The next Request that may be sent now. O(log hosts)."""
         if self._ready:
             return self._ready.popleft()
-        if self.paused or self.broken:
+        if self.broken:
             return None
         while (lease := self.frontier.pop()) is not None:
             self._out.add(lease)

@@ -74,6 +74,7 @@ class AcknowledgeMiddleware:
         async for item in result:
             if not isinstance(item, Request):
                 output.items += 1
+                await self._scheduler().gate.wait()
             yield item
         output.complete = True
         if not output.items:
