@@ -1,6 +1,6 @@
 # make crawl                              crawl the demo intranet, then search it
 # make crawl START=http://wiki/ RESTRICT='https?://[^/]*\.example/.*'     crawl yours
-# make test / check / bench / serve
+# make test / check / bench / serve / soak
 
 START    ?=
 RESTRICT ?=
@@ -19,7 +19,7 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl test check bench serve clean
+.PHONY: crawl test soak check bench serve clean
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
@@ -38,6 +38,11 @@ crawl: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest $(ARGS)
+
+# kill -9 again and again, a minute for 40 kills
+KILLS ?= 1000
+soak: $(VENV)/ready
+	$(BIN)/python -m pytest -s tests/recovery/test_kill.py --kills=$(KILLS) $(ARGS)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """A settings module that ends the crawl at a named point, as kill -9 would.
 
-    SCRAPY_SETTINGS_MODULE=tests.recovery.kill_points KILL_POINT=popped KILL_AFTER=7 scrapy crawl ...
+    SCRAPY_SETTINGS_MODULE=tests.recovery.kill_points KILL_POINT=popped KILL_AFTER=7 scrapy ...
 
 The product has no hooks for this: its components are wrapped here. KILL_AFTER is how often the
 point is passed before, or for the points "during" something the milliseconds that it may last.
@@ -47,7 +47,7 @@ _passed = 0
 
 def passes(point: str) -> None:
     """The process ends here if this is its point, and it has been here often enough."""
-    global _passed  # noqa: PLW0603
+    global _passed
     if point == POINT:
         if _passed >= AFTER:
             os.kill(os.getpid(), signal.SIGKILL)

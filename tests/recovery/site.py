@@ -1,7 +1,7 @@
 """A site of 1,000 pages over 40 hosts, whose every byte is known beforehand.
 
-Page n lies on host n mod 40 and links to pages 2n+1 and 2n+2, so that all are found from page 0, and
-to others at random. Some links lead to redirects, to pages that are missing or broken, and to
+Page n lies on host n mod 40 and links to pages 2n+1 and 2n+2, so that all are found from page 0,
+and to others at random. Some links lead to redirects, to pages that are missing or broken, and to
 what robots.txt forbids.
 """
 

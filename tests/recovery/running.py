@@ -1,0 +1,110 @@
+"""A crawl in a process of its own, beside which the test goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.records import Counts, Visit
+from larmspider.urls.canonical import canonicalize
+from tests.crawling import PROJECT
+
+WAIT_SECS = 30.0
+QUICK = {
+    "DOWNLOAD_DELAY": "0",
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
+    "LARM_CHECKPOINT_SECS": "0.1",
+}
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    """Look every 10 ms, for 30 s at most."""
+    end = time.monotonic() + WAIT_SECS
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.01)
+
+
+class RunningCrawl:
+    """``scrapy crawl intranet`` into ``folder``/crawl, from its start until it has ended.
+
+    ``settings_module`` may lie in ``folder``; keywords are settings.
+    """
+
+    def __init__(
+        self,
+        start: str,
+        folder: Path,
+        *,
+        settings_module: str = "larmspider.settings",
+        preexec: Callable[[], None] | None = None,
+        **settings: str,
+    ) -> None:
+        self.crawl = folder / "crawl"
+        options = [f"-s{name}={value}" for name, value in ({**QUICK} | settings).items()]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", "crawl", "intranet", "-a", f"start={start}", *options],
+            cwd=folder,
+            env={
+                **os.environ,
+                "SCRAPY_SETTINGS_MODULE": settings_module,
+                "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=preexec,  # noqa: PLW1509 - there is one thread in the child
+        )
+        self.err = ""
+
+    def end(self, timeout: float = 60.0) -> int:
+        """Its exit status, once it has ended."""
+        _, self.err = self.process.communicate(timeout=timeout)
+        return self.process.returncode
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.running:
+            self.process.kill()
+        self.process.communicate()
+
+
+def visit(crawl: Path, url: str) -> Visit | None:
+    """What the frontier had committed of a URL's end."""
+    if not (crawl / "frontier" / "data.mdb").exists():
+        return None
+    with FrontierReader(crawl / "frontier") as frontier:
+        return frontier.visit(url_key(canonicalize(url)))
+
+
+def counts(crawl: Path) -> Counts:
+    """Committed counters of all URLs."""
+    with FrontierReader(crawl / "frontier") as frontier:
+        return frontier.counts()
+
+
+def description(crawl: Path) -> dict[str, Any]:
+    """crawl.json."""
+    found: dict[str, Any] = json.loads((crawl / "crawl.json").read_text("utf-8"))
+    return found

@@ -1,0 +1,135 @@
+"""SIGTERM and Ctrl-C: the crawl stops soon and can go on, whatever the servers do."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from larmspider.frontier.records import UrlState
+from tests.crawling import records
+from tests.recovery.running import RunningCrawl, counts, description, visit, wait_until
+from tests.servers.scripted import Raw, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+STOP_SECS = 5.0
+"""What is promised; it takes about half of that on a quiet machine."""
+PAGES = [f"/{number}" for number in range(20)]
+HANGING = ["/mute", "/slow-head", "/trickle"]
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n"
+
+
+def _for_ever(chunk: bytes) -> Iterator[bytes]:
+    yield _HEAD
+    while True:
+        yield chunk
+
+
+@pytest.fixture
+def server(scripted_server: Start) -> ScriptedServer:
+    """20 pages, and three URLs that are never answered to the end."""
+    links = "".join(f'<a href="{path}">x</a>' for path in [*PAGES, *HANGING])
+    return scripted_server(
+        {
+            "/": links,
+            **dict.fromkeys(PAGES, "<p>a page</p>"),
+            "/mute": Raw(b"", hang=True),
+            "/slow-head": Raw([b"HTTP/1.1 200 OK\r\nX: "] + [b"y"] * 1000, pause=0.05),
+            "/trickle": lambda _: Raw(_for_ever(b"<p>"), pause=0.05),
+        }
+    )
+
+
+def _answer_all(server: ScriptedServer) -> None:
+    for path in HANGING:
+        server.routes[path] = "<p>at last</p>"
+
+
+def _all_but_the_hanging_are_stored(server: ScriptedServer, crawl: Path) -> bool:
+    asked = {request.target for request in server.log}
+    return asked >= {*HANGING, *PAGES} and all(visit(crawl, server.url(path)) for path in PAGES)
+
+
+def _complete(server: ScriptedServer, crawl: Path) -> None:
+    stored = Counter(line["url"] for line in records(crawl / "store.log"))
+    assert stored == Counter([server.url(path) for path in ["/", *PAGES, *HANGING]])
+    asked = Counter(request.target for request in server.log)
+    assert {path: times for path, times in asked.items() if times > 1 and path in PAGES} == {}
+    assert counts(crawl).stored == len(PAGES) + len(HANGING) + 1
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_stops_in_time_while_servers_hang_and_goes_on(
+    server: ScriptedServer, tmp_path: Path, sent: signal.Signals
+) -> None:
+    """Everything stored is committed, what hung is queued; the same command ends complete."""
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        wait_until(lambda: _all_but_the_hanging_are_stored(server, crawl.crawl), "pages")
+        began = time.monotonic()
+        crawl.process.send_signal(sent)
+        status = crawl.end()
+        took = time.monotonic() - began
+    assert (status, description(crawl.crawl)["end"]) == (0, "shutdown"), crawl.err
+    assert took < STOP_SECS
+    left = counts(crawl.crawl)
+    assert (left.stored, left.queued, left.leased) == (len(PAGES) + 1, len(HANGING), 0)
+    _answer_all(server)
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    assert "Going on with the crawl" in crawl.err
+    assert description(crawl.crawl)["end"] == "finished"
+    _complete(server, crawl.crawl)
+
+
+def test_what_was_answered_since_the_last_checkpoint_is_committed_by_the_stop(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """With a checkpoint an hour away, the stop itself is one."""
+    with RunningCrawl(server.url(), tmp_path, LARM_CHECKPOINT_SECS="3600") as crawl:
+        wait_until(lambda: len(server.log) >= 2 + len(PAGES) + len(HANGING), "requests")
+        time.sleep(0.3)  # the last answers are on their way
+        assert counts(crawl.crawl).stored == 0
+        crawl.process.send_signal(signal.SIGTERM)
+        assert crawl.end() == 0
+    assert counts(crawl.crawl).stored == len(PAGES) + 1
+    assert len(records(crawl.crawl / "store.log")) == len(PAGES) + 1
+
+
+def test_a_second_signal_stops_at_once(server: ScriptedServer, tmp_path: Path) -> None:
+    """Status 1, no end in crawl.json, nothing lost: the same command ends complete."""
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        wait_until(lambda: _all_but_the_hanging_are_stored(server, crawl.crawl), "pages")
+        crawl.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # else the kernel makes one of the two
+        assert crawl.running, "the first signal waits for what hangs"
+        began = time.monotonic()
+        crawl.process.send_signal(signal.SIGINT)
+        assert crawl.end() == 1, crawl.err
+        assert time.monotonic() - began < STOP_SECS / 2
+    assert "end" not in description(crawl.crawl)
+    _answer_all(server)
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    _complete(server, crawl.crawl)
+
+
+def test_stops_while_a_host_waits_for_its_robots_txt(scripted_server: Start, tmp_path: Path) -> None:
+    """A robots.txt that never comes is let go of as well, and asked for again by the next run."""
+    server = scripted_server({"/": "<p>home</p>", "/robots.txt": Raw(b"", hang=True)})
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        wait_until(lambda: bool(server.log), "robots.txt")
+        began = time.monotonic()
+        crawl.process.send_signal(signal.SIGTERM)
+        assert crawl.end() == 0, crawl.err
+        assert time.monotonic() - began < STOP_SECS
+    assert visit(crawl.crawl, server.url()) is None
+    server.routes["/robots.txt"] = (404, {}, b"")
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    found = visit(crawl.crawl, server.url())
+    assert found is not None
+    assert found.state is UrlState.STORED
