@@ -8,7 +8,8 @@ from scrapy.exceptions import NotConfigured
 
 from larmspider import options
 from larmspider.directory import CrawlDirectory
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
 from larmspider.frontier.lmdb_reader import FrontierReader
 
@@ -31,5 +32,10 @@ class PreflightExtension:
         directory.check()
         frontier = directory.path / "frontier"
         if not directory.fresh and (frontier / "data.mdb").exists():
-            FrontierReader(frontier).close()  # of this version, and readable
+            try:
+                FrontierReader(frontier).close()
+            except FormatError:
+                raise
+            except CrawlDirError:
+                pass  # killed while it was made: it is made now; else the scheduler complains
         raise NotConfigured

@@ -56,7 +56,8 @@ class LmdbFiles:
             )
         except (lmdb.Error, OSError) as error:
             self._unlock()
-            kind = FormatError if isinstance(error, lmdb.InvalidError) else CrawlDirError
+            foreign = isinstance(error, (lmdb.InvalidError, lmdb.VersionMismatchError))
+            kind = FormatError if foreign else CrawlDirError
             raise kind(f"cannot open the frontier in {path}: {error}") from error
         try:
             self._open_databases(readonly)
@@ -69,11 +70,14 @@ class LmdbFiles:
         try:
             with self.env.begin() as txn:
                 new = txn.stat()["entries"] == 0
-            dbs = [self.env.open_db(name, create=new and not readonly) for name in names]
+            if new and readonly:
+                raise CrawlDirError(f"the frontier in {self.path} is only just being made")
+            if new:
+                with self.env.begin(write=True) as txn:  # wholly or not at all
+                    made = {name: self.env.open_db(name, txn=txn) for name in names}
+                    txn.put(b"format", FORMAT, db=made[b"meta"])
+            dbs = [self.env.open_db(name, create=False) for name in names]
             self.urls, self.queue, self.hosts, self.meta = dbs
-            if new and not readonly:
-                with self.env.begin(write=True) as txn:
-                    txn.put(b"format", FORMAT, db=self.meta)
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:

@@ -281,3 +281,43 @@ def test_kill_9_leaves_a_whole_commit(path):
         assert (counts.discovered, counts.stored) == (20 * number, 9 * number)
         assert len(backend.pop("a:80", 0.0, 99_999)) == counts.queued
         backend.close()
+
+
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_killed_while_it_is_made_it_is_made_again(path, nth):
+    """At each of the steps: what is there then is no frontier of another version."""
+    done = child(
+        """
+        import os, pathlib, signal, sys, lmdb
+        from larmspider.frontier.lmdb_files import LmdbFiles
+
+        class Env:
+            def __init__(self, env):
+                self.env, self.left = env, int(sys.argv[2])
+
+            def open_db(self, *args, **options):
+                self.left -= 1
+                if not self.left:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return self.env.open_db(*args, **options)
+
+            def __getattr__(self, name):
+                return getattr(self.env, name)
+
+        real = lmdb.open
+        lmdb.open = lambda *args, **options: Env(real(*args, **options))
+        LmdbFiles(pathlib.Path(sys.argv[1]))
+        """,
+        path,
+        nth,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    try:
+        FrontierReader(path).close()
+    except FormatError as error:
+        pytest.fail(str(error))
+    except CrawlDirError as error:
+        assert "only just being made" in str(error)  # noqa: PT017 - it may be whole
+    backend = opened(path)
+    assert backend.counts().discovered == 0
+    backend.close()
