@@ -19,6 +19,7 @@ from scrapy import signals
 from larmspider import options, stats
 from larmspider.errors import CrawlDirError
 from larmspider.index.schema import STEMMERS
+from larmspider.index.version import META_NAME
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import REDIRECT, Page
 from larmspider.pipelines.store import Store
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 REFRESH_PAGES = 200
 """Pages whose link texts one checkpoint brings up to date; about 1 ms of a thread each."""
 
-
+_EXISTS = b"index"
 _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth"})
 """Verdicts on links whose target may be in the index."""
 
@@ -95,11 +96,19 @@ class SearchIndexPipeline(Store):
         )
 
     def flush(self) -> bytes:
-        """No position: what is added twice is there once. Raises the first CrawlDirError again,
-        for what was given to the index before that may be lost."""
+        """That there is an index; it needs no place to go back to, for what is added twice is
+        there once. Raises the first CrawlDirError again: what was added before may be lost."""
         if self._failure is not None:
             raise self._failure
-        return b""
+        return _EXISTS
+
+    def recover(self, position: bytes) -> None:
+        """Raises CrawlDirError where there was an index and is none."""
+        if position == _EXISTS and not (self.directory / META_NAME).exists():
+            raise CrawlDirError(
+                f"{self.directory}: the search index is gone; put it back,"
+                " or start over with -a fresh=yes"
+            )
 
     async def commit(self) -> None:
         if self._writer is not None:
@@ -115,8 +124,7 @@ class SearchIndexPipeline(Store):
             self._failure = self._failure or error
             raise
 
-    @staticmethod
-    def _commit(writer: IndexWriter) -> None:
+    def _commit(self, writer: IndexWriter) -> None:
         writer.commit()
         writer.refresh_anchors(REFRESH_PAGES)
 

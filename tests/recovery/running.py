@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.records import Counts, Visit
@@ -92,10 +93,11 @@ class RunningCrawl:
 
 def visit(crawl: Path, url: str) -> Visit | None:
     """What the frontier had committed of a URL's end."""
-    if not (crawl / "frontier" / "data.mdb").exists():
-        return None
-    with FrontierReader(crawl / "frontier") as frontier:
-        return frontier.visit(url_key(canonicalize(url)))
+    try:
+        with FrontierReader(crawl / "frontier") as frontier:
+            return frontier.visit(url_key(canonicalize(url)))
+    except CrawlDirError:
+        return None  # the crawl is only just beginning
 
 
 def counts(crawl: Path) -> Counts:

@@ -1,0 +1,127 @@
+"""A store that fails on a page costs that page; one that cannot write at all ends the crawl."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from larmspider.frontier.records import UrlState
+from larmspider.index.search import Searcher
+from tests.crawling import records
+from tests.recovery.failing_stores import settings_with
+from tests.recovery.running import RunningCrawl, counts, description, visit, wait_until
+from tests.servers.scripted import Reply, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+PAGES = [f"/{number}" for number in range(30)]
+INDEX = "larmspider.pipelines.search_index.SearchIndexPipeline"
+
+
+def _links(*paths: str) -> str:
+    return "<title>home</title>" + "".join(f'<a href="{path}">x</a>' for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("store", "state", "reason"),
+    [
+        ("Raises", UrlState.FAILED, "a store raised ValueError('no bad pages here')"),
+        ("Drops", UrlState.REFUSED, "no bad pages here"),
+    ],
+)
+@pytest.mark.parametrize("place", [100, 350, 900])
+def test_a_page_that_a_store_does_not_take_is_done_with(
+    scripted_server: Start, tmp_path: Path, store: str, state: UrlState, reason: str, place: int
+) -> None:
+    """Its end has the reason, the others are stored, and the next run does not fetch it again."""
+    server = scripted_server({"/": _links("/bad", "/good"), "/bad": "b", "/good": "g"})
+    module = settings_with(tmp_path, {store: place})
+    for _ in range(2):
+        with RunningCrawl(server.url(), tmp_path, settings_module=module) as crawl:
+            assert crawl.end() == 0, crawl.err
+    found = visit(crawl.crawl, server.url("/bad"))
+    assert found is not None
+    assert (found.state, found.reason) == (state, reason)
+    total = counts(crawl.crawl)
+    assert (total.discovered, total.stored, total.failed + total.refused) == (3, 2, 1)
+    assert len(server.requests("/bad")) == 1
+    assert len(server.requests("/good")) == 1
+
+
+def test_checkpoints_go_on_after_a_store_raised(scripted_server: Start, tmp_path: Path) -> None:
+    """While the crawl still runs, its end and those of other pages are committed."""
+    server = scripted_server(
+        {"/": _links("/bad", "/good", "/late"), "/bad": "b", "/good": "g", "/late": Reply(delay=60)}
+    )
+    module = settings_with(tmp_path, {"Raises": 350})
+    with RunningCrawl(server.url(), tmp_path, settings_module=module) as crawl:
+        wait_until(
+            lambda: all(visit(crawl.crawl, server.url(path)) for path in ("/", "/bad", "/good")),
+            "a checkpoint with the page that failed",
+        )
+        assert crawl.running
+        assert counts(crawl.crawl).failed == 1
+
+
+def _complete(server: ScriptedServer, crawl: Path) -> None:
+    urls = [server.url(path) for path in ["/", *PAGES]]
+    assert Counter(line["url"] for line in records(crawl / "store.log")) == Counter(urls)
+    assert Counter(line["url"] for line in records(crawl / "fetch.log")) == Counter(urls)
+    assert len(records(crawl / "links.log")) == len(PAGES)
+    assert counts(crawl).stored == len(urls)
+    found = Searcher.open(crawl / "index").search("word", limit=100)
+    assert sorted(hit.url for hit in found.hits) == sorted(urls[1:])
+
+
+@pytest.fixture
+def server(scripted_server: Start) -> ScriptedServer:
+    """30 pages that take their time, so that checkpoints fall between them."""
+    return scripted_server(
+        {
+            "/": _links(*PAGES),
+            **{
+                path: Reply(headers={"Content-Type": "text/html"}, body=b"word", delay=0.2)
+                for path in PAGES
+            },
+        }
+    )
+
+
+def test_an_index_that_cannot_commit_ends_the_crawl(server: ScriptedServer, tmp_path: Path) -> None:
+    """Status 1 and a message; with an index that can, the same command ends complete."""
+    module = settings_with(tmp_path, {INDEX: None, "UncommittedIndex": 500})
+    connections = {"CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
+    with RunningCrawl(server.url(), tmp_path, settings_module=module, **connections) as crawl:
+        assert crawl.end() == 1
+    assert crawl.err.count("The crawl breaks off") == 1
+    assert "scrapy crawl: the crawl broke off: UncommittedIndex cannot write: " in crawl.err
+    assert "no such device; the same command goes on" in crawl.err
+    assert description(crawl.crawl)["end"] == "broken"
+    assert counts(crawl.crawl).stored < len(PAGES)
+    with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
+        assert crawl.end() == 0, crawl.err
+    _complete(server, crawl.crawl)
+
+
+def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Moved away while the crawl runs: it breaks off, and does not begin again without it."""
+    connections = {"CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
+    with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
+        wait_until(lambda: bool(visit(crawl.crawl, server.url("/3"))), "a few pages")
+        index, away = crawl.crawl / "index", tmp_path / "index"
+        index.rename(away)
+        assert crawl.end() == 1
+    assert "cannot write the index" in crawl.err
+    assert "scrapy crawl: the crawl broke off: " in crawl.err
+    assert not index.exists()
+    with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
+        assert crawl.end() == 1
+    assert f"scrapy crawl: {index}: the search index is gone" in crawl.err
+    away.rename(index)
+    with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
+        assert crawl.end() == 0, crawl.err
+    _complete(server, crawl.crawl)
