@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -95,17 +96,24 @@ class KilledCrawl:
         self.crawl = directory / "crawl"
         self.keys = {url: url_key(canonicalize(url)) for url in site.answers}
         self.report = Report()
+        self.log = ""
+        """What the last run wrote to its standard error."""
         self._final: set[str] = set()
         self._counts: Counts | None = None
 
-    def run(self, kill: Kill | None) -> bool:
-        """One run; whether it ended by itself. Checks what it asked for against the last commit."""
+    def run(self, kill: Kill | None, *, file_limit: int = 0, may_break: bool = False) -> bool:
+        """One run; whether it ended by itself and complete. Checks what it asked for against the
+        last commit, and what it committed.
+
+        ``file_limit``: bytes that no file may exceed, 0 for none; ``may_break``: exit status 1 is
+        an end as good as a kill.
+        """
         before = Counter(self.site.seen)
         if kill is not None and kill.point == MID_BODY:
             skip = int(kill.after)
         else:
             skip = 0
-        process = self._process(kill)
+        process = self._process(kill, file_limit)
         if kill is not None and kill.point == MID_BODY:
             self._wait_for(process, sum(before.values()) + skip + 1)
             self.site.in_mid_body = process.kill
@@ -115,10 +123,12 @@ class KilledCrawl:
             process.kill()
         try:
             _, log = process.communicate(timeout=RUN_SECS)
+            self.log = log
         finally:
             self.site.in_mid_body = None
             process.kill()
-        assert process.returncode in (0, -signal.SIGKILL, -signal.SIGALRM), log
+        statuses = {0, -signal.SIGKILL, -signal.SIGALRM, 1 if may_break else 0}
+        assert process.returncode in statuses, log
         self._check_start(log)
         asked = self.site.seen - before
         again = {url for url in asked if before[url]}
@@ -131,12 +141,16 @@ class KilledCrawl:
             self.report.refetched.append(len(again))
         if process.returncode == 0:
             return True
-        assert kill is not None, f"it ended with {process.returncode}: {log}"
-        self.report.killed[kill.point] += 1
+        assert kill is not None or may_break, f"it ended with {process.returncode}: {log}"
+        self.report.killed[kill.point if kill else "broken"] += 1
         self._check_commit()
         return False
 
-    def _process(self, kill: Kill | None) -> subprocess.Popen[str]:
+    def _process(self, kill: Kill | None, file_limit: int) -> subprocess.Popen[str]:
+        def limit() -> None:
+            if file_limit:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
         options = [f"-s{name}={value}" for name, value in SETTINGS.items()]
         environment = {
             **os.environ,
@@ -154,6 +168,7 @@ class KilledCrawl:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=limit,  # noqa: PLW1509 - one call, no lock
         )
 
     def _wait_for(self, process: subprocess.Popen[str], requests: int) -> None:

@@ -1,0 +1,84 @@
+"""A full disk ends the crawl with a message; when there is room again, nothing is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.recovery.killed_crawl import KilledCrawl
+from tests.recovery.running import description
+from tests.recovery.site import Site
+
+BROKE_OFF = re.compile(r"^scrapy crawl: the crawl broke off: (.*); the same command goes on", re.M)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
+    """A run that must break off; its reason."""
+    assert not crawl.run(None, file_limit=file_limit, may_break=True)
+    found = BROKE_OFF.search(crawl.log)
+    assert found, crawl.log
+    assert crawl.log.count("The crawl breaks off") <= 1
+    return found[1]
+
+
+@pytest.mark.parametrize("limit", [60_000, 150_000, 400_000])
+def test_files_that_may_not_grow_end_the_crawl(site: Site, tmp_path: Path, limit: int) -> None:
+    """RLIMIT_FSIZE: a write fails with EFBIG, of a log, a page file, the index or the frontier."""
+    site.seen.clear()
+    crawl = KilledCrawl(site, tmp_path)
+    for _ in range(2):
+        assert re.search("[Ff]ile too large", _break(crawl, limit))
+        assert description(crawl.crawl)["end"] == "broken"
+    assert crawl.run(None)
+    crawl.check_end()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """A file system of 8 MB, and a function that gives it another size."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(disk)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    try:
+        done = mount("size=8m")
+    except FileNotFoundError:
+        pytest.skip("there is no mount command")
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield disk, lambda size: mount("remount", f"size={size}").check_returncode()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_file_system_ends_the_crawl(
+    site: Site, small_disk: tuple[Path, Callable[[str], None]]
+) -> None:
+    """ENOSPC, also at the next start while it is still full; with room it ends complete."""
+    site.seen.clear()
+    disk, resize = small_disk
+    crawl = KilledCrawl(site, disk)
+    assert "No space left on device" in _break(crawl)
+    with (disk / "rest").open("wb", buffering=0) as rest, pytest.raises(OSError, match="space"):
+        while True:
+            rest.write(bytes(4096))
+    assert not crawl.run(None, may_break=True)
+    assert "No space left on device" in crawl.log
+    (disk / "rest").unlink()
+    resize("100m")
+    assert crawl.run(None)
+    crawl.check_end()
