@@ -58,6 +58,8 @@ class Added:
 _KINDS = tuple(Kind)
 MAX_HOST = 300
 """Characters of host:port; DNS allows 253. A longer one would not fit a key of the backend."""
+LATE_SECS = 1.0
+"""A request reaches its host within this time of its turn."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -391,24 +393,32 @@ class Frontier:
     # answers
 
     def _release(self, lease: Lease) -> None:
-        if lease.holding is not None:
-            self.places.release(lease.holding)
-            lease.holding = None
-            lease.host.in_flight -= 1
-            self._touch(lease.host)
+        """Free the place; the gap to the next request counts from when this one came there.
 
-    def answered(self, lease: Lease, seconds: float, *, sent: float | None = None) -> None:
+        A busy crawler, a slow connect or a busy server may hold it up, so that is known only from
+        the answer: it had come by then. Hosts that answer within 0.1 s lose 5% of a gap of 2 s.
+        """
+        if lease.holding is None:
+            return
+        host = lease.host
+        self.places.release(lease.holding)
+        lease.holding = None
+        host.in_flight -= 1
+        lease.reached = min(self.clock(), lease.since + LATE_SECS)
+        gap = self.politeness.gap_seconds(host.record)
+        host.record.next_time = max(host.record.next_time, lease.reached + gap)
+        self._touch(host)
+
+    def answered(self, lease: Lease, seconds: float) -> None:
         """The response is complete: its place is free, the URL stays leased until done().
 
-        ``seconds`` the fetch took; ``sent`` is when the request left, if that is known: the gap
-        counts from there, so a slow connect cannot bring two requests closer together at the
-        server.
+        ``seconds`` the fetch took.
         """
         if lease.holding is None:
             return
         lease.judged = True
         self._release(lease)
-        self.politeness.answered(lease.host.record, self.clock(), seconds, sent or lease.since)
+        self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
         self._set_turn(lease.host)
 
     def freed(self, lease: Lease) -> None:
@@ -439,7 +449,7 @@ class Frontier:
             if failure_kind(visit.reason).blames_host:
                 self.politeness.failed(record, now, seconds, visit.reason, retry_after)
             else:
-                self.politeness.answered(record, now, seconds, lease.since)
+                self.politeness.answered(record, now, seconds, lease.reached)
         self.backend.acknowledge([(lease.entry.key, visit)])
         self._touch(lease.host)
         self._set_turn(lease.host)
@@ -489,7 +499,7 @@ class Frontier:
         if what.blames_host:
             self.politeness.failed(record, now, seconds, kind, retry_after)
         else:
-            self.politeness.answered(record, now, seconds, lease.since)
+            self.politeness.answered(record, now, seconds, lease.reached)
         attempts = lease.entry.attempts + 1
         again = what.retry and attempts <= self.bounds.retry_times
         if again:
@@ -515,9 +525,7 @@ class Frontier:
             record.robots_until = now + self.bounds.robots_retry
         self.politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)
 
-    def robots_loaded(
-        self, lease: Lease, body: bytes, seconds: float, *, sent: float | None = None
-    ) -> Sequence[str]:
+    def robots_loaded(self, lease: Lease, body: bytes, seconds: float) -> Sequence[str]:
         """The host's rules; b"" where everything is allowed (4xx). Returns its Sitemap lines."""
         if self.robots is None or lease.entry is not None:
             raise ValueError("not a robots.txt lease")
@@ -527,7 +535,7 @@ class Frontier:
         record.crawl_delay = rules.crawl_delay
         record.robots_until = now + self.bounds.robots_expires
         record.change(HostState.READY)
-        self.politeness.answered(record, now, seconds, sent or lease.since)
+        self.politeness.answered(record, now, seconds, lease.reached)
         self._set_turn(lease.host)
         return rules.sitemaps
 

@@ -26,8 +26,8 @@ class Host:
 class Lease:
     """One fetch. ``entry`` is None for robots.txt; ``since`` is when it was handed out.
 
-    ``holding`` is its place until the response is complete, then None. ``judged``: the answer has
-    counted for or against the host.
+    ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
+    which the request had come to its host. ``judged``: the answer has counted for or against it.
     """
 
     url: str
@@ -36,6 +36,7 @@ class Lease:
     since: float
     holding: Holding | None = field(repr=False)
     judged: bool = field(default=False, repr=False)
+    reached: float = field(default=0.0, repr=False)
 
     @property
     def is_robots(self) -> bool:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONNECT_SECS = 0.05
-"""A request leaves within this time of its turn; the gap to the next one counts from then."""
-
 
 class AnswersMiddleware:
     """Tells the frontier how each fetch went; requests without a lease pass."""
@@ -49,8 +46,7 @@ class AnswersMiddleware:
         scheduler, seconds = self._scheduler(), elapsed(request)
         kind = f"http-{response.status}"
         if not failure_kind(kind).blames_host:
-            started = request.meta.get("download_started", lease.since)
-            scheduler.frontier.answered(lease, seconds, sent=started + min(seconds, CONNECT_SECS))
+            scheduler.frontier.answered(lease, seconds)
             return response
         wait = retry_after(response.headers.get("Retry-After"), time.time())
         again = self._retry(request, kind, wait)

@@ -123,13 +123,39 @@ def test_the_gap_is_kept_and_the_next_ready_time_is_named(world):
     assert world.pop().url == "http://a/2"
 
 
-def test_the_gap_counts_from_the_request_that_left_late(world):
+@pytest.mark.parametrize("seconds, reached", [(0.1, 0.1), (0.5, 0.5), (10.0, 1.0)])
+def test_the_gap_counts_from_the_answer_or_a_second_after_the_turn(world, seconds, reached):
+    """However late the request left, it had come to its host by then."""
     world.add("http://a/1", "http://a/2")
     world.robots()
     lease = world.pop()
-    world.wait(1.5)
-    world.frontier.answered(lease, 1.5, sent=lease.since + 1.0)
-    assert world.frontier.next_ready_time() == lease.since + 3.0
+    world.wait(seconds)
+    world.frontier.answered(lease, seconds)
+    assert world.record().next_time == lease.since + reached + 2.0
+
+
+@pytest.mark.parametrize("end", ["answered", "failed", "failed for good", "freed", "robots"])
+def test_the_gap_counts_so_however_the_fetch_ends(end):
+    """A request that was held up for a second leaves its host alone for the whole gap after it."""
+    world = World(delay=20.0)
+    world.add("http://a/1", "http://a/2")
+    lease = world.pop()
+    if end != "robots":
+        world.frontier.robots_loaded(lease, b"", 0.0)
+        world.wait(20.0)
+        lease = world.pop()
+    world.wait(1.0)
+    if end == "answered":
+        world.frontier.answered(lease, 1.0)
+    elif end == "failed":
+        world.frontier.failed(lease, "reset", 1.0)
+    elif end == "failed for good":
+        world.frontier.failed_for_good(lease, Visit(UrlState.FAILED, reason="http-503"), 1.0)
+    elif end == "freed":
+        world.frontier.freed(lease)
+    else:
+        world.frontier.robots_loaded(lease, b"", 1.0)
+    assert world.frontier.next_ready_time() >= lease.since + 1.0 + 20.0
 
 
 def test_a_crawl_delay_counts(world):
