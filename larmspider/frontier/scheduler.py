@@ -301,7 +301,9 @@ class FrontierScheduler(BaseScheduler):
     def wake(self) -> None:
         """Let the engine ask for Requests. The only place that touches what is private to Scrapy:
         the engine itself asks again only every 5 s."""
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()  # nothing if it is this timer that woke us
+            self._timer = None
         slot = getattr(self.crawler.engine, "_slot", None)
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
