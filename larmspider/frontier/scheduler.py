@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import scrapy.signals
-from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.python.failure import Failure
@@ -55,8 +54,12 @@ class CheckpointError(LarmspiderError):
     """A store could not write; nothing was committed."""
 
 
-class FrontierScheduler(BaseScheduler):
-    """SCHEDULER. Opened, it owns LARM_DIR until it is closed."""
+class FrontierScheduler:
+    """SCHEDULER. Opened, it owns LARM_DIR until it is closed.
+
+    No subclass of scrapy.core.scheduler.BaseScheduler, whose metaclass makes isinstance() true of
+    every scheduler for each of its subclasses. Scrapy asks for the methods only.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
