@@ -12,5 +12,8 @@ commit = object()
 """No arguments; sent after ``checkpoint``. A store makes that durable which it named: it syncs
 files, commits an index. May be a coroutine, and pages may be written meanwhile."""
 
+url_refused = object()
+"""``failed``: a FailedFetch for a URL that robots.txt does not allow; it was not fetched."""
+
 sitemaps_found = object()
 """``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""

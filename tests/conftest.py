@@ -33,9 +33,12 @@ def scripted_server() -> Iterator[Callable[..., ScriptedServer]]:
     with ExitStack() as running:
 
         def start(
-            routes: Mapping[str, Route] | None = None, host: str = "127.0.0.1"
+            routes: Mapping[str, Route] | None = None,
+            host: str = "127.0.0.1",
+            *,
+            tls: bool = False,
         ) -> ScriptedServer:
-            return running.enter_context(ScriptedServer(routes, host))
+            return running.enter_context(ScriptedServer(routes, host, tls=tls))
 
         yield start
 

@@ -25,7 +25,8 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Totals of one crawl. ``refused`` counts links by filter (one URL may be linked often);
-    links to pages already known are in ``known``."""
+    links to pages already known are in ``known``. ``left`` are URLs still to fetch, ``given_up``
+    hosts that are not asked any more in this run."""
 
     directory: Path
     reason: str
@@ -37,6 +38,8 @@ class Summary:
     failed: dict[str, int]
     urls: dict[str, int]
     """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
+    given_up: int = 0
+    """Hosts that are left alone until the next run."""
     broken: str = ""
     """Why the crawl broke off."""
 
@@ -56,6 +59,7 @@ class Summary:
             refused=refused,
             failed=_matching(counters, _FAILED),
             urls=_matching(counters, _FRONTIER),
+            given_up=counters.get(stats.HOSTS_GIVEN_UP, 0),
             broken=str(counters.get(stats.BROKEN, "")),
         )
 
@@ -81,15 +85,16 @@ class Summary:
             f"{'failed':<9} {sum(self.failed.values()):,} fetches ({_listed(self.failed)}),"
             f" each with its reason in {self.directory / 'fetch.log'}"
         )
+        count = self.urls.get
         if self.urls:
-            count = self.urls.get
-            left = count("queued", 0)
             yield (
                 f"{'in all':<9} {count('discovered', 0):,} URLs: {count('stored', 0):,} stored,"
                 f" {count('refused', 0):,} refused by robots.txt or a store,"
-                f" {count('failed', 0):,} failed, {left:,} left to fetch"
-                + ("; the same command goes on" if left else "")
+                f" {count('failed', 0):,} failed"
             )
+        if left := count("queued", 0):
+            hosts = f"; {self.given_up:,} hosts were given up" if self.given_up else ""
+            yield f"{'left':<9} {left:,} URLs, for the same command to go on with{hosts}"
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:

@@ -39,6 +39,7 @@ def kind_of(error: BaseException) -> str:
         if isinstance(error, cls):
             return kind
     if isinstance(error, IgnoreRequest):
+        # Scrapy's word for a body that grew too large when it was unpacked
         return "too-big" if "DOWNLOAD_MAXSIZE" in str(error) else "ignored"
     if isinstance(error, DownloadFailedError):
         words = str(error).lower()

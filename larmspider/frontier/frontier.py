@@ -85,6 +85,8 @@ class Frontier:
         self.places, self.clock, self.hour_of, self.robots = places, clock, hour_of, robots
         self.bounds = bounds or Bounds()
         self.hosts: dict[str, Host] = {}
+        self.refused: list[Entry] = []
+        """What robots.txt refused in pop(); whoever tells of it empties this."""
         self._turns: Turns[Host] = Turns()
         self._changed: set[str] = set()
         self._seen = RecentlySeen()
@@ -346,6 +348,7 @@ class Frontier:
                 return entries[0]
             visit = Visit(UrlState.REFUSED, time=now, reason="robots.txt")
             self.backend.acknowledge([(entries[0].key, visit)])
+            self.refused.append(entries[0])
         return None
 
     def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:

@@ -15,6 +15,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import scrapy.signals
@@ -25,12 +26,14 @@ from twisted.python.failure import Failure
 from larmspider import signals, stats
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.host import HostState
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.records import Entry, UrlState, Visit
-from larmspider.fetch.robots_txt import RobotsFetch
+from larmspider.items import FailedFetch
 from larmspider.requests import (
     LEASE,
     REQUEUED,
@@ -77,6 +80,7 @@ class FrontierScheduler:
         self._robots = RobotsFetch(self)
         self._ready: deque[Request] = deque()
         self._out: set[Lease] = set()
+        self._parked: dict[str, int] = {}
         self._timer: CallLaterResult | None = None
         self._timer_at = 0.0
 
@@ -237,7 +241,7 @@ class FrontierScheduler:
             return self._ready.popleft()
         if self.broken:
             return None
-        while (lease := self.frontier.pop()) is not None:
+        while (lease := self._pop()) is not None:
             self._out.add(lease)
             if lease.is_robots:
                 return self._robots.request(lease)
@@ -248,6 +252,15 @@ class FrontierScheduler:
                 self.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
         self._wake_later()
         return None
+
+    def _pop(self) -> Lease | None:
+        lease = self.frontier.pop()
+        refused = self.frontier.refused
+        while refused:
+            self._count(stats.ROBOTS_REJECTED)
+            failed = _refused(refused.pop(0))
+            self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
+        return lease
 
     def known(self, normalized: Sequence[str]) -> list[bool]:
         """Of each canonical URL: has the frontier met it?"""
@@ -278,6 +291,7 @@ class FrontierScheduler:
         request.meta.pop(LEASE)
         self._out.discard(lease)
         self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
+        self.tell_if_parked(lease)
         request.meta[REQUEUED] = True
         return request
 
@@ -291,13 +305,33 @@ class FrontierScheduler:
         self._out.discard(lease)
         if visit.state is UrlState.FAILED and visit.reason:
             self.frontier.failed_for_good(lease, visit, seconds)
+            self.tell_if_parked(lease)
         else:
             self.frontier.done(lease, visit)
 
     def end_robots(self, lease: Lease) -> None:
-        """The robots.txt of a lease was answered."""
+        """The robots.txt of a lease was answered, or failed."""
         self._out.discard(lease)
+        self.tell_if_parked(lease)
         self.wake()
+
+    def tell_if_parked(self, lease: Lease) -> None:
+        """After a failure: say so where it was one too many for the host."""
+        record = lease.host.record
+        if record.state is not HostState.PARKED:
+            self._parked.pop(record.host, None)
+            return
+        if self._parked.get(record.host) == record.parks:
+            return  # another of the fetches that were under way
+        self._parked[record.host] = record.parks
+        if record.until == inf:
+            self._count(stats.HOSTS_GIVEN_UP)
+            logger.warning("Host %s: %s; until the next run", record.host, record.reason)
+        else:
+            seconds = record.until - time.time()
+            logger.warning(
+                "Host %s: left alone for %.0f s: %s", record.host, seconds, record.reason
+            )
 
     # the engine
 
@@ -380,6 +414,18 @@ def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
     """The crawl's scheduler if it is ours."""
     scheduler = crawler.engine.scheduler
     return scheduler if FrontierScheduler in type(scheduler).__mro__ else None
+def _refused(entry: Entry) -> FailedFetch:
+    """What fetch.log says of a URL that robots.txt does not allow."""
+    return FailedFetch(
+        url=entry.url,
+        normalized=entry.normalized,
+        from_page=entry.from_page,
+        link_type=entry.link_type,
+        depth=entry.depth,
+        kind="robots",
+        message="not allowed by robots.txt",
+        fetched=time.time(),
+    )
 
 
 def elapsed(request: Request) -> float:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from larmspider import options
+from larmspider import options, signals
 from larmspider.items import FailedFetch, Page
 from larmspider.pipelines.records import RecordLog, truncate_file
 from larmspider.pipelines.store import Store
@@ -38,8 +38,17 @@ class FetchLogPipeline(Store):
         self._log: RecordLog | None = None
 
     @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        store = super().from_crawler(crawler)
+        crawler.signals.connect(store.url_refused, signal=signals.url_refused)
+        return store
+
+    @classmethod
     def build(cls, crawler: Crawler) -> Self:
         return cls(options.larm_dir(crawler.settings))
+
+    def url_refused(self, failed: FailedFetch) -> None:
+        self.write_failure(failed)
 
     def open_spider(self) -> None:
         options.writable_dir(self.directory)

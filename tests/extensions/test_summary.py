@@ -36,8 +36,8 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
         "stored    1,200 pages, 3.0 MB (HTTP 200 1,190, HTTP 404 10) in /x",
         "refused   12 links (scope 9, traps 3); 4,000 more led to pages already known",
         f"failed    2 fetches (dns 2), each with its reason in {Path('/x/fetch.log')}",
-        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed,"
-        " 100 left to fetch; the same command goes on",
+        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed",
+        "left      100 URLs, for the same command to go on with",
     ]
     assert Summary.of(crawler).exit_status == 0
 

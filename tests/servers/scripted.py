@@ -22,6 +22,8 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
+from tests.servers.certificate import self_signed
+
 _START_SECS = 10.0
 _MAX_HEAD_BYTES = 1 << 20
 
@@ -78,15 +80,22 @@ class ScriptedServer:
 
     A text or bytes alone is a page of HTML, a tuple (status, headers, body) a Reply. A function
     gets the Request, in the server's thread. ``routes`` may be changed while the server runs.
-    ``host`` may be any loopback address, ``port`` 0 takes a free one.
+    ``host`` may be any loopback address, ``port`` 0 takes a free one. With ``tls`` it speaks https
+    and shows a certificate that nobody but itself has signed.
     """
 
     def __init__(
-        self, routes: Mapping[str, Route] | None = None, host: str = "127.0.0.1", port: int = 0
+        self,
+        routes: Mapping[str, Route] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: bool = False,
     ) -> None:
         self.routes = dict(routes or {})
         self.host = host
         self.port = port
+        self.tls = tls
         self.log: list[Request] = []
         self.connections = 0
         self.open = 0
@@ -100,7 +109,7 @@ class ScriptedServer:
 
     def url(self, path: str = "/") -> str:
         """The URL of ``path`` on this server."""
-        return f"http://{self.host}:{self.port}{path}"
+        return f"http{'s' * self.tls}://{self.host}:{self.port}{path}"
 
     def requests(self, path: str | None = None) -> list[Request]:
         """The log, or the part of it that asked for ``path``."""
@@ -135,7 +144,12 @@ class ScriptedServer:
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(
-            self._accept, self.host, self.port, limit=_MAX_HEAD_BYTES, backlog=1024
+            self._accept,
+            self.host,
+            self.port,
+            limit=_MAX_HEAD_BYTES,
+            backlog=1024,
+            ssl=self_signed(self.host) if self.tls else None,
         )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
