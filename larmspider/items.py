@@ -16,6 +16,9 @@ FRAME = 1
 REDIRECT = 2
 """Link type of a redirect: Location header or meta refresh (LARM's 2)."""
 
+KNOWN = "known"
+"""``Link.reason`` of one that was met before: no refusal to speak of."""
+
 
 @dataclass(slots=True)
 class Link:
@@ -24,7 +27,8 @@ class Link:
     ``url`` is absolute, without fragment, as it will be fetched; where the page's href does not
     resolve it is the href itself. ``normalized`` is the canonical form, for comparison only, or
     None while or where there is none. ``anchor`` is the anchor or ALT text on one line.
-    ``rejected_by`` is the name of the filter that rejected the link, None while none has.
+    ``rejected_by`` is the name of the filter that rejected the link, None while none has, and
+    ``reason`` is what that filter said.
     """
 
     url: str
@@ -33,6 +37,7 @@ class Link:
     anchor: str = ""
     nofollow: bool = False
     rejected_by: str | None = None
+    reason: str = ""
 
 
 def body_text(body: bytes) -> str:

@@ -12,7 +12,7 @@ from scrapy import Request, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
-from larmspider.items import Link, Page
+from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
 from larmspider.urls.normalizer import normalizer_from_settings
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from larmspider.middlewares.url_filter import UrlFilter
 
 logger = logging.getLogger(__name__)
-
-KNOWN = "known"
-"""The reason of the filter "visited": no refusal to speak of."""
 
 FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
 
@@ -129,7 +126,7 @@ class FilterMiddleware:
 
     def _judge(self, link: Link, reason: str | None) -> bool:
         if reason is not None:
-            link.rejected_by = self.filter.name
+            link.rejected_by, link.reason = self.filter.name, reason
         if self.log is not None:
             self._log_verdict(link.normalized or link.url, reason)
         return reason is not None

@@ -1,13 +1,17 @@
-"""Visited: each canonical URL once (http://h/Index.html and http://h/ are one page)."""
+"""Visited: each canonical URL once (http://h/Index.html and http://h/ are one page).
+
+A redirect that closes a ring is rejected for that: ``redirect loop: http://h/a -> http://h/b ->
+http://h/a``.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from larmspider.frontier.scheduler import scheduler_of
-from larmspider.items import REDIRECT, Link, Page
-from larmspider.middlewares.filter_middleware import KNOWN
+from larmspider.items import KNOWN, REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ class VisitedFilter(UrlFilter):
 
     def __init__(self, known: Callable[[Sequence[str]], list[bool]] | None = None) -> None:
         self._known = known or _Memory().known
+        self._rings = _Rings()
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -46,7 +51,10 @@ class VisitedFilter(UrlFilter):
         here: set[str | None] = set()
         reasons: list[str | None] = []
         for link, met in zip(links, known, strict=True):
-            if (met or link.normalized in here) and not _leads_to_itself(link, page):
+            ring = self._rings.closed_by(link, page) if link.type == REDIRECT else None
+            if ring is not None:
+                reasons.append(f"redirect loop: {' -> '.join(ring)}")
+            elif (met or link.normalized in here) and not _leads_to_itself(link, page):
                 reasons.append(KNOWN)
             else:
                 reasons.append(None)
@@ -62,6 +70,33 @@ def _leads_to_itself(link: Link, page: Page) -> bool:
     """http://h/index.html redirects to http://h/: the same page by our comparison, but only the
     target has its content. LARM_MAX_REDIRECTS ends a ring of such redirects."""
     return link.type == REDIRECT and link.normalized == page.normalized and link.url != page.url
+
+
+class _Rings:
+    """Where redirects lead, for the last 10,000 of this run: enough to name a ring. One that was
+    begun in an earlier run is named if it has two members, and ends in any case."""
+
+    SIZE, LONGEST = 10_000, 20
+
+    def __init__(self) -> None:
+        self._leads: OrderedDict[str, str] = OrderedDict()
+
+    def closed_by(self, link: Link, page: Page) -> list[str] | None:
+        """The URLs of the ring from ``page`` to ``page``, None where this redirect closes none."""
+        if link.url == page.url:
+            return [page.url, page.url]
+        if page.link_type == REDIRECT and page.from_page == link.url:
+            return [page.url, link.url, page.url]
+        if link.normalized is None or page.normalized in (None, link.normalized):
+            return None
+        self._leads[page.normalized] = link.normalized
+        if len(self._leads) > self.SIZE:
+            self._leads.popitem(last=False)
+        ring, at = [page.normalized], link.normalized
+        while at != page.normalized and at in self._leads and len(ring) < self.LONGEST:
+            ring.append(at)
+            at = self._leads[at]
+        return [*ring, at] if at == page.normalized else None
 
 
 class _Memory:

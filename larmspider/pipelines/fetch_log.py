@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options, signals
-from larmspider.items import FailedFetch, Page
+from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
 from larmspider.pipelines.records import RecordLog, truncate_file
 from larmspider.pipelines.store import Store
 
@@ -64,7 +64,7 @@ class FetchLogPipeline(Store):
             str(page.status),
             str(len(page.body)),
             str(round(page.latency * 1000)),
-            "",
+            _dead_end(page),
         )
 
     def write_failure(self, failed: FailedFetch) -> None:
@@ -93,6 +93,14 @@ class FetchLogPipeline(Store):
     def close_spider(self) -> None:
         if self._log is not None:
             self._log.close()
+
+
+def _dead_end(page: Page) -> str:
+    """Why a page's redirect was not followed, "" where it was or its target was known."""
+    for link in page.links[:1]:
+        if link.type == REDIRECT and link.reason != KNOWN:
+            return link.reason
+    return ""
 
 
 def utc(epoch: float) -> str:
