@@ -26,7 +26,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (DownloadConnectionRefusedError, "refused"),
     (DownloadTimeoutError, "timeout"),
     (DownloadCancelledError, "too-big"),
-    (ResponseDataLossError, "bad-response"),
+    (ResponseDataLossError, "reset"),
 )
 _TLS_WORDS = ("ssl", "tls", "certificate", "handshake")
 _RESET_WORDS = ("reset", "lost", "closed", "aborted", "cleanly")

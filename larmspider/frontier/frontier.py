@@ -424,10 +424,34 @@ class Frontier:
         self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
         self._set_turn(lease.host)
 
-    def freed(self, lease: Lease) -> None:
-        """The fetch is over, its place free; what it says about the host follows with its end."""
+    def freed(
+        self,
+        lease: Lease,
+        kind: str = "",
+        seconds: float = 0.0,
+        *,
+        retry_after: float | None = None,
+    ) -> None:
+        """The fetch is over for good, its place free; the URL stays leased until its end.
+
+        ``kind`` blames the host, or clears it, as failed() would; "" says nothing about it.
+        """
         self._release(lease)
+        if kind:
+            self._judge(lease, kind, seconds, retry_after)
         self._set_turn(lease.host)
+
+    def _judge(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
+        """What a failure says about the host counts once a fetch."""
+        if lease.judged:
+            return
+        lease.judged = True
+        now, record = self.clock(), lease.host.record
+        if failure_kind(kind).blames_host:
+            self.politeness.failed(record, now, seconds, kind, retry_after)
+        else:
+            self.politeness.answered(record, now, seconds, lease.reached)
+        self._touch(lease.host)
 
     def retries(self, lease: Lease, kind: str) -> bool:
         """Would failed() give the URL another try?"""
@@ -444,15 +468,9 @@ class Frontier:
         """The URL is FAILED, with ``visit.reason``; its host is blamed as failed() would."""
         if lease.entry is None:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
-        now, record = self.clock(), lease.host.record
         self._release(lease)
         self._room_again(lease.host)
-        if not lease.judged:
-            lease.judged = True
-            if failure_kind(visit.reason).blames_host:
-                self.politeness.failed(record, now, seconds, visit.reason, retry_after)
-            else:
-                self.politeness.answered(record, now, seconds, lease.reached)
+        self._judge(lease, visit.reason, seconds, retry_after)
         self.backend.acknowledge([(lease.entry.key, visit)])
         self._touch(lease.host)
         self._set_turn(lease.host)

@@ -274,7 +274,7 @@ class FrontierScheduler:
         self.wake()
 
     def give_back(self, request: Request) -> Request:
-        """The fetch was not made: its URL returns to its place. The Request is for Scrapy to drop."""
+        """The fetch was not made: its URL returns to its place. Scrapy drops the Request."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
         self.frontier.give_back(lease)
@@ -308,6 +308,14 @@ class FrontierScheduler:
             self.tell_if_parked(lease)
         else:
             self.frontier.done(lease, visit)
+
+    def free(self, request: Request, kind: str = "", retry_after: float | None = None) -> None:
+        """A last attempt is over: its place is free, its host judged at once, or the host's next
+        URL would go out before the stores are through with this one. ``kind`` as in failures.py,
+        "" where the fetch says nothing about its host."""
+        lease = request.meta[LEASE]
+        self.frontier.freed(lease, kind, elapsed(request), retry_after=retry_after)
+        self.tell_if_parked(lease)
 
     def end_robots(self, lease: Lease) -> None:
         """The robots.txt of a lease was answered, or failed."""

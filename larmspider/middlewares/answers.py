@@ -1,4 +1,4 @@
-"""Answers, as the frontier sees them: a place is free, a host is slow or fails, a URL tries again.
+"""Answers, as the frontier sees them: a free place, a slow or failing host, a URL to try again.
 
 A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
 goes back to its host's queue with backoff, and the spider never hears of it.
@@ -51,7 +51,7 @@ class AnswersMiddleware:
         wait = retry_after(response.headers.get("Retry-After"), time.time())
         again = self._retry(request, kind, wait)
         if again is None:
-            scheduler.frontier.freed(lease)  # a last answer: it is a Page like any other
+            scheduler.free(request, kind, wait)  # a last answer: it is a Page like any other
             return response
         return again
 
@@ -66,7 +66,7 @@ class AnswersMiddleware:
         ignored = isinstance(exception, IgnoreRequest)
         if not ignored and (again := self._retry(request, kind)) is not None:
             return again
-        scheduler.frontier.freed(lease)
+        scheduler.free(request, "" if ignored else kind)
         if request.errback is None:
             state = UrlState.REFUSED if ignored else UrlState.FAILED
             reason = message_of(exception) if ignored else kind

@@ -203,7 +203,8 @@ class TestVisited:
             Link("http://h/", "http://h/"),
             Link("http://h/index.html", "http://h/", REDIRECT),
         ]
-        assert visited.reject_links(links, page) == [None, "known", "known"]
+        loop = "redirect loop: http://h/index.html -> http://h/index.html"
+        assert visited.reject_links(links, page) == [None, "known", loop]
 
     def test_a_link_that_a_page_has_twice_passes_once(self) -> None:
         """Also where the memory is the frontier's, which meets a URL when it is queued."""
