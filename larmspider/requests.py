@@ -7,6 +7,7 @@ restart; never by pickle, so one whose meta holds anything but plain data cannot
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -22,7 +23,15 @@ REQUEUED = "larm_requeued"
 """Request.meta: the lease was given back, so that Scrapy need not schedule the Request again."""
 SAME_PAGE = "larm_same_page"
 """Request.meta: a redirect led from one spelling of a page to another; fetched although known."""
+URL = "larm_url"
+"""Request.meta: the URL that the fields of ours beside it are about. A spider that makes a Request
+with ``meta=response.meta`` hands them on to another URL, for which they mean nothing."""
 _RUNTIME = (LEASE, REQUEUED, "download_started", "download_latency", "download_slot")
+MAX_NUMBER = 0xFFFF
+"""Of the numbers that are kept of a page: depth, redirects."""
+_PAGE_META = frozenset(
+    ("normalized", "from_page", "link_type", "depth", "redirects", SAME_PAGE, URL, *_RUNTIME)
+) | {"dont_redirect", "handle_httpstatus_all"}
 
 
 def page_request(
@@ -50,7 +59,43 @@ def page_request(
         "handle_httpstatus_all": True,
     }
     errback = getattr(spider, "fetch_failed", None)
-    return Request(url, errback=errback, meta=meta, priority=-depth)
+    request = Request(url, errback=errback, meta=meta, priority=-depth)
+    request.meta[URL] = request.url  # as Scrapy writes it
+    return request
+
+
+def origin_of(request: Request) -> dict[str, Any]:
+    """Where its page was found, as keywords of Frontier.entry(): from Request.meta, where a spider
+    may keep something else under the same names; that is left out."""
+    found: dict[str, Any] = {}
+    for name in ("link_type", "depth", "redirects"):
+        number = request.meta.get(name)
+        if isinstance(number, int) and 0 <= number <= MAX_NUMBER:
+            found[name] = int(number)
+    if isinstance(from_page := request.meta.get("from_page"), str):
+        found["from_page"] = from_page
+    return found
+
+
+def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
+    """The canonical form of its URL, kept in Request.meta["normalized"]. Raises InvalidURL.
+
+    If the meta was another page's, everything of ours in it goes but the depth, which counts on.
+    """
+    meta = request.meta
+    if meta.get(URL) != request.url:
+        if URL in meta and "from_page" in meta:  # page_request() set these
+            meta.pop("dont_redirect", None)
+            meta.pop("handle_httpstatus_all", None)
+        if URL in meta:
+            for name in ("from_page", "link_type", "redirects", SAME_PAGE):
+                meta.pop(name, None)
+        meta["normalized"] = None
+        meta[URL] = request.url
+    if meta.get("normalized") is None:
+        meta["normalized"] = normalize(request.url)
+    normalized: str = meta["normalized"]
+    return normalized
 
 
 def is_page_request(request: Request, spider: Spider) -> bool:
@@ -63,7 +108,10 @@ def is_page_request(request: Request, spider: Spider) -> bool:
         and not request.cookies
         and not request.cb_kwargs
         and not request.dont_filter
-        and "from_page" in request.meta
+        and isinstance(request.meta.get("from_page"), str)
+        and request.meta.get("handle_httpstatus_all") is True
+        and request.meta.get(URL) == request.url
+        and request.meta.keys() <= _PAGE_META
         and request.errback == getattr(spider, "fetch_failed", None)
     )
 

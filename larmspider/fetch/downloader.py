@@ -11,15 +11,16 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.exceptions import DownloadCancelledError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler
 
+from larmspider.requests import LEASE
+
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
@@ -47,9 +48,13 @@ class LarmDownloader:
     async def _fetch(self, request: Request) -> Response | Request:
         self.active.add(request)
         try:
-            return await self.middleware.download_async(self._download, request)
+            answer = await self.middleware.download_async(self._download, request)
         finally:
             self.active.remove(request)
+        lease = answer.meta.get(LEASE) if isinstance(answer, Request) else None
+        if lease is not None:
+            lease.holder = answer  # a middleware goes on with another Request
+        return answer
 
     async def _download(self, request: Request) -> Response:
         request.meta["download_started"] = time.time()

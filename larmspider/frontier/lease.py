@@ -28,6 +28,8 @@ class Lease:
 
     ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
     which the request had come to its host. ``judged``: the answer has counted for or against it.
+    ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
+    only this one may end the lease.
     """
 
     url: str
@@ -37,6 +39,7 @@ class Lease:
     holding: Holding | None = field(repr=False)
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
+    holder: object | None = field(default=None, repr=False)
 
     @property
     def is_robots(self) -> bool:

@@ -39,10 +39,13 @@ from larmspider.requests import (
     REQUEUED,
     SAME_PAGE,
     is_page_request,
+    normalized_of,
+    origin_of,
     pack_request,
     page_request,
     unpack_request,
 )
+from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -77,6 +80,7 @@ class FrontierScheduler:
         self._stores_opened = False
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
+        self._normalize = normalizer_from_settings(crawler.settings)
         self._robots = RobotsFetch(self)
         self._ready: deque[Request] = deque()
         self._out: set[Lease] = set()
@@ -224,8 +228,12 @@ class FrontierScheduler:
         if request.meta.pop(REQUEUED, False):
             return True
         lease = request.meta.pop(LEASE, None)
-        if lease is not None:
-            # a middleware went on with another Request: the first one has had its answer
+        if lease is not None and lease.holder is request:
+            # a middleware went on with this Request: the first one has had its answer
+            if lease.is_robots:
+                request.meta[LEASE] = lease
+                self.hand_out(request)
+                return True
             self.settle_lease(lease, Visit(UrlState.STORED, time=time.time(), reason="replaced"))
         try:
             entry = self._entry(request)
@@ -365,24 +373,15 @@ class FrontierScheduler:
     # requests and entries
 
     def _entry(self, request: Request) -> Entry:
-        meta = request.meta
-        normalized = meta.get("normalized") or request.url
+        normalized = normalized_of(request, self._normalize)
         payload = (
             b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
         )
-        entry = self.frontier.entry(
-            request.url,
-            normalized,
-            depth=meta.get("depth", 0),
-            link_type=meta.get("link_type", 0),
-            redirects=meta.get("redirects", 0),
-            from_page=meta.get("from_page", ""),
-            payload=payload,
-        )
-        if meta.get(SAME_PAGE):
-            entry.key = url_key(f"{normalized}#{entry.redirects}")
-        elif request.dont_filter and payload:
+        entry = self.frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
+        if request.dont_filter and payload:
             entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
+        elif request.meta.get(SAME_PAGE):
+            entry.key = url_key(f"{normalized}#{entry.redirects}")
         elif request.method != "GET" or request.body:
             fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
             entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
@@ -406,6 +405,7 @@ class FrontierScheduler:
                 redirects=entry.redirects,
             )
         request.meta[LEASE] = lease
+        lease.holder = request
         return request
 
     def _count(self, key: str) -> None:

@@ -75,6 +75,9 @@ class AcknowledgeMiddleware:
             if not isinstance(item, Request):
                 output.items += 1
                 await self._scheduler().gate.wait()
+            elif LEASE in item.meta:  # made with meta=response.meta, or the same Request again
+                item = item.copy()
+                del item.meta[LEASE]
             yield item
         output.complete = True
         if not output.items:

@@ -14,6 +14,7 @@ from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
 from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
+from larmspider.requests import normalized_of
 from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
@@ -132,10 +133,9 @@ class FilterMiddleware:
         return reason is not None
 
     def _rejected_request(self, request: Request) -> str | None:
-        normalized = request.meta.get("normalized")
+        normalized = None
         try:
-            if normalized is None:
-                normalized = request.meta["normalized"] = self.normalize(request.url)
+            normalized = normalized_of(request, self.normalize)
             reason = self.filter.reject_request(request, normalized)
         except InvalidURL as error:
             reason = str(error)

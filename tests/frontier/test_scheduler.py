@@ -1,0 +1,91 @@
+"""larmspider/frontier/scheduler.py: Requests become entries, and leases stay with their Request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.requests import LEASE, page_request
+
+
+@pytest.fixture
+def scheduler(crawler_for: Callable[..., Crawler]) -> Iterator[FrontierScheduler]:
+    crawler = crawler_for(ROBOTSTXT_OBEY=False, DOWNLOAD_DELAY=0, LARM_DELAY_RESPONSE_FACTOR=0)
+    crawler.request_fingerprinter = None
+    scheduler = FrontierScheduler(crawler)
+    assert crawler.spider is not None
+    scheduler.open(crawler.spider)
+    yield scheduler
+    scheduler.close("finished")
+
+
+def fetched(scheduler: FrontierScheduler, url: str, **options: Any) -> Request:
+    """A Request that was queued and handed out."""
+    assert scheduler.enqueue_request(page_request(scheduler.spider, url, **options))
+    request = scheduler.next_request()
+    assert request is not None
+    return request
+
+
+def test_a_request_is_known_by_its_canonical_form(scheduler: FrontierScheduler) -> None:
+    """Also where no filter has made it: a spider without our filters has the frontier's order."""
+    assert scheduler.enqueue_request(Request("http://h/a/index.html"))
+    assert not scheduler.enqueue_request(Request("http://H/a/#x"))
+    assert scheduler.known(["http://h/a/"]) == [True]
+
+
+def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> None:
+    """Request(url, meta=response.meta) is a new page, not the old one once more."""
+    first = fetched(
+        scheduler, "http://h/a", from_page="http://h/", link_type=2, redirects=3, depth=2
+    )
+    child = Request("http://h/b", meta=first.meta)
+    assert scheduler.enqueue_request(child)
+    assert not {"from_page", "link_type", "redirects", "dont_redirect"} & child.meta.keys()
+    entry = scheduler.frontier.backend.entry(scheduler._entry(child).key)
+    assert entry is not None
+    assert (entry.normalized, entry.from_page, entry.redirects) == ("http://h/b", "", 0)
+    assert entry.depth == 2, "the depth counts on"
+
+
+def test_a_spiders_own_meta_of_our_names_is_no_error(scheduler: FrontierScheduler) -> None:
+    """The names are common words; only what has our type is taken for ours."""
+    meta = {"depth": "deep", "from_page": 7, "link_type": None, "redirects": -1}
+    assert scheduler.enqueue_request(Request("http://h/a", meta=meta))
+    request = scheduler.next_request()
+    assert request is not None
+    assert {name: request.meta[name] for name in meta} == meta
+
+
+def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
+    """The parent is still being stored when its child, made with its meta, is queued."""
+    parent = fetched(scheduler, "http://h/a")
+    lease = parent.meta[LEASE]
+    assert scheduler.enqueue_request(Request("http://h/b", meta=parent.meta))
+    assert scheduler.frontier.backend.counts().leased == 1
+    scheduler.settle(parent, Visit(UrlState.STORED, time=1.0, status=200))
+    assert scheduler.frontier.backend.visit(lease.entry.key).status == 200
+
+
+def test_a_replacement_by_a_middleware_ends_the_lease(scheduler: FrontierScheduler) -> None:
+    """The downloader names the Request that a middleware went on with as the lease's holder."""
+    parent = fetched(scheduler, "http://h/a")
+    other = parent.replace(url="http://h/b")
+    parent.meta[LEASE].holder = other
+    assert scheduler.enqueue_request(other)
+    counts = scheduler.frontier.backend.counts()
+    assert (counts.stored, counts.leased, counts.queued) == (1, 0, 1)
+
+
+def test_what_a_middleware_adds_to_a_pages_request_is_kept(scheduler: FrontierScheduler) -> None:
+    """Meta that is not ours makes it a Request to be kept whole."""
+    request = page_request(scheduler.spider, "http://h/a")
+    request.meta["cookiejar"] = 1
+    scheduler.enqueue_request(request)
+    assert scheduler.next_request().meta["cookiejar"] == 1
