@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.crawling import Ran, records, scrapy
-from tests.servers.scripted import ScriptedServer
+from tests.servers.scripted import Raw, ScriptedServer
 
 SPIDER = """
 from scrapy.linkextractors import LinkExtractor
@@ -89,3 +89,97 @@ def test_an_item_without_a_body_is_refused_by_name(
     """The log says which store wants which field."""
     ran = run(scripted_server(ROUTES), tmp_path)
     assert "PageFilesPipeline: the item of type dict has no field 'body'" in ran.err
+
+
+FRONTIER_SPIDER = """
+from scrapy import Request, Spider
+
+
+class Foreign(Spider):
+    name = "foreign"
+
+    def __init__(self, url, **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [url]
+
+    def parse(self, response):
+        yield {"url": response.url, "body": response.body, "title": response.meta.get("from", "")}
+        for href in response.css("a::attr(href)").getall():
+            meta = response.meta | {"from": response.url}
+            yield Request(response.urljoin(href), meta=meta, errback=self.lost)
+
+    def lost(self, failure):
+        self.logger.info("lost %s", failure.request.url)
+"""
+FRONTIER_SETTINGS = """
+from larmspider.settings import *
+
+SPIDER_MODULES = ["foreign"]
+LARM_DIR = "stored"
+DOWNLOAD_DELAY = LARM_DELAY_RESPONSE_FACTOR = LARM_RETRY_TIMES = 0
+ITEM_PIPELINES = {"larmspider.pipelines.page_files.PageFilesPipeline": 200}
+DOWNLOADER_MIDDLEWARES["scrapy.downloadermiddlewares.redirect.RedirectMiddleware"] = 600
+"""
+
+
+def run_over_the_frontier(server: ScriptedServer, folder: Path, *options: str) -> Ran:
+    (folder / "foreign.py").write_text(FRONTIER_SPIDER)
+    (folder / "foreign_settings.py").write_text(FRONTIER_SETTINGS)
+    arguments = ["crawl", "foreign", "-a", f"url={server.url('/')}", *options]
+    return scrapy(*arguments, cwd=folder, settings_module="foreign_settings", timeout=60)
+
+
+def link(*paths: str) -> tuple[int, dict[str, str], bytes]:
+    return (
+        200,
+        {"Content-Type": "text/html"},
+        "".join(f"<a href={p}>x</a>" for p in paths).encode(),
+    )
+
+
+def test_requests_with_the_meta_of_their_parent_are_pages_of_their_own(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """meta=response.meta is common; each page is fetched and stored once, none taken as known."""
+    server = scripted_server(
+        {"/": link("/a", "/b"), "/a": link("/a/1", "/"), "/b": link("/A"), "/a/1": link()}
+    )
+    ran = run_over_the_frontier(server, tmp_path)
+    assert ran.status == 0, ran.err
+    stored = {line["url"]: line["title"] for line in records(tmp_path / "stored" / "store.log")}
+    assert stored == {
+        server.url("/"): "",
+        server.url("/a"): server.url("/"),
+        server.url("/b"): server.url("/"),
+        server.url("/a/1"): server.url("/a"),
+    }
+    assert "'larm/frontier/stored': 4" in ran.err
+    assert "'larm/frontier/failed': 0" in ran.err
+
+
+def test_a_fetch_that_ends_in_a_foreign_errback_has_ended(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """An errback that yields nothing keeps nothing alive, and the crawl ends."""
+    server = scripted_server({"/": link("/broken"), "/broken": Raw(b"")})
+    ran = run_over_the_frontier(server, tmp_path)
+    assert ran.status == 0, ran.err
+    assert f"lost {server.url('/broken')}" in ran.err
+    assert "'larm/frontier/failed': 1" in ran.err
+    assert "'larm/frontier/queued': 0" in ran.err
+
+
+def test_a_redirect_by_scrapy_out_of_scope_touches_nothing_there(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """Not even robots.txt is asked for; the page that redirects is refused, one in scope is not."""
+    other = scripted_server({"/x": link()}, host="127.0.0.2")
+    routes = {"/": link("/away", "/in"), "/in": (302, {"Location": "/b"}, b""), "/b": link()}
+    server = scripted_server(routes | {"/away": (302, {"Location": other.url("/x")}, b"")})
+    ran = run_over_the_frontier(server, tmp_path)
+    assert ran.status == 0, ran.err
+    assert other.log == []
+    stored = {line["url"] for line in records(tmp_path / "stored" / "store.log")}
+    assert stored == {server.url("/"), server.url("/b")}
+    assert "'larm/last_check/rejected': 1" in ran.err
+    assert "'larm/frontier/refused': 1" in ran.err

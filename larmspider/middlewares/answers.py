@@ -22,7 +22,7 @@ from larmspider.frontier.scheduler import FrontierScheduler, elapsed, scheduler_
 from larmspider.requests import LEASE
 
 if TYPE_CHECKING:
-    from scrapy import Request
+    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
@@ -67,7 +67,7 @@ class AnswersMiddleware:
         if not ignored and (again := self._retry(request, kind)) is not None:
             return again
         scheduler.free(request, "" if ignored else kind)
-        if request.errback is None:
+        if not _yields_the_failure(request, self.crawler.spider):
             state = UrlState.REFUSED if ignored else UrlState.FAILED
             reason = message_of(exception) if ignored else kind
             scheduler.settle(request, Visit(state, time=time.time(), reason=reason))
@@ -85,3 +85,9 @@ class AnswersMiddleware:
         scheduler = scheduler_of(self.crawler)
         assert scheduler is not None  # there is a lease, so there is a frontier
         return scheduler
+
+
+def _yields_the_failure(request: Request, spider: Spider | None) -> bool:
+    """Whether its errback makes an item of the failure, whose way through the stores ends the
+    lease. What another errback does, nobody hears of: its output passes no spider middleware."""
+    return request.errback is not None and request.errback == getattr(spider, "fetch_failed", None)

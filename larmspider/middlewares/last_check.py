@@ -1,19 +1,24 @@
 """The last check before a fetch, as a downloader middleware: is this URL really in scope?
 
-The filters see every seed, link and Request on its way in. What reaches the downloader without
-them, such as a redirect that Scrapy's own middleware follows for a foreign spider, is seen here.
+The filters see every seed, link and Request of a spider's callbacks. What comes without them, such
+as a redirect that Scrapy's own middleware follows for a foreign spider, or what its errback yields,
+is seen here: before it is queued (its host would be asked for robots.txt), and before the fetch.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
+from scrapy import signals
 from scrapy.http.request import NO_CALLBACK
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.failures import OutOfScope
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler import scheduler_of
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
 from larmspider.urls.normalizer import normalizer_from_settings
@@ -28,8 +33,13 @@ class LastCheckMiddleware:
     """Refuses a request out of scope. Those for robots.txt pass."""
 
     def __init__(
-        self, scope: ScopeFilter, normalize: Callable[[str], str], counters: StatsCollector
+        self,
+        crawler: Crawler,
+        scope: ScopeFilter,
+        normalize: Callable[[str], str],
+        counters: StatsCollector,
     ) -> None:
+        self.crawler = crawler
         self.scope = scope
         self.normalize = normalize
         self.counters = counters
@@ -38,7 +48,22 @@ class LastCheckMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
         normalize = normalizer_from_settings(crawler.settings)
-        return cls(ScopeFilter.build(crawler), normalize, crawler.stats)
+        middleware = cls(crawler, ScopeFilter.build(crawler), normalize, crawler.stats)
+        crawler.signals.connect(middleware.request_scheduled, signal=signals.request_scheduled)
+        return middleware
+
+    def request_scheduled(self, request: Request) -> None:
+        """Raises IgnoreRequest, at which Scrapy does not queue the Request."""
+        try:
+            self.process_request(request)
+        except OutOfScope as error:
+            lease = request.meta.get(LEASE)
+            if lease is not None and lease.holder is request:
+                scheduler = scheduler_of(self.crawler)
+                assert scheduler is not None  # there is a lease, so there is a frontier
+                visit = Visit(UrlState.REFUSED, time=time.time(), reason=str(error))
+                scheduler.settle(request, visit)
+            raise
 
     def process_request(self, request: Request) -> None:
         lease = request.meta.get(LEASE)
