@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -95,6 +96,38 @@ def test_an_endless_chain_of_redirects_ends(scripted_server: Start, tmp_path: Pa
     server = scripted_server({"/": links_to("/n/0")} | {f"/n/{n}": onward for n in range(40)})
     crawl(server.url("/"), tmp_path, LARM_MAX_REDIRECTS="3")
     assert targets(server) == ["/", "/n/0", "/n/1", "/n/2", "/n/3"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {
+            "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+            "DOWNLOADER": "scrapy.core.downloader.Downloader",
+        },
+    ],
+    ids=["frontier", "scrapy"],
+)
+@pytest.mark.parametrize("answer", ["refresh", "location", "both"])
+def test_redirects_to_ever_new_spellings_of_a_page_end(
+    scripted_server: Start, tmp_path: Path, answer: str, parts: dict[str, str]
+) -> None:
+    """At most LARM_MAX_REDIRECTS more fetches of one canonical form, from two links, whatever the
+    answers hold; under Scrapy's own scheduler too."""
+    numbers = itertools.count()
+
+    def onward(request: Request) -> Reply:
+        targets = [f"/page?sid={next(numbers)}" for _ in range(4)]
+        metas = "".join(f"<meta http-equiv=refresh content='0;url={t}'>" for t in targets)
+        if answer == "refresh":
+            return Reply(200, HTML, metas.encode())
+        body = metas.encode() if answer == "both" else b""
+        return Reply(302, HTML | {"Location": targets[-1]}, body)
+
+    server = scripted_server({"/": links_to("/page?sid=a", "/page?SID=b"), "/page": onward})
+    assert crawl(server.url("/"), tmp_path, LARM_MAX_REDIRECTS="5", **parts).status == 0
+    assert len(server.requests("/page")) == 6
 
 
 def test_x_robots_tag_is_obeyed(scripted_server: Start, tmp_path: Path) -> None:

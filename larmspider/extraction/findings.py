@@ -36,7 +36,7 @@ Attributes = Mapping[str, str | None]
 class Findings:
     """Links, metadata and text of one page while it is read."""
 
-    __slots__ = ("anchors", "base", "canonical", "description", "language", "links", "nofollow",
+    __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "nofollow",
                  "noindex", "pieces", "title")  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Findings:
         self.canonical: str | None = None
         self.description = ""
         self.language: str | None = None
-        self.noindex = self.nofollow = False
+        self.noindex = self.nofollow = self._refreshed = False
         self.links: list[tuple[str, int, str, bool]] = []
         """href, type, anchor before it is put on one line, nofollow."""
 
@@ -96,8 +96,11 @@ class Findings:
             self.noindex |= noindex
             self.nofollow |= nofollow
         pragma = (attributes.get("http-equiv") or "").strip().lower()
-        if pragma == "refresh" and (target := refresh_target(content)) is not None:
-            self.links.append((target, REDIRECT, "", False))
+        if pragma == "refresh":
+            target = None if self._refreshed else refresh_target(content)
+            if target is not None:  # the first that leads anywhere counts (HTML 4.2.5.3)
+                self._refreshed = True
+                self.links.append((target, REDIRECT, "", False))
         elif pragma == "content-language" and self.language is None:
             self.language = language_tag(content)
 

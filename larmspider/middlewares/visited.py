@@ -50,15 +50,17 @@ class VisitedFilter(UrlFilter):
         known = self._known([link.normalized or link.url for link in links])
         here: set[str | None] = set()
         reasons: list[str | None] = []
+        to_itself = False
         for link, met in zip(links, known, strict=True):
             ring = self._rings.closed_by(link, page) if link.type == REDIRECT else None
             if ring is not None:
                 reasons.append(f"redirect loop: {' -> '.join(ring)}")
-            elif (met or link.normalized in here) and not _leads_to_itself(link, page):
-                reasons.append(KNOWN)
-            else:
-                reasons.append(None)
-                here.add(link.normalized)
+                continue
+            fresh = not (met or link.normalized in here)
+            if not fresh and not to_itself:
+                fresh = to_itself = _leads_to_itself(link, page)
+            reasons.append(None if fresh else KNOWN)
+            here.add(link.normalized)
         return reasons
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
@@ -68,7 +70,8 @@ class VisitedFilter(UrlFilter):
 
 def _leads_to_itself(link: Link, page: Page) -> bool:
     """http://h/index.html redirects to http://h/: the same page by our comparison, but only the
-    target has its content. LARM_MAX_REDIRECTS ends a ring of such redirects."""
+    target has its content. One such link a page passes, and the frontier takes one for each number
+    of redirects in a row: LARM_MAX_REDIRECTS in all for a canonical form, in a ring or a chain."""
     return link.type == REDIRECT and link.normalized == page.normalized and link.url != page.url
 
 

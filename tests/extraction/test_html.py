@@ -255,6 +255,13 @@ def test_refresh_without_target(content):
     assert urls(f"<meta http-equiv=refresh content='{content}'>") == []
 
 
+def test_the_first_refresh_with_a_target_counts():
+    """As in browsers; a page of them is no page of redirects."""
+    refresh = "<meta http-equiv=refresh content='{}'>".format
+    markup = refresh("5") + "".join(refresh(f"0;url={n}") for n in range(3))
+    assert urls(markup) == ["http://wiki.example/docs/0"]
+
+
 def test_everything_has_a_limit(monkeypatch):
     monkeypatch.setattr(findings, "MAX_LINKS", 10)
     long = "x" * 5_000_000

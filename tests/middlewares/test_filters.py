@@ -206,6 +206,14 @@ class TestVisited:
         loop = "redirect loop: http://h/index.html -> http://h/index.html"
         assert visited.reject_links(links, page) == [None, "known", loop]
 
+    def test_one_redirect_of_a_page_to_itself_passes(self) -> None:
+        """Else three on each page of one canonical form are 3**LARM_MAX_REDIRECTS fetches."""
+        visited = VisitedFilter()
+        visited.reject_reason("http://h/")
+        page = Page("http://h/?sid=1", normalized="http://h/")
+        links = [Link(f"http://h/?sid={n}", "http://h/", REDIRECT) for n in range(2, 5)]
+        assert visited.reject_links(links, page) == [None, "known", "known"]
+
     def test_a_link_that_a_page_has_twice_passes_once(self) -> None:
         """Also where the memory is the frontier's, which meets a URL when it is queued."""
         visited = VisitedFilter(lambda urls: [False] * len(urls))
