@@ -30,6 +30,7 @@ from functools import lru_cache
 import can_ada
 
 from larmspider.errors import ConfigError, InvalidURL
+from larmspider.urls.dots import resolve_dots
 from larmspider.urls.escapes import lowercase, normalize_escapes
 from larmspider.urls.host_length import LONGEST_HOST, host_too_long
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
@@ -114,7 +115,9 @@ class Canonicalizer:
         if self.lowercase_path and not (self._excepted and self._excepted(host)):
             path = lowercase(path)
         if ";" in path:
-            path = _resolve_dots(self._session_ids.drop_from_path(path))
+            path = self._session_ids.drop_from_path(path)
+        if "/." in path:
+            path = resolve_dots(path)
         if "//" in path:
             path = _SLASHES.sub("/", path)
         path = _FOLDER_FILE.sub("/", path)
@@ -162,18 +165,3 @@ def _parse(url: str) -> can_ada.URL:
 
 def _host_of(origin: str) -> str:
     return origin.partition("://")[2].partition(":")[0]
-
-
-def _resolve_dots(path: str) -> str:
-    """Resolve the dot segments that ``/a/..;sid=1/b`` has once its session id is gone."""
-    if "/." not in path:
-        return path
-    segments: list[str] = []
-    for segment in (words := path[1:].split("/")):
-        if segment == "..":
-            del segments[-1:]
-        elif segment != ".":
-            segments.append(segment)
-    if words[-1] in (".", ".."):
-        segments.append("")
-    return "/" + "/".join(segments)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import can_ada
 
 from larmspider.errors import InvalidURL
+from larmspider.urls.dots import resolve_dots
 from larmspider.urls.host_length import host_too_long
 
 
@@ -46,4 +47,14 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
     except (ValueError, TypeError):  # TypeError: lone surrogates; InvalidURL is a ValueError
         return None
     # The serialization holds no "#" but the one that starts the fragment.
-    return url.partition("#")[0] if "#" in url else url
+    url = url.partition("#")[0] if "#" in url else url
+    return _with_dots_resolved(url) if "/." in url else url
+
+
+def _with_dots_resolved(url: str) -> str:
+    """Complete what can_ada leaves of dot segments (dots.py)."""
+    start = url.find("/", 8)
+    if start < 0 or not url.startswith(("http:", "https:")):
+        return url
+    path, mark, query = url[start:].partition("?")
+    return url[:start] + resolve_dots(path) + mark + query

@@ -121,6 +121,11 @@ def test_hosts_and_ports(url: str, expected: str) -> None:
         ("/../../a", "/a"),
         ("/a/b/..", "/a/"),
         ("/.a/..b/c..", "/.a/..b/c.."),
+        ("//.a/..", "/"),
+        ("//.a/.", "/.a/"),
+        ("/a/.b/../c", "/a/c"),
+        ("/.a/b/%2e%2E/./c", "/.a/c"),
+        ("/.a/b//../c", "/.a/b/c"),
         ("/a/index.html", "/a/"),
         ("/a/INDEX.HTM", "/a/"),
         ("/a/Default.aspx", "/a/"),
@@ -306,6 +311,8 @@ _PIECES = st.sampled_from(
         *"/?#:;&=%.@[]\\+ \t'\"AaZzäÄßİΣK\u212a\u0130\u0301。．－­",
         *(
             "//",
+            "/.",
+            ".a",
             "/./",
             "/../",
             "/..;sid=1",
@@ -359,6 +366,7 @@ _URLS = st.one_of(
 @given(_URLS)
 @example("http://0x7f../")
 @example("http://h/..;sid=1/..;sid=2")
+@example("http://h//.a/..")
 @example("http://h/%25%34%31")
 @example("http://h/;cfto%E2%84%AAen=1")
 def test_any_string_has_an_idempotent_ascii_form_or_is_invalid(url: str) -> None:
@@ -407,6 +415,7 @@ def test_fast_path_agrees_with_the_complete_one(options: dict[str, Any]) -> None
         "http://h/?" + "&sid=1" * 100_000,
         "http://h/" + ";sid=1" * 100_000,
         "http://h/" + "/..;sid=1" * 100_000,
+        "http://h/" + "/.a/b/../." * 50_000,
         "http://h/" + "%41" * 200_000,
         "http://h/" + "%" * 400_000,
         "http://h/" + "%C3%84" * 100_000,
