@@ -422,6 +422,8 @@ def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
     """The crawl's scheduler if it is ours."""
     scheduler = crawler.engine.scheduler
     return scheduler if FrontierScheduler in type(scheduler).__mro__ else None
+
+
 def _refused(entry: Entry) -> FailedFetch:
     """What fetch.log says of a URL that robots.txt does not allow."""
     return FailedFetch(

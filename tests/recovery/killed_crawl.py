@@ -168,7 +168,7 @@ class KilledCrawl:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=limit,  # noqa: PLW1509 - one call, no lock
+            preexec_fn=limit,
         )
 
     def _wait_for(self, process: subprocess.Popen[str], requests: int) -> None:

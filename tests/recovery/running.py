@@ -64,7 +64,7 @@ class RunningCrawl:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=preexec,  # noqa: PLW1509 - there is one thread in the child
+            preexec_fn=preexec,
         )
         self.err = ""
 

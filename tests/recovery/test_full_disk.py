@@ -13,7 +13,9 @@ from tests.recovery.killed_crawl import KilledCrawl
 from tests.recovery.running import description
 from tests.recovery.site import Site
 
-BROKE_OFF = re.compile(r"^scrapy crawl: the crawl broke off: (.*); the same command goes on", re.M)
+BROKE_OFF = re.compile(
+    r"^scrapy crawl: the crawl broke off: (.*); the same command goes on", re.MULTILINE
+)
 
 
 @pytest.fixture(scope="module")

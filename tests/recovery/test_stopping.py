@@ -117,7 +117,9 @@ def test_a_second_signal_stops_at_once(server: ScriptedServer, tmp_path: Path) -
     _complete(server, crawl.crawl)
 
 
-def test_stops_while_a_host_waits_for_its_robots_txt(scripted_server: Start, tmp_path: Path) -> None:
+def test_stops_while_a_host_waits_for_its_robots_txt(
+    scripted_server: Start, tmp_path: Path
+) -> None:
     """A robots.txt that never comes is let go of as well, and asked for again by the next run."""
     server = scripted_server({"/": "<p>home</p>", "/robots.txt": Raw(b"", hang=True)})
     with RunningCrawl(server.url(), tmp_path) as crawl:
