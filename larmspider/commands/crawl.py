@@ -1,7 +1,7 @@
 """scrapy crawl SPIDER: Scrapy's command, which ends with what was stored, refused and failed.
 
-Exit status 0: the crawl ended; 1: it broke off, or stored nothing; 2: an argument, a setting or a
-file cannot be used, and nothing was begun.
+Exit status 0: the crawl ended, or was stopped by a signal; 1: it broke off, was stopped by a second
+signal, or has stored nothing; 2: an argument or a setting cannot be used, and nothing was begun.
 """
 
 from __future__ import annotations

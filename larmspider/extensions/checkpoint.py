@@ -68,7 +68,8 @@ class CheckpointExtension:
             try:
                 await self.checkpoint()
             except LarmspiderError as error:
-                self._failure = str(error)  # _watch() sees to the rest
+                self._failure = str(error)
+                self._broken()  # from now on; _watch() sees to the rest
                 return
 
     def _urgent(self) -> bool:

@@ -65,10 +65,11 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """0 for a crawl that came to its end and has something to show, else 1."""
-        ended = self.reason == "finished" or self.reason.startswith("closespider_")
-        something = self.pages or self.urls.get("stored")
-        return 0 if ended and something and not self.broken else 1
+        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing."""
+        if self.broken or self.reason == UNKNOWN:
+            return 1
+        nothing = not (self.pages or self.urls.get("stored"))
+        return 1 if self.reason == "finished" and nothing else 0
 
     def lines(self) -> Iterator[str]:
         """The last lines of a crawl: of this run, then of the whole crawl."""

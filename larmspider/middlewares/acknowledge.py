@@ -73,8 +73,14 @@ class AcknowledgeMiddleware:
         output = self._outputs[lease] = _Output()
         async for item in result:
             if not isinstance(item, Request):
+                scheduler = self._scheduler()
+                await scheduler.gate.wait()
+                if scheduler.broken and response.request is not None and not output.items:
+                    # nothing is stored any more: this page is fetched again by the next run
+                    self._outputs.pop(lease, None)
+                    scheduler.give_back(response.request)
+                    return
                 output.items += 1
-                await self._scheduler().gate.wait()
             elif LEASE in item.meta:  # made with meta=response.meta, or the same Request again
                 item = item.copy()
                 del item.meta[LEASE]

@@ -20,7 +20,7 @@ class AppendFile:
         self.path = path
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
-        self._failure: OSError | None = None
+        self._failure: tuple[int, str, str] | None = None
 
     def write(self, data: bytes) -> None:
         """Raises OSError, from the first failure on each time."""
@@ -65,9 +65,9 @@ class AppendFile:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise OSError(*self._failure)
 
     def _failed(self, error: OSError) -> OSError:
         if self._failure is None:
-            self._failure = OSError(error.errno, error.strerror or str(error), str(self.path))
-        return self._failure
+            self._failure = error.errno or 0, error.strerror or str(error), str(self.path)
+        return OSError(*self._failure)

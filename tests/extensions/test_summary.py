@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scrapy.utils.test import get_crawler
@@ -42,18 +43,29 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
     assert Summary.of(crawler).exit_status == 0
 
 
-def test_a_crawl_that_broke_off_or_found_nothing_fails() -> None:
-    """Exit status 1; an earlier run's pages are something to show."""
-    crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
-    for counters, status in (
-        ({"finish_reason": "broken", "larm/page_files/pages": 5}, 1),
+@pytest.mark.parametrize(
+    ("counted", "status"),
+    [
         ({"finish_reason": "finished"}, 1),
-        ({"finish_reason": "finished", "larm/frontier/stored": 5}, 0),
-        ({"finish_reason": "shutdown", "larm/page_files/pages": 5}, 1),
-        ({"finish_reason": "closespider_pagecount", "larm/page_files/pages": 5}, 0),
-    ):
-        crawler.stats = _Counters(counters)
-        assert Summary.of(crawler).exit_status == status, counters
+        ({"finish_reason": "finished", "larm/frontier/stored": 7}, 0),
+        ({"finish_reason": "shutdown"}, 0),
+        ({"finish_reason": "finished", "larm/page_files/pages": 1}, 0),
+        (
+            {
+                "finish_reason": "finished",
+                "larm/page_files/pages": 1,
+                "larm/checkpoint/broken": "x",
+            },
+            1,
+        ),
+        ({"larm/page_files/pages": 1}, 1),
+    ],
+)
+def test_status_tells_an_end_from_a_break(counted: dict[str, object], status: int) -> None:
+    """0: ended or stopped, with pages now or earlier; 1: nothing stored, broken off, or no end."""
+    crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
+    crawler.stats = SimpleNamespace(get_stats=lambda: counted)
+    assert Summary.of(crawler).exit_status == status
 
 
 class _Counters:

@@ -1,0 +1,52 @@
+"""larmspider/pipelines/append_file.py"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from larmspider.pipelines.append_file import BUFFER_BYTES, AppendFile
+
+LIMIT = 100_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[AppendFile]:
+    """A file that may have 100,000 bytes and no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    file = AppendFile(tmp_path / "file")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, hard))
+    yield file
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    file.close()
+
+
+def test_the_end_counts_what_is_buffered(file: AppendFile) -> None:
+    """flush() gives the length, also when the file is closed."""
+    file.write(b"x" * 10)
+    assert file.end == file.flush() == 10
+    file.close()
+    assert file.flush() == file.path.stat().st_size == 10
+
+
+def test_a_failed_close_is_not_forgotten(file: AppendFile) -> None:
+    """close() does not raise, and flush() does not name bytes that were thrown away."""
+    file.write(b"x" * (LIMIT + 1))
+    file.close()
+    for _ in range(2):
+        with pytest.raises(OSError, match=f"File too large: '{file.path}'"):
+            file.flush()
+
+
+def test_after_a_failed_write_there_is_no_position(file: AppendFile) -> None:
+    """Not even when there is room again: what was lost is not known."""
+    with pytest.raises(OSError, match="File too large"):
+        file.write(b"x" * (BUFFER_BYTES + LIMIT))  # more than is buffered
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    for use in (lambda: file.write(b"y"), file.flush):
+        with pytest.raises(OSError, match="File too large"):
+            use()
