@@ -90,8 +90,9 @@ class Report:
 class KilledCrawl:
     """One crawl in ``directory``/crawl."""
 
-    def __init__(self, site: Site, directory: Path) -> None:
+    def __init__(self, site: Site, directory: Path, **settings: str) -> None:
         self.site = site
+        self.settings = SETTINGS | settings
         self.directory = directory
         self.crawl = directory / "crawl"
         self.keys = {url: url_key(canonicalize(url)) for url in site.answers}
@@ -146,12 +147,19 @@ class KilledCrawl:
         self._check_commit()
         return False
 
+    def start_fails(self) -> str:
+        """A run that must be refused with status 1: the line that says why."""
+        process = self._process(None, 0)
+        _, self.log = process.communicate(timeout=RUN_SECS)
+        assert process.returncode == 1, self.log
+        return self.log.strip().split("\n")[-1]
+
     def _process(self, kill: Kill | None, file_limit: int) -> subprocess.Popen[str]:
         def limit() -> None:
             if file_limit:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 
-        options = [f"-s{name}={value}" for name, value in SETTINGS.items()]
+        options = [f"-s{name}={value}" for name, value in self.settings.items()]
         environment = {
             **os.environ,
             "SCRAPY_SETTINGS_MODULE": "tests.recovery.kill_points",

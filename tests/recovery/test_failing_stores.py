@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.records import UrlState
 from larmspider.index.search import Searcher
 from tests.crawling import records
@@ -125,3 +126,25 @@ def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
     with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
         assert crawl.end() == 0, crawl.err
     _complete(server, crawl.crawl)
+
+
+def test_a_store_that_cannot_open_commits_nothing(scripted_server: Start, tmp_path: Path) -> None:
+    """The first store refuses to open, so the others never do: their positions stay."""
+    server = scripted_server({"/": _links("/late"), "/late": Reply(delay=60)})
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        wait_until(lambda: bool(visit(crawl.crawl, server.url())), "a page")
+    with FrontierReader(crawl.crawl / "frontier") as frontier:
+        before = frontier.positions()
+    module = settings_with(tmp_path, {INDEX: 100})
+    other = {"settings_module": module, "LARM_INDEX_STEMMER": "german"}
+    with RunningCrawl(server.url(), tmp_path, **other) as crawl:
+        assert crawl.end() == 1
+    assert "scrapy crawl: " in crawl.err
+    assert "stemmed for english" in crawl.err
+    with FrontierReader(crawl.crawl / "frontier") as frontier:
+        assert frontier.positions() == before
+    server.routes["/late"] = "late"
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    stored = [line["url"] for line in records(crawl.crawl / "store.log")]
+    assert stored == [server.url(), server.url("/late")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -33,13 +34,24 @@ def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("limit", [60_000, 150_000, 400_000])
-def test_files_that_may_not_grow_end_the_crawl(site: Site, tmp_path: Path, limit: int) -> None:
-    """RLIMIT_FSIZE: a write fails with EFBIG, of a log, a page file, the index or the frontier."""
+@pytest.mark.parametrize(
+    ("limit", "page_file", "first"),
+    [
+        (200_000, 1_000_000, r"File too large: '.*/pagefile_0.pfl'"),
+        (70_000, 60_000, "cannot write (anchors|the frontier in .*): mdb_txn_commit"),
+    ],
+)
+def test_files_that_may_not_grow_end_the_crawl(
+    site: Site, tmp_path: Path, limit: int, page_file: int, first: str
+) -> None:
+    """RLIMIT_FSIZE: a write fails with EFBIG, of a page file or of an LMDB table, and names it."""
     site.seen.clear()
-    crawl = KilledCrawl(site, tmp_path)
-    for _ in range(2):
-        assert re.search("[Ff]ile too large", _break(crawl, limit))
+    sizes = {"LARM_PAGEFILE_BYTES": str(page_file), "DOWNLOAD_MAXSIZE": "60000"}
+    crawl = KilledCrawl(site, tmp_path, **sizes)
+    for run in range(2):
+        reason = _break(crawl, limit)
+        assert run or re.search(first, reason)
+        assert crawl.log.count("Traceback") <= 16, "not one for each page that waits"
         assert description(crawl.crawl)["end"] == "broken"
     assert crawl.run(None)
     crawl.check_end()
@@ -67,6 +79,13 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def _fill(path: Path) -> None:
+    """Write until there is no room."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as rest:
+        while True:
+            rest.write(bytes(4096))
+
+
 def test_a_full_file_system_ends_the_crawl(
     site: Site, small_disk: tuple[Path, Callable[[str], None]]
 ) -> None:
@@ -75,9 +94,7 @@ def test_a_full_file_system_ends_the_crawl(
     disk, resize = small_disk
     crawl = KilledCrawl(site, disk)
     assert "No space left on device" in _break(crawl)
-    with (disk / "rest").open("wb", buffering=0) as rest, pytest.raises(OSError, match="space"):
-        while True:
-            rest.write(bytes(4096))
+    _fill(disk / "rest")
     assert not crawl.run(None, may_break=True)
     assert "No space left on device" in crawl.log
     (disk / "rest").unlink()

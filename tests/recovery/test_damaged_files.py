@@ -1,0 +1,127 @@
+"""What lies behind the last checkpoint is dropped at the start; what lacks of it is an error."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from larmspider.frontier.lmdb_reader import FrontierReader
+from tests.recovery.killed_crawl import Kill, KilledCrawl
+from tests.recovery.site import Site
+
+LOGS = ("store.log", "links.log", "fetch.log")
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledCrawl]:
+    """A crawl that was killed after some hundred pages."""
+    with Site() as site:
+        crawl = KilledCrawl(site, tmp_path_factory.mktemp("killed"))
+        assert not crawl.run(Kill("committed", 4))
+        assert (crawl.crawl / "store.log").stat().st_size > 1000
+        yield crawl
+
+
+def _last_page_file(crawl: Path) -> Path:
+    return max(crawl.glob("pagefile_*.pfl"), key=lambda path: int(path.stem[9:]))
+
+
+def _committed(crawl: Path) -> dict[str, tuple[Path, int]]:
+    """Each log, and the last page file, with its length at the last commit."""
+    with FrontierReader(crawl / "frontier") as frontier:
+        positions = frontier.positions()
+    number, length, log = map(int, positions["PageFilesPipeline"].split())
+    return {
+        "store.log": (crawl / "store.log", log),
+        "links.log": (crawl / "links.log", int(positions["LinkLogPipeline"])),
+        "fetch.log": (crawl / "fetch.log", int(positions["FetchLogPipeline"])),
+        "page file": (crawl / f"pagefile_{number}.pfl", length),
+    }
+
+
+def _content(crawl: Path) -> dict[str, bytes]:
+    """Of the logs and page files."""
+    paths = [*(crawl / name for name in LOGS), *crawl.glob("pagefile_*.pfl")]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def _set_frontier_format(crawl: Path) -> None:
+    with lmdb.open(str(crawl / "frontier"), max_dbs=4) as env:
+        meta = env.open_db(b"meta", create=False)
+        with env.begin(write=True, db=meta) as txn:
+            txn.put(b"format", b"larmspider frontier 99")
+
+
+def _set_lmdb_version(crawl: Path) -> None:
+    """Of both meta pages: 16 bytes of page header, the magic number, the version."""
+    path = crawl / "frontier" / "data.mdb"
+    data = bytearray(path.read_bytes())
+    for page in (0, 4096):
+        assert data[page + 16 : page + 20] == b"\xde\xc0\xef\xbe"
+        data[page + 20] += 7
+    path.write_bytes(data)
+
+
+def _overwrite(crawl: Path) -> None:
+    (crawl / "frontier" / "data.mdb").write_bytes(b"something else " * 1000)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_set_frontier_format, "is 'larmspider frontier 99', this version reads"),
+        (_set_lmdb_version, "LMDB data format v8 is not supported"),
+        (_overwrite, "MDB_INVALID"),
+    ],
+)
+def test_a_frontier_of_another_version_is_refused(
+    killed: KilledCrawl, tmp_path: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    """Status 1, one line that says so, and nothing is changed or fetched."""
+    crawl = KilledCrawl(killed.site, tmp_path)
+    shutil.copytree(killed.crawl, crawl.crawl)
+    damage(crawl.crawl)
+    before, seen = _content(crawl.crawl), killed.site.seen.total()
+    assert crawl.start_fails().startswith("scrapy crawl: ")
+    assert message in crawl.start_fails()
+    assert _content(crawl.crawl) == before
+    assert killed.site.seen.total() == seen
+
+
+@pytest.mark.parametrize("name", [*LOGS, "page file"])
+def test_a_file_that_lacks_what_was_committed_is_an_error(
+    killed: KilledCrawl, tmp_path: Path, name: str
+) -> None:
+    """By one byte: status 1 and its name, twice; with it back the crawl can go on."""
+    crawl = KilledCrawl(killed.site, tmp_path)
+    shutil.copytree(killed.crawl, crawl.crawl)
+    path, committed = _committed(crawl.crawl)[name]
+    whole, seen = path.read_bytes(), killed.site.seen.total()
+    path.write_bytes(whole[: committed - 1])
+    for _ in range(2):
+        assert crawl.start_fails().startswith(
+            f"scrapy crawl: {path} has {committed - 1} bytes, {committed} were committed"
+        )
+    assert killed.site.seen.total() == seen
+    path.write_bytes(whole)
+    assert not crawl.run(Kill("popped", 30))
+
+
+def test_torn_ends_are_dropped(killed: KilledCrawl, tmp_path: Path) -> None:
+    """Half a record in each log, half a body, a whole page file too many: the end is exact."""
+    crawl = KilledCrawl(killed.site, tmp_path)
+    shutil.copytree(killed.crawl, crawl.crawl)
+    for name in LOGS:
+        with (crawl.crawl / name).open("ab") as log:
+            log.write(b"http://127.1.0.1/half\thttp://127.1.0.1/a reco")
+    last = _last_page_file(crawl.crawl)
+    with last.open("ab") as bodies:
+        bodies.write(b"<html><p>half a bo")
+    later = last.with_name(f"pagefile_{int(last.stem[9:]) + 1}.pfl")
+    later.write_bytes(b"of a body that was not committed")
+    assert crawl.run(None)
+    crawl.check_end()
