@@ -44,7 +44,7 @@ def test_a_failed_close_is_not_forgotten(file: AppendFile) -> None:
 def test_after_a_failed_write_there_is_no_position(file: AppendFile) -> None:
     """Not even when there is room again: what was lost is not known."""
     with pytest.raises(OSError, match="File too large"):
-        file.write(b"x" * (BUFFER_BYTES + LIMIT))  # more than is buffered
+        file.write(b"x" * (2 * BUFFER_BYTES + LIMIT))  # more than is buffered
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     for use in (lambda: file.write(b"y"), file.flush):
