@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ FAST = {
     "LARM_BACKOFF_SECS": "0.1",
 }
 """Settings for servers of our own, to whom we need not be polite."""
+
+_STOP_SECS = 15.0
 
 
 @dataclass(frozen=True)
@@ -41,22 +45,53 @@ def scrapy(
     *arguments: str, cwd: Path, timeout: float = 120, settings_module: str = "larmspider.settings"
 ) -> Ran:
     """Run ``scrapy ARGUMENTS`` in ``cwd``, with the project importable but not its scrapy.cfg."""
-    environment = {
-        **os.environ,
-        "SCRAPY_SETTINGS_MODULE": settings_module,
-        "PYTHONPATH": os.pathsep.join([str(cwd), str(PROJECT)]),
-        "PYTHONWARNINGS": "default",
-    }
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", *arguments],
         cwd=cwd,
-        env=environment,
+        env=_environment(cwd, settings_module),
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def _environment(cwd: Path, settings_module: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "SCRAPY_SETTINGS_MODULE": settings_module,
+        "PYTHONPATH": os.pathsep.join([str(cwd), str(PROJECT)]),
+        "PYTHONWARNINGS": "default",
+    }
+
+
+def scrapy_for(
+    seconds: float, *arguments: str, cwd: Path, settings_module: str = "larmspider.settings"
+) -> None:
+    """The same, told to stop after ``seconds``; it is an error if it ended before.
+
+    What it says goes to ``cwd``/log. One that does not stop by itself is killed.
+    """
+    with (cwd / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *arguments],
+            cwd=cwd,
+            env=_environment(cwd, settings_module),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECS)
+        else:
+            raise RuntimeError(f"ended early: {(cwd / 'log').read_text()[-2000:]}")
+        finally:
+            process.kill()
+            process.wait()
 
 
 def crawl(start: str, cwd: Path, timeout: float = 120, **settings: str) -> Ran:

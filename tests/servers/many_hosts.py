@@ -6,7 +6,7 @@
 
 Each host listens at a loopback address of its own, all at one port. Its site is a binary tree of
 ``pages`` pages without robots.txt (404). Of a mixed lot 10% answer after ``slow_secs`` and 5%
-never, whatever they are asked. The process is another one, so that a crawler's load does not delay the
+never, whatever they are asked. The process is another one, so that a crawler does not delay the
 clock by which it is judged.
 """
 
