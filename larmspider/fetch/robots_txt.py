@@ -21,7 +21,7 @@ from larmspider.fetch.failures import kind_of
 from larmspider.fetch.retry_after import retry_after
 from larmspider.frontier.robots import MAX_BYTES
 from larmspider.requests import LEASE
-from larmspider.urls.resolve import resolve
+from larmspider.urls.resolve import location_of, resolve
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -114,7 +114,7 @@ class RobotsFetch:
         """Ask where the redirect leads; False if it leads nowhere, or was one too many."""
         hops = response.meta[_HOPS] + 1
         location = response.headers.get("Location") or b""
-        url = resolve(response.url, location.decode("utf-8", "replace").strip())
+        url = resolve(response.url, location_of(location))
         if hops > MAX_REDIRECTS or not location or url is None or not url.startswith("http"):
             return False
         self.scheduler.hand_out(self.request(lease, url, hops))

@@ -20,7 +20,7 @@ from larmspider.extraction.robots_header import robots_header
 from larmspider.fetch.failures import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import page_request
-from larmspider.urls.resolve import resolve
+from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class IntranetSpider(Spider):
         location = response.headers.get("Location")
         if location is None or response.status not in _REDIRECTS:
             return
-        target = location.decode("utf-8", "replace").strip()
+        target = location_of(location)
         url = resolve(response.url, target)
         page.links.insert(0, Link(url if url is not None else target, type=REDIRECT))
 

@@ -1,7 +1,8 @@
 """Links are resolved as browsers do: ``../a b`` on http://h/x/y is http://h/a%20b.
 
-The result is what will be fetched: absolute, without fragment, nothing else changed. It is not the
-canonical form (canonical.py), which is for comparison only. The base is parsed once a page::
+The result is what will be fetched: absolute, without fragment, and without user name and password,
+which belong in no request line and no log. Nothing else is changed; it is not the canonical form
+(canonical.py), which is for comparison only. The base is parsed once a page::
 
     base = parse_base("http://wiki.example/Main/Start")
     resolve(base, "../Help#top")  # http://wiki.example/Help
@@ -11,11 +12,15 @@ can_ada does the work (WHATWG URL Standard 4.4, "basic URL parser").
 
 from __future__ import annotations
 
+import re
+
 import can_ada
 
 from larmspider.errors import InvalidURL
 from larmspider.urls.dots import resolve_dots
 from larmspider.urls.host_length import host_too_long
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 def parse_base(url: str) -> can_ada.URL:
@@ -32,7 +37,7 @@ def parse_base(url: str) -> can_ada.URL:
 
 
 def resolve(base: can_ada.URL | str, href: str) -> str | None:
-    """The absolute URL, without fragment, that ``href`` names on a page at ``base``.
+    """The absolute URL, without fragment and userinfo, that ``href`` names on a page at ``base``.
 
     None where it does not resolve (``http://[``, port 99999) or where a ``base`` given as a string
     is not a URL; never raises for any string. Schemes other than http and https resolve too
@@ -48,7 +53,29 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
         return None
     # The serialization holds no "#" but the one that starts the fragment.
     url = url.partition("#")[0] if "#" in url else url
+    if "@" in url:
+        url = without_userinfo(url)
     return _with_dots_resolved(url) if "/." in url else url
+
+
+def without_userinfo(url: str) -> str:
+    """``http://h/`` for ``http://user:word@h/``, an absolute URL as WHATWG writes it; other schemes
+    than http and https stay as they are."""
+    if not url.startswith(("http://", "https://")):
+        return url
+    start = url.index("//") + 2
+    end = url.find("/", start)
+    at = url.rfind("@", start, end if end >= 0 else len(url))
+    return url if at < 0 else url[:start] + url[at + 1 :]
+
+
+def location_of(header: bytes) -> str:
+    """A Location header as a link, to be resolved: its bytes beyond ASCII as escapes.
+
+    UTF-8 comes out as a browser would write it; what is not UTF-8 (``/caf%E9``) is asked for as it
+    was sent.
+    """
+    return _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], header).decode("ascii").strip()
 
 
 def _with_dots_resolved(url: str) -> str:
