@@ -29,6 +29,7 @@ def files(tmp_path: Path) -> Path:
         ("wiki.example", {}, ["'wiki.example' is no seed", "write http://wiki.example"]),
         ("ftp://wiki/", {}, ["'ftp://wiki/' is no seed", "http or https"]),
         ("http://", {}, ["is no seed"]),
+        ("http://joe:secret@wiki/", {}, ["start: 'http://***@wiki/' is no seed", "password"]),
         ("@none.txt", {}, ["@none.txt", "No such file"]),
         ("@seeds.txt", {}, ["seeds.txt:2: 'wiki.example' is no seed"]),
         ("@empty.txt", {}, ["empty.txt", "no URL in it"]),
@@ -62,6 +63,7 @@ def test_says_what_was_wrong_and_begins_nothing(
     for message in messages:
         assert message in line
     assert "Traceback" not in ran.err
+    assert "secret" not in ran.err
     assert sorted(files.iterdir()) == before, "nothing is left behind"
 
 

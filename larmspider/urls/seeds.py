@@ -7,15 +7,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import canonicalize
+from larmspider.urls.resolve import resolve
+
+# Up to the last "@" before path, query and fragment; WHATWG takes any number of slashes.
+_USERINFO = re.compile(r"((?:[a-z][a-z0-9+.-]*:[/\\]+|https?:)?)[^/\\?#]*@", re.IGNORECASE)
 
 
 def read_seeds(start: str) -> list[str]:
-    """The seeds in order. Raises ConfigError, naming file and line, for what cannot be a seed."""
+    """The seeds in order, as they will be fetched: ``http:wiki`` is ``http://wiki/``.
+
+    Raises ConfigError, naming file and line, for what cannot be a seed.
+    """
+    start = start.strip()
     if start.startswith("@"):
         return _read_file(Path(start[1:]).expanduser())
     return [_checked(seed, "start") for seed in start.split()]
@@ -47,11 +56,21 @@ def _seeds_of(lines: Iterable[str], path: Path) -> Iterable[str]:
 
 
 def _checked(seed: str, where: str) -> str:
+    if _USERINFO.match(seed):
+        shown = _USERINFO.sub(r"\1***@", seed, count=1)
+        raise ConfigError(
+            f"{where}: {shown!r} is no seed: it holds a user name"
+            " or password; an absolute http or https URL without them is"
+        )
     try:
         canonicalize(seed)
     except InvalidURL as error:
+        if "@" in seed:  # whatever it is, it may hold a password
+            raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
         hint = "" if "://" in seed else f"; write http://{seed}"
         raise ConfigError(
             f"{where}: {seed!r} is no seed: {error}; an absolute http or https URL is{hint}"
         ) from None
-    return seed
+    url = resolve(seed, "")
+    assert url is not None  # it has a canonical form
+    return url
