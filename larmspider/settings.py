@@ -29,6 +29,7 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1  # one connection a host
 DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host, at least
 LARM_CRAWL_DELAY_MAX_SECS = 60.0  # a longer Crawl-delay of robots.txt is cut to this
 LARM_DELAY_RESPONSE_FACTOR = 1.0  # a host that takes 3 s to answer is left alone for 3 s at least
+TWISTED_DNS_RESOLVER = "scrapy.resolver.CachingHostnameResolver"  # IPv6 too: http://[::1]/
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}  # delay, connections, budget, window by pattern
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0  # robots.txt is read again after this
 DOWNLOAD_DELAY_JITTER = 0

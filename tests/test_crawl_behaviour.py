@@ -86,6 +86,32 @@ def test_a_redirect_to_another_spelling_of_itself_is_followed(
     assert statuses(tmp_path) == {"/": "200", "/Start/index.html": "301", "/Start/": "200"}
 
 
+def test_credentials_in_links_are_left_out(scripted_server: Start, tmp_path: Path) -> None:
+    """A link with user and password is one to the page; no log has the password."""
+    server = scripted_server({"/a": (200, HTML, b"a"), "/b": (200, HTML, b"b")})
+    secret = server.url("/").replace("//", "//joe:secret@")
+    body = f"<a href='{secret}a'>a</a> <a href=/a>a</a> <a href=/moved>moved</a>"
+    server.routes["/"] = (200, HTML, body.encode())
+    server.routes["/moved"] = (302, {"Location": f"{secret}b"}, b"")
+    ran = crawl(server.url("/"), tmp_path)
+    assert targets(server) == ["/", "/a", "/moved", "/b"]
+    assert statuses(tmp_path) == {"/": "200", "/a": "200", "/moved": "302", "/b": "200"}
+    assert "secret" not in ran.err + ran.out
+    for path in (tmp_path / "crawl").glob("*.[lj]*"):
+        assert b"secret" not in path.read_bytes(), path
+
+
+def test_a_location_that_is_not_utf8_is_asked_for_as_it_was_sent(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Its bytes as escapes; a replacement character would name another page."""
+    server = scripted_server(
+        {"/": (302, {"Location": "/caf\xe9.html"}, b""), "/caf%E9.html": (200, HTML, b"x")}
+    )
+    crawl(server.url("/"), tmp_path)
+    assert targets(server) == ["/", "/caf%E9.html"]
+
+
 def test_an_endless_chain_of_redirects_ends(scripted_server: Start, tmp_path: Path) -> None:
     """After LARM_MAX_REDIRECTS in a row."""
 
@@ -184,14 +210,15 @@ def test_depth_limit_keeps_scrapys_meaning(scripted_server: Start, tmp_path: Pat
     assert targets(server) == ["/", "/a"]
 
 
-@pytest.mark.parametrize("name", ["@seeds.txt", "{0}a {0}b {0}A"])
+@pytest.mark.parametrize("name", ["@seeds.txt", " @seeds.txt", "{0}a {0}b {0}A"])
 def test_seeds_come_from_a_file_or_the_command_line(
     scripted_server: Start, tmp_path: Path, name: str
 ) -> None:
     """Several, in order, each page once."""
     server = scripted_server(dict.fromkeys(("/a", "/b", "/A"), (200, HTML, b"")))
     url = server.url("/")
-    (tmp_path / "seeds.txt").write_text(f"# ours\n{url}a  # first\n\n  {url}b\n{url}A\n")
+    odd = url.replace("//", "")  # a URL to every browser
+    (tmp_path / "seeds.txt").write_text(f"# ours\n{odd}a  # first\n\n  {url}b\n{url}A\n")
     crawl(name.format(url), tmp_path, threads="1")
     assert targets(server) == ["/a", "/b"]
 
@@ -221,7 +248,7 @@ def test_polite_by_default(scripted_server: Start, tmp_path: Path) -> None:
 def test_a_failed_fetch_is_counted_and_logged(scripted_server: Start, tmp_path: Path) -> None:
     """A host without a name, a port without a server, a body too large: a kind for each."""
     big = (200, HTML, b"x" * 5000)
-    links = links_to("http://nowhere.invalid/", "http://127.0.0.1:9/", "/big")
+    links = links_to("http://nowhere.invalid/", "http://127.0.0.1:9/", "http://[::1]:9/", "/big")
     server = scripted_server({"/": links, "/big": big})
     ran = crawl(
         server.url("/"),
@@ -232,11 +259,12 @@ def test_a_failed_fetch_is_counted_and_logged(scripted_server: Start, tmp_path: 
         ROBOTSTXT_OBEY="0",
     )
     results = {line["url"]: line["result"] for line in records(tmp_path / "crawl" / "fetch.log")}
+    assert results.pop("http://[::1]:9/") != "dns", "an address is no name to look up"
     assert results == {
         server.url("/"): "200",
         "http://nowhere.invalid/": "dns",
         "http://127.0.0.1:9/": "refused",
         server.url("/big"): "too-big",
     }
-    assert "failed    3 fetches" in ran.out
+    assert "failed    4 fetches" in ran.out
     assert "Traceback" not in ran.err
