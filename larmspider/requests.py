@@ -16,6 +16,7 @@ from scrapy.utils.request import request_from_dict
 
 if TYPE_CHECKING:
     from scrapy import Spider
+    from scrapy.http import Response
 
 LEASE = "larm_lease"
 """Request.meta: the frontier's lease, from next_request() until the URL has its final state."""
@@ -96,6 +97,17 @@ def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
         meta["normalized"] = normalize(request.url)
     normalized: str = meta["normalized"]
     return normalized
+
+
+def count_depth(request: Request, response: Response) -> None:
+    """Set Request.meta["depth"]: one more than that of the response whose page asked for it.
+
+    What page_request() made of a link on it has its depth already: a redirect is no step.
+    """
+    meta = request.meta
+    if meta.get(URL) != request.url or meta.get("from_page") != response.url:
+        parent = {} if response.request is None else origin_of(response.request)
+        meta["depth"] = min(parent.get("depth", 0) + 1, MAX_NUMBER)
 
 
 def is_page_request(request: Request, spider: Spider) -> bool:

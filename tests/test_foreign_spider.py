@@ -183,3 +183,16 @@ def test_a_redirect_by_scrapy_out_of_scope_touches_nothing_there(
     assert stored == {server.url("/"), server.url("/b")}
     assert "'larm/last_check/rejected': 1" in ran.err
     assert "'larm/frontier/refused': 1" in ran.err
+
+
+def test_depth_limit_holds_for_plain_requests(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """Scrapy's DepthMiddleware is off; a redirect that Scrapy follows is no step."""
+    moved = (302, {"Location": "/b"}, b"")
+    server = scripted_server(
+        {"/": link("/a"), "/a": moved, "/b": link("/c"), "/c": link("/d"), "/d": link()}
+    )
+    ran = run_over_the_frontier(server, tmp_path, "-s", "DEPTH_LIMIT=2")
+    assert [request.target for request in server.log] == ["/robots.txt", "/", "/a", "/b", "/c"]
+    assert "'larm/depth/rejected': 1" in ran.err

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.requests import origin_of
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.settings import BaseSettings
 
 
@@ -34,5 +36,12 @@ class DepthFilter(UrlFilter):
             if page.redirects >= self.max_redirects:
                 return f"after {page.redirects} redirects in a row (LARM_MAX_REDIRECTS)"
         elif 0 < self.limit <= page.depth:
-            return f"deeper than {self.limit} links from a seed (DEPTH_LIMIT)"
+            return self._too_deep()
         return None
+
+    def reject_request(self, request: Request, normalized: str) -> str | None:
+        depth = origin_of(request).get("depth", 0)
+        return self._too_deep() if 0 < self.limit < depth else None
+
+    def _too_deep(self) -> str:
+        return f"deeper than {self.limit} links from a seed (DEPTH_LIMIT)"

@@ -14,7 +14,7 @@ from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
 from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
-from larmspider.requests import normalized_of
+from larmspider.requests import count_depth, normalized_of
 from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
@@ -92,8 +92,10 @@ class FilterMiddleware:
         async for item in result:
             if isinstance(item, Page):
                 self._filter_links(item)
-            elif isinstance(item, Request) and self._rejected_request(item) is not None:
-                continue
+            elif isinstance(item, Request):
+                count_depth(item, response)
+                if self._rejected_request(item) is not None:
+                    continue
             yield item
 
     def _filter_links(self, page: Page) -> None:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
-from scrapy import Request
+from scrapy import Request, Spider
+from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
@@ -16,7 +17,10 @@ from larmspider import stats
 from larmspider.items import Link, Page
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.requests import page_request
 from larmspider.urls.normalizer import normalizer_from_settings
+
+RESPONSE = Response("http://h/start", request=Request("http://h/start", meta={"depth": 2}))
 
 
 class NoPrivate(UrlFilter):
@@ -44,7 +48,7 @@ def spider_output(middleware: FilterMiddleware, items: Iterable[Any]) -> list[An
             yield item
 
     async def run() -> list[Any]:
-        return [item async for item in middleware.process_spider_output(None, source())]
+        return [item async for item in middleware.process_spider_output(RESPONSE, source())]
 
     return asyncio.run(run())
 
@@ -71,6 +75,16 @@ def test_drops_plain_requests(middleware: FilterMiddleware) -> None:
     good, bad, item = Request("http://h/x"), Request("http://h/private/"), {"a": 1}
     assert spider_output(middleware, [good, bad, item]) == [good, item]
     assert good.meta["normalized"] == "http://h/x"
+
+
+def test_a_plain_request_is_a_step_from_its_page(middleware: FilterMiddleware) -> None:
+    """As under Scrapy's DepthMiddleware, whatever meta it was made with, and however many filters
+    see it; a Request that page_request() made of a link of that page knows better."""
+    plain, copied = Request("http://h/x"), Request("http://h/y", meta=RESPONSE.meta)
+    link = page_request(Spider("test"), "http://h/z", from_page="http://h/start", depth=2)
+    for _ in range(2):
+        spider_output(middleware, [plain, copied, link])
+    assert [request.meta["depth"] for request in (plain, copied, link)] == [3, 3, 2]
 
 
 def test_drops_seeds(middleware: FilterMiddleware) -> None:

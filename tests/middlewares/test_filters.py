@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from scrapy import Request
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
@@ -233,6 +234,13 @@ class TestDepth:
         """As in Scrapy."""
         link = Link("http://h/", "http://h/")
         assert DepthFilter(0, 10).reject_link(link, Page("http://h/", depth=10_000)) is None
+
+    @pytest.mark.parametrize(("limit", "rejected"), [(2, True), (3, False), (0, False)])
+    def test_plain_requests_have_a_depth(self, limit: int, rejected: bool) -> None:
+        """Those of a spider that yields Requests and no Pages."""
+        request = Request("http://h/", meta={"depth": 3})
+        reason = DepthFilter(limit, 10).reject_request(request, "http://h/")
+        assert (reason is not None) is rejected
 
     def test_redirects_count_in_a_row(self) -> None:
         """A redirect is no step away from the seed, but not for ever."""
