@@ -27,7 +27,10 @@ SAME_PAGE = "larm_same_page"
 URL = "larm_url"
 """Request.meta: the URL that the fields of ours beside it are about. A spider that makes a Request
 with ``meta=response.meta`` hands them on to another URL, for which they mean nothing."""
-_RUNTIME = (LEASE, REQUEUED, "download_started", "download_latency", "download_slot")
+SEED = "larm_seed"
+"""Request.meta: one that a spider starts with. Scrapy marks those dont_filter; even so a later run
+of the same crawl does not fetch them again."""
+_RUNTIME = (LEASE, REQUEUED, SEED, "download_started", "download_latency", "download_slot")
 MAX_NUMBER = 0xFFFF
 """Of the numbers that are kept of a page: depth, redirects."""
 _PAGE_META = frozenset(

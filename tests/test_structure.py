@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "larmspider"
 
 FLOORS = [
     {"commands"},
-    {"command"},
+    {"command", "one_off"},
     {"extensions"},
     {"explain"},
     {"crawl_dir", "middlewares", "spiders"},

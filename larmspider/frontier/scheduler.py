@@ -38,6 +38,7 @@ from larmspider.requests import (
     LEASE,
     REQUEUED,
     SAME_PAGE,
+    SEED,
     is_page_request,
     normalized_of,
     origin_of,
@@ -378,7 +379,7 @@ class FrontierScheduler:
             b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
         )
         entry = self.frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
-        if request.dont_filter and payload:
+        if request.dont_filter and payload and not request.meta.get(SEED):
             entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
         elif request.meta.get(SAME_PAGE):
             entry.key = url_key(f"{normalized}#{entry.redirects}")

@@ -9,7 +9,7 @@ from scrapy import Request
 
 from larmspider import stats
 from larmspider.items import REDIRECT, Link, Page
-from larmspider.requests import SAME_PAGE, page_request
+from larmspider.requests import SAME_PAGE, SEED, page_request
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -35,6 +35,7 @@ class FollowMiddleware:
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for item in start:
             if isinstance(item, Request):
+                item.meta[SEED] = True
                 self._count_new([item.meta.get("normalized") or item.url])
             yield item
 

@@ -1,0 +1,16 @@
+"""scrapy fetch URL: Scrapy's command, which leaves LARM_DIR alone."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.commands.fetch import Command as FetchCommand
+
+from larmspider.one_off import leave_no_crawl
+
+
+class Command(FetchCommand):
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        leave_no_crawl(self.settings, *args[:1])
