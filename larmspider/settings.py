@@ -90,6 +90,7 @@ SPIDER_MIDDLEWARES = {
 SCHEDULER = "larmspider.frontier.scheduler.FrontierScheduler"
 DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"  # the frontier says when, not its slots
 LARM_STRATEGY = "breadth-first"  # order within a host: path-words, backlinks, pagerank
+LARM_PAGERANK_SECS = 60.0  # between two computations of the ranks, where that is the order
 LARM_SLOW_SHARE = 0.5  # of all places, for hosts that hold one for LARM_SLOW_SECS or longer
 LARM_PROBE_SHARE = 0.125  # of all places, kept for hosts that have not answered yet
 LARM_SLOW_SECS = 2.0
@@ -133,6 +134,7 @@ EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.monitor.MonitorExtension": 500,
+    "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.logstats.LogStats": None,  # the monitor says it
     "scrapy.extensions.remote_control.RemoteControl": None,

@@ -35,6 +35,7 @@ CHECKPOINTS = "larm/checkpoint/count"
 """Checkpoints taken."""
 BROKEN = "larm/checkpoint/broken"
 """Why the crawl broke off and nothing more was committed; not set otherwise."""
+PAGERANK_COMPUTED = "larm/pagerank/computed"
 EXTRACTION_ERRORS = "larm/extraction/errors"
 
 

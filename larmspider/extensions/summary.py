@@ -25,7 +25,8 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Totals of one crawl. ``refused`` counts links by filter (one URL may be linked often);
-    links to pages already known are in ``known``. ``left`` are URLs still to fetch, ``given_up``
+    links to pages already known are in ``known``. ``kept`` are stored pages of earlier
+    runs too, ``left`` URLs still to fetch, ``given_up``
     hosts that are not asked any more in this run."""
 
     directory: Path

@@ -90,24 +90,23 @@ def host_rules(settings: Settings) -> HostRules:
         connections=options.integer(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", minimum=1),
         budget=budget or None,
     )
+    rules = options.mapping(settings, "LARM_HOST_RULES")
     try:
-        rules = options.mapping(settings, "LARM_HOST_RULES")
         return HostRules([_rule(pattern, rule) for pattern, rule in rules.items()], general)
-    except (TypeError, ValueError) as error:
+    except ConfigError as error:
         raise ConfigError(f"LARM_HOST_RULES: {error}") from None
 
 
 def _rule(pattern: str, rule: Any) -> HostRule:
     if not isinstance(rule, Mapping) or not set(rule) <= set(_RULE_FIELDS):
         raise ConfigError(
-            f"LARM_HOST_RULES: {pattern!r}: {rule!r} is not accepted:"
+            f"rule for host {pattern!r}: {rule!r} is not accepted:"
             f" a mapping with some of {', '.join(_RULE_FIELDS)} is"
         )
     fields = dict(rule)
-    if fields.get("window") is not None:
-        first, last = fields["window"]
-        fields["window"] = (float(first), float(last))
-    return HostRule(pattern, **fields)
+    if isinstance(fields.get("window"), list):
+        fields["window"] = tuple(fields["window"])
+    return HostRule(str(pattern), **fields)
 
 
 def places(settings: Settings) -> Places:

@@ -293,7 +293,9 @@ class Frontier:
         at = max(record.next_time, waiting)
         if record.state in (HostState.SNOOZED, HostState.PARKED):
             at = max(at, record.until)
-        return at
+        if host.rule.window is None or at == inf:
+            return at
+        return host.rule.opens(max(at, self.clock()), self.hour_of)
 
     def _kind(self, host: Host) -> Kind:
         return self.places.kind(host.record.hold, host.record.failures + host.record.parks)
@@ -321,10 +323,8 @@ class Frontier:
         """The host is due; None when it turns out that it has nothing to ask for now."""
         record = host.record
         self._touch(host)
-        opens = host.rule.opens(now, self.hour_of)
-        if opens > now:
-            record.next_time = opens
-            return None
+        if host.rule.opens(now, self.hour_of) > now:
+            return None  # its window closed while it was due
         record.wake()
         if host.rule.budget is not None and self._budget_spent(host):
             record.change(HostState.PARKED, inf, f"budget of {host.rule.budget} pages")

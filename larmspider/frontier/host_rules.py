@@ -32,16 +32,16 @@ class HostRule:
 
     def __post_init__(self) -> None:
         bad = None
-        if self.delay is not None and not self.delay >= 0:
-            bad = f"delay {self.delay}: 0 or more seconds"
-        elif self.connections is not None and self.connections < 1:
-            bad = f"connections {self.connections}: 1 or more"
-        elif self.budget is not None and self.budget < 0:
-            bad = f"budget {self.budget}: 0 or more pages"
-        elif self.window is not None and not all(0 <= hour <= 24 for hour in self.window):
-            bad = f"window {self.window}: two hours, 0 to 24"
+        if self.delay is not None and not _is_number(self.delay, 0):
+            bad = f"delay {self.delay!r} is not accepted: 0 or more seconds are"
+        elif self.connections is not None and not _is_whole(self.connections, 1):
+            bad = f"connections {self.connections!r} is not accepted: 1 or more are"
+        elif self.budget is not None and not _is_whole(self.budget, 0):
+            bad = f"budget {self.budget!r} is not accepted: 0 or more pages are"
+        elif self.window is not None and not _is_window(self.window):
+            bad = f"window {self.window!r} is not accepted: two hours, 0 to 24, are"
         if bad:
-            raise ConfigError(f"rule for host {self.pattern!r}: {bad} is accepted")
+            raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
 
     def matches(self, host: str) -> bool:
         """``wiki`` and ``wiki:80`` both match wiki:80."""
@@ -55,6 +55,22 @@ class HostRule:
         hour = hour_of(now)
         inside = start <= hour < end if start <= end else hour >= start or hour < end
         return now if inside else now + (start - hour) % 24 * 3600
+
+
+def _is_number(value: object, least: float, most: float = 1e9) -> bool:
+    return isinstance(value, int | float) and least <= value <= most
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and value >= least
+
+
+def _is_window(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(_is_number(hour, 0, 24) for hour in value)
+    )
 
 
 def local_hour(now: float) -> float:

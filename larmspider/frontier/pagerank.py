@@ -62,7 +62,9 @@ class LinkTable:
 
     def ranks(self) -> Sequence[float]:
         """Of each URL by its number, 1.0 on average; of what was there when it was called."""
-        count, size = len(self._from), len(self._numbers)
+        # in this order: a page that is being added meanwhile is in _to last
+        count = len(self._to)
+        size = len(self._numbers)
         if numpy is not None:
             return _numpy_ranks(bytes(self._from[:count]), bytes(self._to[:count]), size)
         return plain_ranks(self._from[:count], self._to[:count], size)

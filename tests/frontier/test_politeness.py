@@ -200,10 +200,10 @@ def test_windows_by_hour(window, hour, wait):
 @pytest.mark.parametrize(
     "fields, words",
     [
-        ({"delay": -1.0}, r"delay -1.0: 0 or more seconds"),
-        ({"connections": 0}, r"connections 0: 1 or more"),
-        ({"budget": -1}, r"budget -1: 0 or more pages"),
-        ({"window": (8, 25)}, r"window \(8, 25\): two hours"),
+        ({"delay": -1.0}, r"delay -1.0 is not accepted: 0 or more seconds"),
+        ({"connections": 0}, r"connections 0 is not accepted: 1 or more"),
+        ({"budget": -1}, r"budget -1 is not accepted: 0 or more pages"),
+        ({"window": (8, 25)}, r"window \(8, 25\) is not accepted: two hours"),
     ],
 )
 def test_bad_values_are_named(fields, words):

@@ -1,0 +1,100 @@
+"""PageRank while the crawl runs: links are gathered page by page, ranks computed at intervals.
+
+Off unless LARM_STRATEGY is pagerank. The ranks are computed in a thread; what waits in the queues is
+then moved to its new place a part at a time, so that the crawl goes on meanwhile. The links are in
+memory: after a restart they are gathered anew, and what is queued keeps the place it had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from larmspider import options, stats
+from larmspider.frontier.keys import url_key
+from larmspider.frontier.pagerank import LinkTable
+from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.items import Page
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+PART = 500
+"""URLs that are moved at a time: 10 ms at most."""
+_FOLLOWED = (None, "visited")
+"""``Link.rejected_by`` of links to pages that are, or will be, part of the crawl."""
+
+
+class PageRankExtension:
+    """Feeds a LinkTable from stored pages, and the frontier from the LinkTable."""
+
+    def __init__(self, crawler: Crawler, interval: float) -> None:
+        self.crawler = crawler
+        self.interval = interval
+        self.links = LinkTable()
+        self._fetched: set[bytes] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        interval = options.seconds(crawler.settings, "LARM_PAGERANK_SECS", minimum=0.1)
+        if options.text(crawler.settings, "LARM_STRATEGY") != "pagerank":
+            raise NotConfigured
+        extension = cls(crawler, interval)
+        connect = crawler.signals.connect
+        connect(extension.spider_opened, signal=signals.spider_opened)
+        connect(extension.spider_closed, signal=signals.spider_closed)
+        connect(extension.item_scraped, signal=signals.item_scraped)
+        return extension
+
+    def spider_opened(self) -> None:
+        if isinstance(self.crawler.engine.scheduler, FrontierScheduler):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def spider_closed(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def item_scraped(self, item: Any) -> None:
+        if not isinstance(item, Page) or item.normalized is None:
+            return
+        page = url_key(item.normalized)
+        if page in self._fetched:
+            return
+        self._fetched.add(page)
+        targets = [
+            url_key(link.normalized)
+            for link in item.links
+            if link.normalized is not None and link.rejected_by in _FOLLOWED
+        ]
+        self.links.add(page, targets)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self.interval)
+            try:
+                await self.reorder()
+            except Exception:
+                # the crawl goes on in the order it has
+                logger.exception("Ranks could not be computed")
+
+    async def reorder(self) -> None:
+        """Compute all ranks and move what waits."""
+        scheduler = self.crawler.engine.scheduler
+        assert isinstance(scheduler, FrontierScheduler)
+        ranks = await asyncio.to_thread(self.links.ranks)
+        changes = (
+            change for change in self.links.priorities(ranks) if change[0] not in self._fetched
+        )
+        while part := list(islice(changes, PART)):
+            scheduler.frontier.reprioritize(part)
+            await asyncio.sleep(0)
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(stats.PAGERANK_COMPUTED)
