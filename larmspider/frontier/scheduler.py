@@ -421,8 +421,8 @@ def receiver_name(receiver: Any) -> str:
 
 def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
     """The crawl's scheduler if it is ours."""
-    scheduler = crawler.engine.scheduler
-    return scheduler if FrontierScheduler in type(scheduler).__mro__ else None
+    scheduler: object = crawler.engine.scheduler
+    return scheduler if isinstance(scheduler, FrontierScheduler) else None
 
 
 def _refused(entry: Entry) -> FailedFetch:
