@@ -1,8 +1,8 @@
 """PageRank while the crawl runs: links are gathered page by page, ranks computed at intervals.
 
 Off unless LARM_STRATEGY is pagerank. The ranks are computed in a thread; what waits in the queues
-is then moved to its new place a part at a time, so that the crawl goes on meanwhile. The links are in
-memory: after a restart they are gathered anew, and what is queued keeps the place it had.
+is then moved to its new place a part at a time, so that the crawl goes on meanwhile. The links are
+in memory: after a restart they are gathered anew, and what is queued keeps the place it had.
 """
 
 from __future__ import annotations

@@ -161,9 +161,10 @@ class FrontierScheduler:
 
     def close(self, reason: str) -> Deferred[None]:
         """The last checkpoint, unless something is broken; then unlock LARM_DIR."""
-        return deferred_from_coro(self._close(reason))
+        return deferred_from_coro(self.close_async(reason))
 
-    async def _close(self, reason: str) -> None:
+    async def close_async(self, reason: str) -> None:
+        """The same as a coroutine."""
         if self._timer is not None:
             self._timer.cancel()
         if self._frontier is None or self._directory is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,7 +23,7 @@ def scheduler(crawler_for: Callable[..., Crawler]) -> Iterator[FrontierScheduler
     assert crawler.spider is not None
     scheduler.open(crawler.spider)
     yield scheduler
-    scheduler.close("finished")
+    asyncio.run(scheduler.close_async("finished"))
 
 
 def fetched(scheduler: FrontierScheduler, url: str, **options: Any) -> Request:

@@ -254,7 +254,8 @@ class KilledCrawl:
         answers = self.site.answers.items()
         assert links == Counter((url, to) for url, answer in answers for to in answer.links)
         fetched = records(self.crawl / "fetch.log")
-        assert Counter(line["url"] for line in fetched) == Counter(list(self.site.answers))
+        asked = [*self.site.answers, *self.site.private]
+        assert Counter(line["url"] for line in fetched) == Counter(asked)
 
     def _check_index(self) -> None:
         index, _ = open_index(self.crawl / "index")
