@@ -47,6 +47,7 @@ _OPTIONAL_END = frozenset(
 )
 _UNCOUNTED = _VOID | _OPTIONAL_END
 _ROOTS = frozenset((b"html", b"body"))
+_FOREIGN = (b"svg", b"math")
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
 _BARRIERS = frozenset(b"table template object marquee applet svg math button select".split())
 # Elements that an end tag of another, ordinary element does not close (HTML 13.2.4.2, "special").
@@ -115,7 +116,7 @@ def _read_tags(markup: bytes) -> bool:
                 formats += 1
                 if formats > MAX_FORMATS:
                     return True
-            elif name in (b"svg", b"math"):
+            elif name in _FOREIGN:
                 foreign += 1
         else:
             name = name[1:]
@@ -123,10 +124,12 @@ def _read_tags(markup: bytes) -> bool:
                 formats -= name != b"a" and formats > 0
             if open_names and open_names[-1] == name:
                 open_names.pop()
+                if foreign and name in _FOREIGN:
+                    foreign -= 1
             elif name in open_names:
                 _close(open_names, name)
-            if foreign:
-                foreign = open_names.count(b"svg") + open_names.count(b"math")
+                if foreign:
+                    foreign = sum(map(open_names.count, _FOREIGN))
     return False
 
 
