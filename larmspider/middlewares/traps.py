@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _YEAR = r"((?:19|20|21)\d\d)"
 _MONTH = r"(0?[1-9]|1[0-2])"
 _YEAR_MONTH = re.compile(
-    rf"(?<!\d){_YEAR}[-/_.]{_MONTH}(?!\d)"  # 2093-04, 2093/4
+    rf"(?<!\d){_YEAR}([-/_.]){_MONTH}(?!\d)"  # 2093-04, 2093/4
     rf"|[?&;]year={_YEAR}[&;]month={_MONTH}(?!\d)"
     rf"|[?&;](?:date|month|day|start|week)={_YEAR}(0[1-9]|1[0-2])(?:\d\d)?(?!\d)",
     re.IGNORECASE,
@@ -40,8 +40,9 @@ class TrapsFilter(UrlFilter):
     ``repeats`` times or more (numbers of one or two digits do not count), and calendar pages more
     than ``horizon`` months away from ``today``.
 
-    A month in the future is enough to reject; a month in the past also needs a URL that looks
-    like a calendar, since http://news/2009/05/ is an archive. 0 turns a check off.
+    A month in the future is enough to reject where it is spelled 2093-04; any other month also
+    needs a URL that looks like a calendar, since http://news/2009/05/ is an archive and
+    http://forum/topic/2045/2 a discussion. 0 turns a check off.
     """
 
     name = "traps"
@@ -79,9 +80,10 @@ class TrapsFilter(UrlFilter):
     def _calendar_reason(self, url: str) -> str | None:
         today = self.today()
         for groups in _YEAR_MONTH.findall(url):
-            year, month = (int(group) for group in groups if group)
+            year, month = (int(group) for group in groups if group.isdigit())
             ahead = (year - today.year) * 12 + month - today.month
-            if ahead > self.horizon or (-ahead > self.horizon and _CALENDAR.search(url)):
+            plain = ahead > 0 and "-" in groups
+            if abs(ahead) > self.horizon and (plain or _CALENDAR.search(url)):
                 return (
                     f"{year}-{month:02} is {abs(ahead)} months away (LARM_CALENDAR_HORIZON_MONTHS)"
                 )
