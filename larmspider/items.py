@@ -54,7 +54,8 @@ class Page:
     whose link led here ("" for a seed) and ``link_type`` that link's type. ``depth`` is the number
     of links from a seed, ``redirects`` the number of redirects in a row that led here.
     ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in
-    hex; ``etag`` and ``last_modified`` are those headers as they were sent.
+    hex; ``etag`` and ``last_modified`` are those headers as they were sent. ``moved``: a meta
+    refresh sends its readers on at once, along one of its links of type 2.
     """
 
     url: str
@@ -80,6 +81,7 @@ class Page:
     canonical: str | None = None
     noindex: bool = False
     nofollow: bool = False
+    moved: bool = False
     links: list[Link] = field(default_factory=list)
 
     def __repr__(self) -> str:

@@ -51,6 +51,7 @@ class _Target:
         self.findings = Findings()
         self.depth = self.ended = 0
         self._template = self._svg = 0
+        self._noscript = False
         self._hidden: str | None = None
         self._title: list[str] | None = None
         self._anchor: _Anchor | None = None
@@ -70,6 +71,7 @@ class _Target:
             if name == "title" and not self._svg and self.findings.title is None:
                 self._title = []
         self._svg += name == "svg"
+        self._noscript |= name == "noscript"
         self._find(name, attributes)
 
     def _find(self, name: str, attributes: Attributes) -> None:
@@ -86,7 +88,7 @@ class _Target:
         elif name == "link":
             findings.link(attributes)
         elif name == "meta":
-            findings.meta(attributes)
+            findings.meta(attributes, self._noscript)
         elif name == "area":
             findings.area(attributes)
         elif name in ("frame", "iframe"):
@@ -110,6 +112,8 @@ class _Target:
                     self._title = None
             return
         self._svg -= name == "svg" and self._svg > 0
+        if name == "noscript":
+            self._noscript = False
         if name == "a" and self._anchor is not None:
             self._end_anchor(self._anchor)
         elif name in BLOCKS:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from larmspider.extraction.links import LinkResolver, is_link
 from larmspider.extraction.metadata import (
     language_tag,
-    refresh_target,
+    refresh_of,
     robots_directives,
 )
 from larmspider.extraction.text import MAX_ANCHOR, MAX_DESCRIPTION, MAX_TITLE, one_line, page_text
@@ -27,6 +27,9 @@ from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
 
 MAX_LINKS = 200_000
 """Links kept of one page, in document order; those that follow are dropped without a trace."""
+
+MOVED_SECS = 1
+"""Of a meta refresh: nobody reads a page in that time. A later one lets its readers read."""
 
 _LINK_RELS = frozenset(("next", "prev", "alternate"))
 
@@ -36,8 +39,8 @@ Attributes = Mapping[str, str | None]
 class Findings:
     """Links, metadata and text of one page while it is read."""
 
-    __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "nofollow",
-                 "noindex", "pieces", "title")  # fmt: skip
+    __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "moved",
+                 "nofollow", "noindex", "pieces", "title")  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -47,7 +50,8 @@ class Findings:
         self.canonical: str | None = None
         self.description = ""
         self.language: str | None = None
-        self.noindex = self.nofollow = self._refreshed = False
+        self.noindex = self.nofollow = self.moved = False
+        self._refreshed: set[bool] = set()
         self.links: list[tuple[str, int, str, bool]] = []
         """href, type, anchor before it is put on one line, nofollow."""
 
@@ -84,7 +88,8 @@ class Findings:
         if not _LINK_RELS.isdisjoint(rels) and "stylesheet" not in rels:
             self.anchor(attributes, "")
 
-    def meta(self, attributes: Attributes) -> None:
+    def meta(self, attributes: Attributes, noscript: bool = False) -> None:
+        """A meta element; ``noscript``: it counts only for readers without scripts."""
         content = attributes.get("content")
         if not content:
             return
@@ -97,12 +102,18 @@ class Findings:
             self.nofollow |= nofollow
         pragma = (attributes.get("http-equiv") or "").strip().lower()
         if pragma == "refresh":
-            target = None if self._refreshed else refresh_target(content)
-            if target is not None:  # the first that leads anywhere counts (HTML 4.2.5.3)
-                self._refreshed = True
-                self.links.append((target, REDIRECT, "", False))
+            self._refresh(content, noscript)
         elif pragma == "content-language" and self.language is None:
             self.language = language_tag(content)
+
+    def _refresh(self, content: str, noscript: bool) -> None:
+        """The first that leads anywhere counts (HTML 4.2.5.3), of each kind of reader."""
+        if noscript in self._refreshed or (found := refresh_of(content)) is None:
+            return
+        self._refreshed.add(noscript)
+        seconds, target = found
+        self.links.append((target, REDIRECT, "", False))
+        self.moved |= not noscript and seconds <= MOVED_SECS
 
     def html(self, attributes: Attributes) -> None:
         """The html element; its language outranks that of a meta."""
@@ -129,3 +140,4 @@ class Findings:
         page.canonical = self.canonical and resolver.resolve_or_none(self.canonical)
         page.noindex = self.noindex
         page.nofollow = self.nofollow
+        page.moved = self.moved

@@ -147,7 +147,8 @@ def _metadata(role: int, node: LexborNode, findings: Findings) -> None:
         return
     attributes: Attributes = node.attributes
     if role == _META:
-        findings.meta(attributes)
+        parent = node.parent
+        findings.meta(attributes, parent is not None and parent.tag == "noscript")
     elif role == _LINK:
         findings.link(attributes)
     elif role == _AREA:

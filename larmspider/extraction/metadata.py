@@ -13,7 +13,7 @@ ROBOTS_META_NAMES = ("robots", "larmspider")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8}){0,7}")
 # HTML 4.2.5.3, "shared declarative refresh steps". The url= may be missing, a quote left open.
 _REFRESH = re.compile(
-    r"[\t\n\f\r ]*[0-9.]+[;,\t\n\f\r ][\t\n\f\r ]*[;,]?[\t\n\f\r ]*"
+    r"[\t\n\f\r ]*([0-9.]+)[;,\t\n\f\r ][\t\n\f\r ]*[;,]?[\t\n\f\r ]*"
     r"(?:url[\t\n\f\r ]*=[\t\n\f\r ]*)?(?:\"([^\"]*)|'([^']*)|(.*))",
     re.IGNORECASE | re.DOTALL,
 )
@@ -38,10 +38,11 @@ def robots_directives(name: str, content: str) -> tuple[bool, bool]:
     return none or "noindex" in words, none or "nofollow" in words
 
 
-def refresh_target(content: str) -> str | None:
-    """The href in a refresh ("5; url=next.html"), None where it names none: that is a reload."""
+def refresh_of(content: str) -> tuple[int, str] | None:
+    """Seconds and href of a meta refresh; None if it leads nowhere. A browser ignores fractions."""
     found = _REFRESH.match(content)
     if found is None:
         return None
-    href = (found[1] or found[2] or found[3] or "").strip("\t\n\f\r ")
-    return href or None
+    href = (found[2] or found[3] or found[4] or "").strip("\t\n\f\r ")
+    seconds = int(found[1].partition(".")[0][:9] or 0)
+    return (seconds, href) if href else None

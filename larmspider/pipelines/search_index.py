@@ -1,8 +1,9 @@
 """The search index: each page that may be found, and the texts of the links that point to it.
 
 index/ has the index itself; this store decides what goes in: pages with status 200 that do not say
-noindex. What points to a page is often found long after the page, so the link texts of indexed
-pages are brought up to date at each checkpoint, a few at a time, and all when the crawl has ended.
+noindex and do not send their readers on to another page. What points to a page is often found long
+after the page, so the link texts of indexed pages are brought up to date at each checkpoint, a few
+at a time, and all when the crawl has ended.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class SearchIndexPipeline(Store):
     def _index(self, page: Page, writer: IndexWriter) -> None:
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
-        elif page.status == 200 and not any(link.type == REDIRECT for link in page.links):
+        elif page.status == 200 and not _has_moved(page):
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         writer.add_anchors(
@@ -140,3 +141,10 @@ class SearchIndexPipeline(Store):
                 await asyncio.to_thread(writer.close)
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
+
+
+def _has_moved(page: Page) -> bool:
+    """Whether its readers are sent on at once, and not to the page itself (a reload)."""
+    return page.moved and any(
+        link.type == REDIRECT and link.normalized != page.normalized for link in page.links
+    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import findings, html
+from larmspider.extraction import deep_html, findings, html
 from larmspider.extraction.html import extract
 from larmspider.extraction.links import MAX_HREF
 from larmspider.extraction.text import MAX_ANCHOR, MAX_DESCRIPTION, MAX_TEXT, MAX_TITLE
@@ -260,6 +260,35 @@ def test_the_first_refresh_with_a_target_counts():
     refresh = "<meta http-equiv=refresh content='{}'>".format
     markup = refresh("5") + "".join(refresh(f"0;url={n}") for n in range(3))
     assert urls(markup) == ["http://wiki.example/docs/0"]
+
+
+@pytest.mark.parametrize(
+    ("markup", "moved"),
+    [
+        ("<meta http-equiv=refresh content='0;url=b'>", True),
+        ("<meta http-equiv=refresh content='1.9;url=b'>", True),
+        ("<meta http-equiv=refresh content='.5;url=b'>", True),
+        ("<meta http-equiv=refresh content='2;url=b'>", False),
+        (f"<meta http-equiv=refresh content='{'9' * 5000};url=b'>", False),
+        ("<meta http-equiv=refresh content='0'>", False),
+        ("<noscript><meta http-equiv=refresh content='0;url=b'></noscript>", False),
+    ],
+)
+@pytest.mark.parametrize("read", [html.read, deep_html.read])
+def test_a_page_that_sends_its_readers_on_at_once_has_moved(markup, moved, read):
+    """Within a second, whoever reads it; by either parser."""
+    found = read(markup.encode())
+    assert found.moved is moved
+    assert len(found.links) == ("url=b" in markup)
+    assert page(markup).moved is moved
+
+
+def test_a_refresh_in_noscript_hides_no_other():
+    """One for readers without scripts, one for all."""
+    refresh = "<meta http-equiv=refresh content='0;url={}'>".format
+    markup = f"<noscript>{refresh(1)}{refresh(2)}</noscript>{refresh(3)}{refresh(4)}"
+    assert [url[-1] for url in urls(markup)] == ["1", "3"]
+    assert page(markup).moved
 
 
 def test_everything_has_a_limit(monkeypatch):
