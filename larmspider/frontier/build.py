@@ -38,8 +38,10 @@ _RULE_FIELDS = ("delay", "connections", "budget", "window")
 
 
 def build_frontier(settings: Settings, path: Path) -> Frontier:
-    """Opens or makes the files in ``path``; recover() is next. Raises ConfigError or
-    CrawlDirError."""
+    """Opens or makes the files in ``path``; recover() comes next.
+
+    Raises ConfigError, CrawlDirError.
+    """
     politeness = politeness_from(settings)
     order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
     bounds, shares = _bounds(settings), places(settings)
