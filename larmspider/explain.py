@@ -80,7 +80,9 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     except InvalidURL as error:
         explanation.verdicts.append(Verdict("normalize", "reject", str(error)))
         return explanation
-    host = canonical.split("/", 3)[2].rsplit(":", 1)[0]
+    host = canonical.split("/", 3)[2]
+    if (colon := host.rfind(":")) > host.rfind("]"):  # [::1]:81 has a port, [::1] has none
+        host = host[:colon]
     explanation.host_rules = resolver.explain(host)
     explanation.canonical = canonical = resolver.apply(canonical)
     seeds = {resolver.apply(canonicalizer_from_settings(settings)(seed)) for seed in crawl.seeds}
