@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class FollowMiddleware:
-    """Yields a Request for each link of a Page that passed the filters, then the Page."""
+    """Yields a Request for each link of a Page that passed the filters, then the Page.
+
+    What is no http or https URL is left out, should no filter stand before.
+    """
 
     def __init__(self, spider: Spider, counters: StatsCollector) -> None:
         self.spider = spider
@@ -50,7 +53,11 @@ class FollowMiddleware:
             yield item
 
     def _requests(self, page: Page) -> Iterator[Request]:
-        links = [link for link in page.links if link.rejected_by is None]
+        links = [
+            link
+            for link in page.links
+            if link.rejected_by is None and link.url.startswith(("http://", "https://"))
+        ]
         self.counters.inc_value(stats.FOLLOW_PAGES)
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
         self._count_new([link.normalized or link.url for link in links])
@@ -76,6 +83,6 @@ class FollowMiddleware:
             return
         self.counters.inc_value(stats.FOLLOW_NEW_URLS, len(urls))
         known = len(self._hosts)
-        self._hosts.update(url.split("/", 3)[2] for url in urls)
+        self._hosts.update(url.partition("//")[2].partition("/")[0] for url in urls)
         if len(self._hosts) > known:
             self.counters.set_value(stats.FOLLOW_HOSTS, len(self._hosts))
