@@ -7,7 +7,8 @@ One rule a line, in the syntax of Java's ``Properties.load``: ``#`` or ``!`` sta
     endsWith(.old.example)=.example
     synonym(10.0.0.7)=wiki.example
 
-Inside the parentheses ``,`` may stand for ``.``. Hosts are lower-cased, host names of synonyms are
+Inside the parentheses ``,`` may stand for ``.``; ``:``, ``=`` and spaces would end the key and need
+a ``\\``: ``synonym([\\:\\:1])=wiki.example``. Hosts are lower-cased, host names of synonyms are
 put in punycode. What the rules mean is in host_resolver.py.
 """
 
@@ -101,7 +102,10 @@ def _rule(key: str, value: str, source: str, line: int) -> HostRule:
     where = f"{source}:{line}: "
     keyword, opened, rest = key.partition("(")
     if not opened or not rest.endswith(")"):
-        raise ConfigError(f"{where}{key!r} lacks a parenthesis; {_ACCEPTED}")
+        hint = ""
+        if ")" in value:  # the key ended early
+            hint = " ahead of ':', '=' or a space; these need a backslash: synonym([\\:\\:1])=host"
+        raise ConfigError(f"{where}{key!r} lacks a parenthesis{hint}; {_ACCEPTED}")
     if keyword not in KEYWORDS:
         meant = next((word for word in KEYWORDS if word.lower() == keyword.lower()), None)
         hint = f", write {meant} (case matters)" if meant else ""

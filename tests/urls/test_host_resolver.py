@@ -26,6 +26,7 @@ synonym(10.0.0.7)=wiki.example
 synonym(w3)=\\
     10.0.0.7
 synonym(b\\u00fccher.example)=books.example
+synonym([\\:\\:2])=wiki.example
 """
 
 
@@ -50,6 +51,7 @@ synonym(b\\u00fccher.example)=books.example
         ("xn--bcher-kva.example", "books.example"),
         ("a.example", "a.example"),
         ("[::1]", "[::1]"),
+        ("[::2]", "wiki.example"),
         ("www.1.2", "www.1.2"),  # 1.2 is an address, and another one: 1.0.0.2
     ],
 )
@@ -164,6 +166,9 @@ def test_resolving_is_idempotent(rules: list[str], host: str) -> None:
         ("startsWith(www.=", "lacks a parenthesis; accepted are startsWith(part)"),
         ("startsWith www.)=", "lacks a parenthesis"),
         ("startsWith (www.)=", "lacks a parenthesis"),
+        ("startsWith( www. )=", "a space; these need a backslash: synonym([\\:\\:1])=host;"),
+        ("synonym([::1])=x", "a space; these need a backslash"),
+        ("synonym(a=b)=x", "a space; these need a backslash"),
         ("www.=", "lacks a parenthesis"),
         ("startsWith()=www.", "nothing stands between the parentheses"),
         ("synonym( )=a", "lacks a parenthesis"),
