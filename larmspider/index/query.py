@@ -24,7 +24,7 @@ FIELDS = ("title", "url", "host", "lang", "mime")
 # A minus excludes, but two of them, or one before one character, are an option: --help, -m.
 _CLAUSE = re.compile(
     rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(FIELDS)}):)?"
-    r"(?:\"(?P<phrase>[^\"]*)\"|(?P<word>[^\s\"]+))",
+    r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
     re.IGNORECASE,
 )
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")

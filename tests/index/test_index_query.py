@@ -19,6 +19,8 @@ from larmspider.index.query import CLAUSES_LIMIT, FUZZY_LIMIT, QUERY_LIMIT, Clau
         ('Title:"log in"', [Clause("log in", "title", phrase=True)]),
         ("vpn -host:a.example", [Clause("vpn"), Clause("a.example", "host", excluded=True)]),
         ("url:http://h/a:b", [Clause("http://h/a:b", "url")]),
+        ('title:"the quick', [Clause("the", "title"), Clause("quick")]),
+        ('vpn -"draft', [Clause("vpn"), Clause("draft", excluded=True)]),
         ("wrod~", [Clause("wrod", fuzzy=1)]),
         ("lisence~", [Clause("lisence", fuzzy=2)]),
         ("lisence~1", [Clause("lisence", fuzzy=1)]),
