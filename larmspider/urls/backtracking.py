@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from importlib import resources
 
 from larmspider.urls.pattern_samples import repetitions
 
@@ -29,7 +29,7 @@ WALL_SECS = 20
 _COMMON_PREFIXES = ("", "http://h/", "http://docs.example/library/")
 _COMMON_UNITS = ("a", "1", "/", "a/", "-", ".", "&a=1", "%20")
 _SUFFIXES = ("!", "")
-_CHILD = Path(__file__).with_name("backtracking_child.py")
+_CHILD = "backtracking_child.py"
 
 
 def slow_string(pattern: str, flags: int, method: str) -> str | None:
@@ -59,8 +59,10 @@ def slow_string(pattern: str, flags: int, method: str) -> str | None:
 
 def _run(job: str) -> str | None:
     """The string that the child was at when it was stopped or gave up; None if it came through."""
+    # as text, for the package may lie in a zip file
+    program = resources.files("larmspider.urls").joinpath(_CHILD).read_text("utf-8")
     with subprocess.Popen(  # noqa: S603 - our own file, by this interpreter
-        [sys.executable, "-I", "-S", "-W", "ignore", str(_CHILD)],
+        [sys.executable, "-I", "-S", "-W", "ignore", "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The process in which a pattern may hang: run as a script by backtracking.py, never imported.
+"""The process in which a pattern may hang: run as a program by backtracking.py, never imported.
 
 Reads a job as JSON from standard input, writes each string to standard output before it tries it,
 and ``null`` when it is through. Without that last line the pattern is slow on the string before.

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 import time
+import zipfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -185,13 +189,31 @@ def test_a_search_is_tried_as_a_search() -> None:
 def test_a_trial_without_an_answer_fails_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that dies at once, or is out of time, accepts nothing."""
     child = backtracking._CHILD
-    monkeypatch.setattr(backtracking, "_CHILD", child.with_name("missing.py"))
+    monkeypatch.setattr(backtracking, "_CHILD", "dots.py")
     with pytest.raises(ConfigError, match="could not be tried in a process of its own"):
         compile_pattern("(?!a)b", name="SCOPE")
     monkeypatch.setattr(backtracking, "_CHILD", child)
     monkeypatch.setattr(backtracking, "WALL_SECS", 0.001)
     with pytest.raises(ConfigError, match=r"could not be tried|takes more than"):
         compile_pattern("(?!a)b", name="SCOPE")
+
+
+def test_a_trial_works_from_a_zip_file(tmp_path: Path) -> None:
+    """The program of the trial's process is text: a file inside an archive cannot be run."""
+    package = Path(backtracking.__file__).parents[1]
+    with zipfile.ZipFile(tmp_path / "larmspider.zip", "w") as archive:
+        for file in package.rglob("*.py"):
+            archive.write(file, file.relative_to(package.parent))
+    code = (
+        "from larmspider.urls import backtracking as b\n"
+        "assert '.zip' in b.__file__, b.__file__\n"
+        "print(b.slow_string('(?!a)b', 0, 'fullmatch'))"
+    )
+    options = {"cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path / "larmspider.zip")}}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, **options
+    )
+    assert (done.stdout, done.stderr) == ("None\n", "")
 
 
 # -- sets -----------------------------------------------------------------------------------------
