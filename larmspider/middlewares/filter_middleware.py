@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from larmspider.middlewares.url_filter import UrlFilter
 
 logger = logging.getLogger(__name__)
+
+MAX_ERRORS_TOLD = 100
+"""Lines of the crawl's log for one filter that raises; the first has a traceback."""
 
 FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
 
@@ -48,6 +52,7 @@ class FilterMiddleware:
         self.normalize = normalize
         self.log_dir = log_dir
         self.log: RecordLog | None = None
+        self.errors = 0
 
     @classmethod
     def from_filter(cls, url_filter: UrlFilter, crawler: Crawler) -> Self:
@@ -67,7 +72,7 @@ class FilterMiddleware:
 
     def spider_opened(self) -> None:
         if self.log_dir is not None:
-            name = f"{type(self.filter).__name__}.log"
+            name = type(self.filter).__name__.removesuffix("Filter") + "Filter.log"
             self.log = RecordLog(options.writable_dir(self.log_dir) / name, FILTER_LOG_COLUMNS)
 
     def flush(self) -> None:
@@ -116,10 +121,10 @@ class FilterMiddleware:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
 
     def _reasons(self, links: list[Link], page: Page) -> list[str | None]:
-        try:
+        with suppress(Exception):
             return self.filter.reject_links(links, page)
-        except Exception:  # noqa: BLE001 - then each by itself, to find the one that raises
-            return [self._reason(link, page) for link in links]
+        # then each by itself, to find the one that raises
+        return [self._reason(link, page) for link in links]
 
     def _reason(self, link: Link, page: Page) -> str | None:
         try:
@@ -151,9 +156,16 @@ class FilterMiddleware:
 
     def _raised(self, url: str, error: Exception) -> str:
         self.counters.inc_value(stats.filter_errors(self.filter.name))
-        logger.error(
-            "Filter %s raised on %s; the URL is rejected", self.filter.name, url, exc_info=error
-        )
+        self.errors += 1
+        if self.errors <= MAX_ERRORS_TOLD:
+            logger.error(
+                "Filter %s raised %r on %s; the URL is rejected%s",
+                self.filter.name,
+                error,
+                url,
+                "" if self.errors < MAX_ERRORS_TOLD else "; further ones are only counted",
+                exc_info=error if self.errors == 1 else None,
+            )
         return f"the filter raised {error!r}"
 
     def _log_verdict(self, url: str, reason: str | None) -> None:

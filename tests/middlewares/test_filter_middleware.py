@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
@@ -15,7 +17,8 @@ from scrapy.utils.test import get_crawler
 
 from larmspider import stats
 from larmspider.items import Link, Page
-from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.middlewares.filter_middleware import MAX_ERRORS_TOLD, FilterMiddleware
+from larmspider.middlewares.normalize import NormalizeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.requests import page_request
 from larmspider.urls.normalizer import normalizer_from_settings
@@ -110,6 +113,30 @@ def test_a_filter_that_raises_rejects(
     assert counters.get_value(stats.filter_errors("no-private")) == 2
     assert counters.get_value(stats.filter_rejected("no-private")) == 2
     assert "http://h/explode" in caplog.text
+
+
+def test_a_filter_that_always_raises_does_not_fill_the_log(
+    middleware: FilterMiddleware, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A traceback for the first, a line for some more, and the count for all."""
+    page = Page("http://h/", links=[Link(f"http://h/explode/{n}") for n in range(1000)])
+    spider_output(middleware, [page])
+    assert {link.rejected_by for link in page.links} == {"no-private"}
+    assert len(caplog.records) == MAX_ERRORS_TOLD
+    assert caplog.text.count("Traceback") == 1
+    assert "ZeroDivisionError('boom') on http://h/explode/98;" in caplog.text
+    assert caplog.text.endswith("; further ones are only counted\n")
+    assert middleware.counters.get_value(stats.filter_errors("no-private")) == 1000
+
+
+def test_the_log_is_named_for_the_class(crawler_for: Callable[..., Crawler]) -> None:
+    """Its name ends in Filter.log whatever the class is called: so it is known for a crawl's."""
+    for cls, name in ((NoPrivate, "NoPrivateFilter.log"), (NormalizeFilter, "NormalizeFilter.log")):
+        crawler = crawler_for(LARM_FILTER_LOGS=True)
+        middleware = cls.from_crawler(crawler)
+        middleware.spider_opened()
+        middleware.spider_closed()
+        assert (Path(crawler.settings["LARM_DIR"]) / name).exists()
 
 
 @pytest.mark.parametrize("url", ["mailto:a@b", "http://[", "ftp://h/", "", "\ud800"])
