@@ -107,6 +107,8 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     for path in reversed(build_component_list(listed)):
         cls = load_object(path)
+        if isinstance(cls, type) and issubclass(cls, UrlFilter):
+            cls.check()
         if isinstance(cls, type) and issubclass(cls, ScopeFilter):
             yield cls.for_seeds(settings, seeds)
         elif isinstance(cls, type) and issubclass(cls, UrlFilter):

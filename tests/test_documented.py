@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from larmspider import options, stats
+from larmspider.explain import filters
+from larmspider.middlewares.url_filter import UrlFilter
 
 DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"))
@@ -39,6 +43,24 @@ def test_documented_stats_exist() -> None:
     """docs/stats.md names no key that is gone."""
     named = re.findall(r"^\| `(larm/[^`]+)`", (DOCS / "stats.md").read_text("utf-8"), re.MULTILINE)
     assert set(named) == set(STATS)
+
+
+def test_the_filter_of_the_guide_does_something() -> None:
+    """CONTRIBUTING.md's example is a filter, and no other filter has rejected its URLs before."""
+    text = (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8")
+    example = text[text.index('       """Drafts:') : text.index("   `reject_reason` gets")]
+    code: dict[str, object] = {"__name__": "example"}
+    exec(textwrap.dedent(example), code)
+    drafts = code["DraftsFilter"]
+    assert isinstance(drafts, type)
+    assert issubclass(drafts, UrlFilter)
+    drafts.check()
+    url = "http://h/drafts/plan.html"
+    assert drafts().reject_reason(url) == "a draft"
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    for url_filter in filters(settings, ["http://h/"]):
+        assert url_filter.reject_reason(url) is None, url_filter.name
 
 
 def test_no_stats_key_is_written_out_in_the_code() -> None:

@@ -1,10 +1,10 @@
 """UrlFilter: the base class of all filters. A filter is one file, one class and one question.
 
-    class NoPrinterPages(UrlFilter):
-        name = "no-printer-pages"
+    class DraftsFilter(UrlFilter):
+        name = "drafts"
 
         def reject_reason(self, url: str) -> str | None:
-            return "printer view" if url.endswith("?print=1") else None
+            return "a draft" if "/drafts/" in url else None
 
 Listed in SPIDER_MIDDLEWARES it filters a Page's batch of links in one pass, plain Requests and
 seeds alike, so it serves foreign spiders too. middlewares/filter_middleware.py runs it.
@@ -12,9 +12,11 @@ seeds alike, so it serves foreign spiders too. middlewares/filter_middleware.py 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from larmspider.errors import ConfigError
 from larmspider.items import Link, Page
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+
+_NAME = re.compile(r"[a-z0-9-]+")
 
 
 class UrlFilter:
@@ -42,7 +47,18 @@ class UrlFilter:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FilterMiddleware:
+        cls.check()
         return FilterMiddleware.from_filter(cls.build(crawler), crawler)
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise ConfigError for a filter without a name that can stand in a stats key."""
+        name = getattr(cls, "name", None)
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"the filter {cls.__module__}.{cls.__qualname__} has the name {name!r}: a class"
+                " attribute 'name' of lower-case letters, digits and '-' is accepted"
+            )
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
