@@ -213,3 +213,16 @@ def test_scrapys_own_commands_leave_no_crawl(
     assert ran.status == 0, ran.err
     assert shows in ran.out, ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lease_that_a_component_swallows_is_no_endless_crawl(
+    scripted_server: Start, folder: Path
+) -> None:
+    """Whoever takes out what ends leases gets failed URLs and a line in the log, and an end."""
+    middleware = "larmspider.middlewares.acknowledge.AcknowledgeMiddleware"
+    with (folder / "foreign_settings.py").open("a") as settings:
+        settings.write(f"\nSPIDER_MIDDLEWARES[{middleware!r}] = None\n")
+    server = scripted_server({"/": (404, {}, b"")})
+    ran = run(server, folder)
+    assert f"Nobody ended the fetch of {server.url('/')}" in ran.err
+    assert "'larm/frontier/failed': 1" in ran.err

@@ -20,7 +20,12 @@ from twisted.python.failure import Failure
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import LarmspiderError
-from larmspider.frontier.scheduler import CheckpointError, FrontierScheduler, receiver_name
+from larmspider.frontier.scheduler import (
+    CheckpointError,
+    FrontierScheduler,
+    receiver_name,
+    scheduler_of,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -29,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 STOP_SECS = 2.0
 """How long fetches under way may take to end when the crawl is told to stop."""
+LOST_SECS = 5.0
+"""How long a lease may be out while nothing is fetched or stored; then somebody lost it."""
 _TICK_SECS = 0.1
 _REST_SECS = 0.001  # how often a checkpoint looks whether the stores are at rest
 
@@ -126,9 +133,15 @@ class CheckpointExtension:
         """Break off when a store is broken; when told to stop, let go of fetches that hang."""
         loop = asyncio.get_running_loop()
         stopping: float | None = None
+        alive = loop.time()
         while True:
             await asyncio.sleep(_TICK_SECS)
             engine = self.crawler.engine
+            scheduler = scheduler_of(self.crawler)
+            if scheduler is None or not scheduler.lost():
+                alive = loop.time()
+            elif loop.time() > alive + LOST_SECS:
+                scheduler.end_lost()
             if stopping is None and (broken := self._broken()):
                 self._closing = loop.create_task(self._break_off(broken))
                 stopping = loop.time()

@@ -327,6 +327,26 @@ class FrontierScheduler:
         self.frontier.freed(lease, kind, elapsed(request), retry_after=retry_after)
         self.tell_if_parked(lease)
 
+    def lost(self) -> bool:
+        """Whether leases are out although nothing is fetched or stored any more. Only a component
+        that swallowed its Request or response leaves one."""
+        engine = self.crawler.engine
+        busy = (
+            engine.downloader.active or not engine.scraper.slot or not engine.scraper.slot.is_idle()
+        )
+        return bool(self._out) and not self._ready and not busy
+
+    def end_lost(self) -> None:
+        """Fail them, or the crawl would wait for ever."""
+        for lease in list(self._out):
+            logger.error("Nobody ended the fetch of %s; it counts as failed", lease.url)
+            if lease.is_robots:
+                self.frontier.failed(lease, "lost", 0.0)
+                self.end_robots(lease)
+            else:
+                self.settle_lease(lease, Visit(UrlState.FAILED, time=time.time(), reason="lost"))
+        self.wake()
+
     def end_robots(self, lease: Lease) -> None:
         """The robots.txt of a lease was answered, or failed."""
         self._out.discard(lease)
