@@ -116,5 +116,6 @@ def records(path: Path) -> list[dict[str, str]]:
 
 def body_of(directory: Path, record: dict[str, str]) -> bytes:
     """The bytes of the page that a line of store.log describes."""
-    data = (directory / f"pagefile_{record['page-file']}.pfl").read_bytes()
-    return data[int(record["offset"]) :][: int(record["size"])]
+    with (directory / f"pagefile_{record['page-file']}.pfl").open("rb") as page_file:
+        page_file.seek(int(record["offset"]))
+        return page_file.read(int(record["size"]))

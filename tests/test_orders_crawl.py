@@ -11,6 +11,8 @@ from tests.crawling import crawl
 from tests.servers.scripted import Route, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
+GAP = {"DOWNLOAD_DELAY": "0.05"}
+"""So that all links of a page are queued before the next one is fetched."""
 ONE_AT_A_TIME = {"threads": "1", "CONCURRENT_REQUESTS_PER_DOMAIN": "1", "ROBOTSTXT_OBEY": "0"}
 
 SITE = {
@@ -62,7 +64,7 @@ def test_an_order_shows_at_the_server(
 ) -> None:
     """One host, one connection: the server's log is the order."""
     server = scripted_server(routes(SITE))
-    ran = crawl(server.url(), tmp_path, LARM_STRATEGY=strategy, **ONE_AT_A_TIME)
+    ran = crawl(server.url(), tmp_path, LARM_STRATEGY=strategy, **(ONE_AT_A_TIME | GAP))
     assert ran.status == 0
     assert order(server) == expected.split()
 
