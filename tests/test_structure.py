@@ -86,7 +86,7 @@ def test_imports_have_no_circle() -> None:
     graph = {
         name: {
             imported
-            for imported in imports(path, typing=False)
+            for imported in imports(path, typing=True)
             if imported in modules() and imported != name
         }
         for name, path in modules().items()

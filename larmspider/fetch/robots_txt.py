@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
 from scrapy import signals as scrapy_signals
@@ -24,11 +24,12 @@ from larmspider.requests import LEASE
 from larmspider.urls.resolve import location_of, resolve
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.lease import Lease
-    from larmspider.frontier.scheduler import FrontierScheduler
 
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
@@ -39,10 +40,23 @@ _HOPS = "larm_robots_hops"
 _GOT = "larm_robots_bytes"
 
 
+class Owner(Protocol):
+    """Whose fetches these are: the scheduler."""
+
+    crawler: Crawler
+
+    @property
+    def frontier(self) -> Frontier: ...
+
+    def hand_out(self, request: Request) -> None: ...
+
+    def end_robots(self, lease: Lease) -> None: ...
+
+
 class RobotsFetch:
     """Makes the Requests and takes the answers, for one scheduler."""
 
-    def __init__(self, scheduler: FrontierScheduler) -> None:
+    def __init__(self, scheduler: Owner) -> None:
         self.scheduler = scheduler
         connect = scheduler.crawler.signals.connect
         connect(self.bytes_received, signal=scrapy_signals.bytes_received)

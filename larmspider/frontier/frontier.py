@@ -448,7 +448,8 @@ class Frontier:
         lease.judged = True
         now, record = self.clock(), lease.host.record
         if failure_kind(kind).blames_host:
-            self.politeness.failed(record, now, seconds, kind, retry_after)
+            snooze = failure_kind(kind).snoozes
+            self.politeness.failed(record, now, seconds, kind, retry_after, snooze=snooze)
         else:
             self.politeness.answered(record, now, seconds, lease.reached)
         self._touch(lease.host)
@@ -518,7 +519,8 @@ class Frontier:
             return True
         self._room_again(lease.host)
         if what.blames_host:
-            self.politeness.failed(record, now, seconds, kind, retry_after)
+            snooze = failure_kind(kind).snoozes
+            self.politeness.failed(record, now, seconds, kind, retry_after, snooze=snooze)
         else:
             self.politeness.answered(record, now, seconds, lease.reached)
         attempts = lease.entry.attempts + 1

@@ -90,25 +90,31 @@ class Politeness:
         seconds: float,
         reason: str,
         retry_after: float | None = None,
+        *,
+        snooze: bool = True,
     ) -> None:
         """A failure that blames the host: snoozed, or parked if it is one too many.
 
-        ``retry_after`` in seconds from now, None where the server names none.
+        ``retry_after`` in seconds from now, None where the server names none. Without ``snooze`` it
+        only counts towards parking.
         """
         limits = self.limits
         self._held(record, seconds)
         if now - record.last_failure > limits.quiet + self._last_snooze(record):
             record.level = 0
         record.failures += 1
-        record.level += 1
         record.last_failure = now
+        too_many = record.failures >= limits.max_failures or record.parks
+        if not snooze and retry_after is None and not too_many:
+            return
+        record.level += 1
         wait = self._spread(self._last_snooze(record))
         if retry_after is not None and retry_after > 0:
             wait = min(retry_after, limits.retry_after_max)
         if record.state is HostState.PARKED:
             # one that was in flight when the host was parked: it does not count as a probe
             record.until = max(record.until, now + wait)
-        elif record.failures >= limits.max_failures or record.parks:
+        elif too_many:
             self._park(record, now, wait, reason)
         else:
             # a second failure of requests in flight together never shortens a snooze

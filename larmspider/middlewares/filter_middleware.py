@@ -1,12 +1,12 @@
-"""How Scrapy runs a UrlFilter: over a Page's links, over Requests, and over seeds."""
+"""How Scrapy runs a Rule: over a Page's links, over Requests, and over seeds."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from scrapy import Request, signals
 
@@ -23,14 +23,23 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
-    from larmspider.middlewares.url_filter import UrlFilter
-
 logger = logging.getLogger(__name__)
 
 MAX_ERRORS_TOLD = 100
 """Lines of the crawl's log for one filter that raises; the first has a traceback."""
 
 FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
+
+
+class Rule(Protocol):
+    """What is asked: a UrlFilter (url_filter.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]: ...
+
+    def reject_request(self, request: Request, normalized: str) -> str | None: ...
 
 
 class FilterMiddleware:
@@ -42,7 +51,7 @@ class FilterMiddleware:
 
     def __init__(
         self,
-        url_filter: UrlFilter,
+        url_filter: Rule,
         counters: StatsCollector,
         normalize: Callable[[str], str],
         log_dir: Path | None = None,
@@ -55,7 +64,7 @@ class FilterMiddleware:
         self.errors = 0
 
     @classmethod
-    def from_filter(cls, url_filter: UrlFilter, crawler: Crawler) -> Self:
+    def from_filter(cls, url_filter: Rule, crawler: Crawler) -> Self:
         settings = crawler.settings
         wants_log = options.boolean(settings, "LARM_FILTER_LOGS")
         assert crawler.stats is not None

@@ -139,21 +139,36 @@ def test_a_url_waits_longer_each_time(attempts, wait):
 
 
 @pytest.mark.parametrize(
-    "kind, retry, blames",
+    "kind, retry, blames, snoozes",
     [
-        ("dns", True, True),
-        ("timeout", True, True),
-        ("http-500", True, True),
-        ("http-503", True, True),
-        ("http-429", True, True),
-        ("http-404", False, False),
-        ("too-big", False, False),
-        ("bad-response", True, False),
-        ("unheard-of", True, False),
+        ("dns", True, True, True),
+        ("timeout", True, True, True),
+        ("http-500", True, True, False),
+        ("http-502", True, True, False),
+        ("http-503", True, True, True),
+        ("http-429", True, True, True),
+        ("http-404", False, False, False),
+        ("too-big", False, False, False),
+        ("bad-response", True, False, False),
+        ("unheard-of", True, False, False),
     ],
 )
-def test_kinds_of_failure(kind, retry, blames):
-    assert failure_kind(kind) == (retry, blames)
+def test_kinds_of_failure(kind, retry, blames, snoozes):
+    assert failure_kind(kind) == (retry, blames, snoozes)
+
+
+def test_a_broken_page_does_not_hold_up_its_host_but_five_in_a_row_park_it():
+    """Without a snooze a failure only counts; a Retry-After is obeyed all the same."""
+    record = HostRecord("a:80", state=HostState.READY, robots_until=NOW + 100)
+    rules = politeness()
+    for _ in range(rules.limits.max_failures - 1):
+        rules.failed(record, NOW, 0.1, "http-500", snooze=False)
+        assert record.state is HostState.READY
+    rules.failed(record, NOW, 0.1, "http-500", snooze=False)
+    assert record.state is HostState.PARKED
+    other = HostRecord("b:80", state=HostState.READY, robots_until=NOW + 100)
+    rules.failed(other, NOW, 0.1, "http-500", 30.0, snooze=False)
+    assert (other.state, other.until) == (HostState.SNOOZED, NOW + 30.0)
 
 
 RULES = HostRules(

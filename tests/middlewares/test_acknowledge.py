@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 from scrapy import Request
@@ -15,6 +16,7 @@ from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lease import Host, Lease
 from larmspider.frontier.records import Entry
+from larmspider.frontier.scheduler import FrontierScheduler
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.requests import LEASE
 
@@ -34,7 +36,9 @@ def test_no_request_of_the_spider_takes_the_lease_along(
         yield {"an": "item"}
 
     async def run() -> list[Any]:
-        middleware = AcknowledgeMiddleware(crawler_for())
+        crawler = crawler_for()
+        crawler.engine = SimpleNamespace(scheduler=FrontierScheduler(crawler))
+        middleware = AcknowledgeMiddleware(crawler)
         response = Response(entry.url, request=request)
         return [item async for item in middleware.process_spider_output(response, output())]
 
