@@ -54,6 +54,8 @@ def main() -> int:
                 "fresh=yes,yes",
                 "-s",
                 "DOWNLOAD_DELAY=0.02",
+                "-s",
+                "LARM_BACKOFF_SECS=0.5",
             ]
         in_dir = ["-s", f"LARM_DIR={directory}"]
         status = run("crawl", "intranet", *arguments, *in_dir, *more)
