@@ -27,6 +27,7 @@ ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS = 16  # in all; the spider's argument threads
 CONCURRENT_REQUESTS_PER_DOMAIN = 1  # one connection a host
 DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host, at least
+LARM_GROUP_BY = "host"  # address: names of one address share their pace
 LARM_CRAWL_DELAY_MAX_SECS = 60.0  # a longer Crawl-delay of robots.txt is cut to this
 LARM_DELAY_RESPONSE_FACTOR = 1.0  # a host that takes 3 s to answer is left alone for 3 s at least
 TWISTED_DNS_RESOLVER = "scrapy.resolver.CachingHostnameResolver"  # IPv6 too: http://[::1]/

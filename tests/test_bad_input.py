@@ -48,6 +48,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"threads": "many"}, ["threads=many is not accepted"]),
         (SEED, {"threads": "0"}, ["threads=0 is not accepted"]),
         (SEED, {"fresh": "perhaps"}, ["fresh=perhaps is not accepted"]),
+        (SEED, {"LARM_GROUP_BY": "domain"}, ["LARM_GROUP_BY=domain", "one of address, host"]),
         (SEED, {"LARM_STRATEGY": "depth-first"}, ["LARM_STRATEGY=depth-first", "one of backlinks"]),
         (SEED, {"LARM_HOST_RULES": "{"}, ["LARM_HOST_RULES={ is not accepted", "JSON"]),
         (SEED, {"LARM_HOST_RULES": "[1]"}, ["LARM_HOST_RULES=[1] is not accepted", "mapping"]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,24 +34,41 @@ STRATEGIES: dict[str, type[Strategy]] = {
 }
 """LARM_STRATEGY by name."""
 
+GROUP_BY = ("host", "address")
+"""LARM_GROUP_BY: what hosts share their pace."""
+
 _RULE_FIELDS = ("delay", "connections", "budget", "window")
 
 
-def build_frontier(settings: Settings, path: Path) -> Frontier:
+def build_frontier(
+    settings: Settings, path: Path, address_of: Callable[[str], str | None] | None = None
+) -> Frontier:
     """Opens or makes the files in ``path``; recover() comes next.
+
+    ``address_of`` as Frontier has it, used only where LARM_GROUP_BY is address.
 
     Raises ConfigError, CrawlDirError.
     """
     politeness = politeness_from(settings)
     order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
     bounds, shares = _bounds(settings), places(settings)
+    if options.choice(settings, "LARM_GROUP_BY", GROUP_BY) == "host":
+        address_of = None
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
     backend = LmdbBackend(path)
     robots = None
     if settings.getbool("ROBOTSTXT_OBEY"):
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
     return Frontier(
-        backend, politeness, order, shares, time.time, local_hour, robots=robots, bounds=bounds
+        backend,
+        politeness,
+        order,
+        shares,
+        time.time,
+        local_hour,
+        robots=robots,
+        bounds=bounds,
+        address_of=address_of,
     )
 
 
@@ -67,6 +84,7 @@ def check_settings(settings: Settings) -> None:
     places(settings)
     _bounds(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
 
 
 def limits(settings: Settings) -> Limits:

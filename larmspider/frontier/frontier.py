@@ -20,6 +20,7 @@ from math import inf
 
 from larmspider.frontier.backend import Backend
 from larmspider.frontier.failures import failure_kind
+from larmspider.frontier.groups import Group, name_of
 from larmspider.frontier.host import HostRecord, HostState, pack_host, unpack_host
 from larmspider.frontier.keys import host_of, url_key
 from larmspider.frontier.lease import Host, Lease
@@ -67,7 +68,8 @@ CHECKPOINT_AT = 20_000
 class Frontier:
     """``robots`` is None where robots.txt is not obeyed. Call recover() first.
 
-    ``clock`` gives seconds since the epoch.
+    ``clock`` gives seconds since the epoch. ``address_of`` a host's name, where hosts share their
+    pace by address (groups.py): None means not known yet, and address_known() is called later.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Frontier:
         hour_of: Callable[[float], float],
         robots: RobotsCache | None = None,
         bounds: Bounds | None = None,
+        address_of: Callable[[str], str | None] | None = None,
     ) -> None:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
         self.places, self.clock, self.hour_of, self.robots = places, clock, hour_of, robots
@@ -88,6 +91,9 @@ class Frontier:
         self.refused: list[Entry] = []
         """What robots.txt refused in pop(); whoever tells of it empties this."""
         self._turns: Turns[Host] = Turns()
+        self._address_of = address_of
+        self._groups: dict[str, Group] = {}
+        self._waiting: dict[str, list[Host]] = {}  # for the address of their name
         self._changed: set[str] = set()
         self._seen = RecentlySeen()
 
@@ -235,7 +241,7 @@ class Frontier:
                     scheme = entry.url.partition(":")[0].lower()
                     host = self._host(entry.host, HostRecord(entry.host, scheme))
                 touched[entry.host] = host
-        for host in touched.values():
+        for host in {host.group or host: host for host in touched.values()}.values():
             self._set_turn(host)
         return result
 
@@ -263,9 +269,44 @@ class Frontier:
         self._changed.add(host.record.host)
 
     def _set_turn(self, host: Host) -> None:
-        """Its next turn as its state, gap and queue allow; none while there is nothing to do."""
+        """Its next turn as its state, gap and queue allow; none while there is nothing to do.
+
+        Of a member of a group: the turns of all of them.
+        """
+        if host.group is None:
+            self._put_turn(host, self._turn_time(host))
+        else:
+            self._set_turns(host.group)
+
+    def _set_turns(self, group: Group) -> None:
+        """Of all members, by the order and the gaps of groups.py. O(members).
+
+        The limit of requests at once is the smallest of the members that are asked or could be.
+        """
+        now = self.clock()
+        group.next_time = max([group.next_time, *(host.record.next_time for host in group)])
+        own = {host: self._turn_time(host) for host in group}
+        times: dict[Host, float] = {}  # of those whom only the group holds up
+        for host, at in own.items():
+            gap = self.politeness.gap_seconds(host.record)
+            shared = max(group.next_time, group.last + gap)
+            if at is not None and at <= max(shared, now):
+                times[host] = max(at, shared)
+        limits = [host.rule.connections or 1 for host in own if host in times or host.in_flight]
+        in_flight, limit = group.in_flight, min(limits, default=1)
+        earliest = 0.0
+        for host, at in own.items():
+            if at is not None and in_flight >= min(limit, host.rule.connections or 1):
+                self._turns.drop(host)  # until one of them is released; its need is what it was
+            elif host in times:
+                earliest = max(earliest, times[host])
+                self._put_turn(host, earliest, len(times))
+            else:
+                self._put_turn(host, at)
+
+    def _put_turn(self, host: Host, at: float | None, share: int = 1) -> None:
+        """``share``: so many have the places together that one of them would need."""
         record = host.record
-        at = self._turn_time(host)
         need = 0
         if at is None and host.in_flight:
             self._turns.drop(host)
@@ -276,7 +317,7 @@ class Frontier:
             self._turns.put(host, at)
         if record.state is HostState.READY and at is not None:
             gap = self.politeness.gap_seconds(record)
-            need = self.places.need(record.hold, gap, host.rule.connections or 1)
+            need = self.places.need(record.hold, gap, host.rule.connections or 1) // share
         if need != host.need:
             self.places.change_need(need - host.need)
             host.need = need
@@ -285,6 +326,8 @@ class Frontier:
         record = host.record
         if record.state is HostState.LOADING or host.in_flight >= (host.rule.connections or 1):
             return None
+        if host.waits:
+            return None  # for address_known()
         if self.robots is not None and host.in_flight and record.robots_until <= self.clock():
             return None  # the rules are renewed when the host is at rest
         waiting = self.backend.next_time(record.host)
@@ -299,6 +342,36 @@ class Frontier:
 
     def _kind(self, host: Host) -> Kind:
         return self.places.kind(host.record.hold, host.record.failures + host.record.parks)
+
+    def _at_address(self, host: Host) -> bool:
+        """Is it in the group of its address? If not it is now, or waits for address_known()."""
+        if self._address_of is None:
+            return True
+        name = name_of(host.record.host)
+        address = self._address_of(name)
+        if address is None:
+            host.waits = True
+            self._waiting.setdefault(name, []).append(host)
+            return False
+        if host.group is not None and host.group.address == address:
+            return True
+        self._join(host, address)
+        return False
+
+    def _join(self, host: Host, address: str) -> None:
+        before = host.group
+        if before is not None and before.address == address:
+            return
+        self._groups.setdefault(address, Group(address)).join(host)
+        if before is not None:
+            self._set_turns(before)
+
+    def address_known(self, name: str, address: str) -> None:
+        """The look-up that ``address_of`` began is over."""
+        for host in self._waiting.pop(name, ()):
+            host.waits = False
+            self._join(host, address)
+            self._set_turn(host)
 
     # fetching
 
@@ -323,6 +396,8 @@ class Frontier:
         """The host is due; None when it turns out that it has nothing to ask for now."""
         record = host.record
         self._touch(host)
+        if not self._at_address(host):
+            return None
         if host.rule.opens(now, self.hour_of) > now:
             return None  # its window closed while it was due
         record.wake()
@@ -354,6 +429,8 @@ class Frontier:
     def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:
         host.in_flight += 1
         host.record.next_time = now + self.politeness.gap_seconds(host.record)
+        if host.group is not None:
+            host.group.asked(host, now)
         return Lease(url, host, entry, now, self.places.take(self._kind(host), now))
 
     def _budget_spent(self, host: Host) -> bool:
@@ -391,7 +468,7 @@ class Frontier:
         """
         if self.in_flight or self.backend.counts().leased:
             return False
-        return not self._turns or self._pages_spent()
+        return self._pages_spent() or not (self._turns or self._waiting)
 
     # answers
 
@@ -410,6 +487,8 @@ class Frontier:
         lease.reached = min(self.clock(), lease.since + LATE_SECS)
         gap = self.politeness.gap_seconds(host.record)
         host.record.next_time = max(host.record.next_time, lease.reached + gap)
+        if host.group is not None:
+            host.group.last = max(host.group.last, lease.reached)
         self._touch(host)
 
     def answered(self, lease: Lease, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from larmspider.frontier.groups import Group
 from larmspider.frontier.host import HostRecord
 from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.places import Holding
@@ -12,7 +13,11 @@ from larmspider.frontier.records import Entry
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py."""
+    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py.
+
+    ``group`` is None where hosts are not grouped, and until its address is known first;
+    ``waits``: for its address, without a turn.
+    """
 
     record: HostRecord
     rule: HostRule
@@ -20,6 +25,8 @@ class Host:
     turn_time: float = 0.0
     need: int = 0
     in_flight: int = 0
+    group: Group | None = field(default=None, repr=False)
+    waits: bool = False
 
 
 @dataclass(slots=True, eq=False)

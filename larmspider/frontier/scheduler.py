@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 from larmspider import signals, stats
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.fetch.addresses import Addresses
 from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
@@ -83,6 +84,7 @@ class FrontierScheduler:
         self._directory: CrawlDirectory | None = None
         self._normalize = normalizer_from_settings(crawler.settings)
         self._robots = RobotsFetch(self)
+        self._addresses = Addresses(self._address_known)
         self._ready: deque[Request] = deque()
         self._out: set[Lease] = set()
         self._parked: dict[str, int] = {}
@@ -117,7 +119,9 @@ class FrontierScheduler:
         directory = CrawlDirectory.from_crawler(self.crawler)
         directory.claim()
         try:
-            frontier = build_frontier(self.crawler.settings, directory.path / "frontier")
+            frontier = build_frontier(
+                self.crawler.settings, directory.path / "frontier", self._addresses.of
+            )
             try:
                 self._recover(frontier)
             except BaseException:
@@ -167,6 +171,7 @@ class FrontierScheduler:
         """The same as a coroutine."""
         if self._timer is not None:
             self._timer.cancel()
+        self._addresses.close()
         if self._frontier is None or self._directory is None:
             return
         async with self.checkpointing:  # one may be under way in a thread
@@ -382,6 +387,10 @@ class FrontierScheduler:
         slot = getattr(self.crawler.engine, "_slot", None)
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
+
+    def _address_known(self, name: str, address: str) -> None:
+        self.frontier.address_known(name, address)
+        self.wake()
 
     def _wake_later(self) -> None:
         at = self.frontier.next_ready_time()

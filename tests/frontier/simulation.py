@@ -38,6 +38,7 @@ def build(
     bounds=None,
     parse=lambda body: AllowAll(),
     robots=True,
+    address_of=None,
     strategy=None,
     seed=7,
 ):
@@ -55,6 +56,7 @@ def build(
         lambda now: now / 3600 % 24,
         RobotsCache(backend, parse) if robots else None,
         bounds or Bounds(),
+        address_of,
     )
     frontier.recover()
     return frontier
