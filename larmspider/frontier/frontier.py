@@ -92,7 +92,7 @@ class Frontier:
         """What robots.txt refused in pop(); whoever tells of it empties this."""
         self._turns: Turns[Host] = Turns()
         self._address_of = address_of
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, Group[Host]] = {}
         self._waiting: dict[str, list[Host]] = {}  # for the address of their name
         self._changed: set[str] = set()
         self._seen = RecentlySeen()
@@ -278,7 +278,7 @@ class Frontier:
         else:
             self._set_turns(host.group)
 
-    def _set_turns(self, group: Group) -> None:
+    def _set_turns(self, group: Group[Host]) -> None:
         """Of all members, by the order and the gaps of groups.py. O(members).
 
         The limit of requests at once is the smallest of the members that are asked or could be.

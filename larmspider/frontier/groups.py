@@ -10,26 +10,32 @@ that only the gap holds up: else one with a gap of 10 s would never have a turn 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from larmspider.frontier.lease import Host
+from typing import Any, Generic, Protocol, TypeVar
 
 
-class Group:
+class Member(Protocol):
+    """``in_flight`` requests under way; ``group`` it is in, set by join()."""
+
+    in_flight: int
+    group: Any
+
+
+T = TypeVar("T", bound=Member)
+
+
+class Group(Generic[T]):
     """``last``: when any member was asked last. ``next_time``: none is asked before it, by the gaps
     of the members that were asked. Both in seconds since the epoch."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.last = self.next_time = 0.0
-        self._members: dict[Host, None] = {}
+        self._members: dict[T, None] = {}
 
     def __repr__(self) -> str:
-        names = ", ".join(host.record.host for host in self)
-        return f"<Group {self.address}: {names}; {self.in_flight} in flight>"
+        return f"<Group {self.address}: {len(self._members)} hosts, {self.in_flight} in flight>"
 
-    def __iter__(self) -> Iterator[Host]:
+    def __iter__(self) -> Iterator[T]:
         """The members, the one that was asked or joined longest ago first."""
         return iter(self._members)
 
@@ -38,7 +44,7 @@ class Group:
         """Requests under way to all members."""
         return sum(host.in_flight for host in self)
 
-    def join(self, host: Host) -> None:
+    def join(self, host: T) -> None:
         """A new member; what is known of its requests counts here from now on."""
         if host.group is not None:
             self.last = max(self.last, host.group.last)
@@ -46,7 +52,7 @@ class Group:
         self._members[host] = None
         host.group = self
 
-    def asked(self, host: Host, at: float) -> None:
+    def asked(self, host: T, at: float) -> None:
         """A request to a member; its next turn comes after those of the others."""
         self.last = max(self.last, at)
         del self._members[host]

@@ -25,7 +25,7 @@ class Host:
     turn_time: float = 0.0
     need: int = 0
     in_flight: int = 0
-    group: Group | None = field(default=None, repr=False)
+    group: Group[Host] | None = field(default=None, repr=False)
     waits: bool = False
 
 
