@@ -130,7 +130,7 @@ class SearchIndexPipeline(Store):
         writer.refresh_anchors(REFRESH_PAGES)
 
     async def close_spider(self) -> None:
-        writer, self._writer = self._writer, None
+        writer = self._writer
         if writer is None:
             return
         try:
@@ -141,6 +141,8 @@ class SearchIndexPipeline(Store):
                 await asyncio.to_thread(writer.close)
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
+        finally:
+            self._writer = None  # not before: a checkpoint meanwhile must wait for this commit
 
 
 def _has_moved(page: Page) -> bool:
