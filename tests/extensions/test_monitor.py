@@ -41,10 +41,10 @@ def test_logs_and_index_are_readable_while_the_crawl_runs(
         text=True,
     )
     try:
-        found = wait_for(lambda: hits(tmp_path), child)
+        wait_for(lambda: hits(tmp_path), child)
         monitor = (tmp_path / "crawl" / "Monitor.log").read_text("utf-8").splitlines()
-        assert len(records(tmp_path / "crawl" / "store.log")) >= found
-        assert len(records(tmp_path / "crawl" / "links.log")) >= found
+        assert records(tmp_path / "crawl" / "store.log")
+        assert records(tmp_path / "crawl" / "links.log")
         assert len(monitor) > 1
         child.send_signal(signal.SIGINT)
         out, _ = child.communicate(timeout=20)
