@@ -158,7 +158,7 @@ def build(directory: Path, all_pages: Iterable[Page]) -> Searcher:
                     if link.normalized and link.normalized != page.normalized
                 ]
             )
-        writer.refresh_anchors(None)
+        writer.refresh_all_anchors()
     return Searcher.open(directory)
 
 

@@ -134,6 +134,7 @@ LARM_MONITOR_SECS = 5.0  # seconds between two lines of Monitor.log
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
+    "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.extensions.monitor.MonitorExtension": 500,
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "scrapy.extensions.telnet.TelnetConsole": None,

@@ -17,3 +17,6 @@ url_refused = object()
 
 sitemaps_found = object()
 """``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""
+
+wake = object()
+"""No arguments. What the crawl waited for is done: it may go on, or end, at once."""

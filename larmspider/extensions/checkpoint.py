@@ -5,7 +5,7 @@
     3. the frontier commits its batch and the positions in one transaction
 
 After a crash the stores go back to the positions of 3, and what was not acknowledged by then is
-fetched again. This extension also sees to it that a crawl which is told to stop does so soon.
+fetched again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOP_SECS = 2.0
-"""How long fetches under way may take to end when the crawl is told to stop."""
 LOST_SECS = 5.0
 """How long a lease may be out while nothing is fetched or stored; then somebody lost it."""
 _TICK_SECS = 0.1
@@ -130,24 +128,15 @@ class CheckpointExtension:
         return scheduler.broken
 
     async def _watch(self) -> None:
-        """Break off when a store is broken; when told to stop, let go of fetches that hang."""
+        """Break off when a store is broken; end the leases that somebody lost."""
         loop = asyncio.get_running_loop()
-        stopping: float | None = None
         alive = loop.time()
         while True:
             await asyncio.sleep(_TICK_SECS)
-            engine = self.crawler.engine
             scheduler = scheduler_of(self.crawler)
             if scheduler is None or not scheduler.lost():
                 alive = loop.time()
             elif loop.time() > alive + LOST_SECS:
                 scheduler.end_lost()
-            if stopping is None and (broken := self._broken()):
+            if self._closing is None and (broken := self._broken()):
                 self._closing = loop.create_task(self._break_off(broken))
-                stopping = loop.time()
-            elif not engine.running and stopping is None:
-                stopping = loop.time()
-            if stopping is not None and loop.time() > stopping + STOP_SECS:
-                cancel = getattr(engine.downloader, "cancel_all", None)
-                if cancel is not None:
-                    cancel()

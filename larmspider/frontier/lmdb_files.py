@@ -8,7 +8,10 @@ again.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +26,8 @@ from larmspider.frontier.pending import Pending
 
 FORMAT = b"larmspider frontier 1"
 FIRST_MAP_BYTES = 64 << 20
+FULL_BYTES = 1 << 20
+"""With less room than this a disk counts as full: a write was cut short."""
 _NAMES = ("urls", "queue", "hosts", "meta")
 
 
@@ -119,9 +124,17 @@ class LmdbFiles:
                 with self._resize:
                     self.env.set_mapsize(self.env.info()["map_size"] * 2)
             except lmdb.Error as error:
-                raise BackendError(f"cannot write the frontier in {self.path}: {error}") from error
+                raise BackendError(
+                    f"cannot write the frontier in {self.path}: {self._why(error)}"
+                ) from error
             else:
                 return
+
+    def _why(self, error: lmdb.Error) -> str:
+        """What the error says; a write cut short by a full disk is EIO to LMDB (mdb.c)."""
+        free = shutil.disk_usage(self.path).free
+        full = str(error).endswith(os.strerror(errno.EIO)) and free < FULL_BYTES
+        return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)" if full else str(error)
 
     def _write(self, batch: Pending) -> None:
         gone = sorted(key for key, value in batch.queue.items() if value is None)

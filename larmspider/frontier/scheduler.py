@@ -95,6 +95,7 @@ class FrontierScheduler:
     def from_crawler(cls, crawler: Crawler) -> Self:
         scheduler = cls(crawler)
         crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
+        crawler.signals.connect(scheduler.wake, signal=signals.wake)
         return scheduler
 
     @property

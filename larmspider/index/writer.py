@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha1
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,8 @@ HEAP_MIN_BYTES = 15_000_000
 
 _PACK = 64  # pages that go to Tantivy together, on the calling thread when no commit is under way
 _QUEUE_LIMIT = 1_000  # pages that may wait for a commit to end; then `add` waits too
-_REFRESH_ROUND = 2_000  # pages between the commits of refresh_anchors(None)
+_REFRESH_ROUND = 500  # pages between the commits of refresh_all_anchors()
+_HURRY_SECS = 0.1  # how often a wait for merges asks whether it has to end
 
 
 class IndexWriter:
@@ -116,38 +117,59 @@ class IndexWriter:
             if not self._closed:  # close() has committed
                 self._commit()
 
-    def refresh_anchors(self, limit: int | None) -> int:
-        """Index pages again whose anchor texts changed since; the number of pages.
+    def refresh_anchors(self, limit: int) -> int:
+        """Index at most ``limit`` pages again whose anchor texts doubled since; how many it were.
 
-        With a ``limit``, at most so many, and only those whose texts doubled; they are visible
-        after the next `commit`. With None, all, and committed: the last call of a crawl. May be
-        interrupted at any point and called again.
+        They are visible after the next `commit`.
         """
-        if limit is not None:
-            with self._lock:
-                return 0 if self._closed else self._refresh(limit, due_only=True)
+        with self._lock:
+            return 0 if self._closed else self._refresh(limit, due_only=True)
+
+    def refresh_all_anchors(self, stop: Callable[[], bool] = lambda: False) -> int:
+        """Index all pages again whose anchor texts changed since, and commit; how many it were.
+
+        About 1 ms a page. Asks ``stop`` between rounds of 500; what is left, a later call does.
+        """
         total = 0
-        while True:
+        while not stop():
             with self._lock:
+                if self._closed:
+                    break
                 self._commit()
                 refreshed = self._refresh(_REFRESH_ROUND, due_only=False)
                 self._commit()
             total += refreshed
             if refreshed < _REFRESH_ROUND:
-                return total
+                break
+        return total
 
-    def close(self) -> None:
-        """Commit, wait for merges, give the index free. A second call does nothing."""
+    def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Commit, wait for merges, give the index free. A second call does nothing.
+
+        Once ``hurry`` says so merges are not waited for, or left undone; a later writer does them.
+        """
         if self._closed:
             return
         with self._lock:
             self._closed = True
             try:
                 self._commit()
-                self._writer.wait_merging_threads()
+                if not hurry():
+                    self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
                 self.anchors.close()
+
+    def _wait_for_merges(self, hurry: Callable[[], bool]) -> None:
+        def wait() -> None:
+            with suppress(ValueError, OSError, RuntimeError):  # the segments stay as they are
+                writer.wait_merging_threads()
+
+        writer = self._writer
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        while waiting.is_alive() and not hurry():
+            waiting.join(_HURRY_SECS)
 
     def __enter__(self) -> Self:
         return self

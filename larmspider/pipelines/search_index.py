@@ -3,21 +3,24 @@
 index/ has the index itself; this store decides what goes in: pages with status 200 that do not say
 noindex and do not send their readers on to another page. What points to a page is often found long
 after the page, so the link texts of indexed pages are brought up to date at each checkpoint, a few
-at a time, and all when the crawl has ended.
+at a time, and all of them when nothing is left to fetch, before the crawl ends. A crawl that is
+told to stop meanwhile stops; the next run goes on there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from scrapy import signals
+import scrapy.signals
+from scrapy.exceptions import DontCloseSpider
 
-from larmspider import options, stats
+from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError
 from larmspider.index.schema import STEMMERS
 from larmspider.index.version import META_NAME
@@ -45,14 +48,24 @@ class SearchIndexPipeline(Store):
     needs = ("url", "text")
 
     def __init__(
-        self, directory: Path, heap_bytes: int, stemmer: str, counters: StatsCollector
+        self,
+        directory: Path,
+        heap_bytes: int,
+        stemmer: str,
+        counters: StatsCollector,
+        wake: Callable[[], object] = lambda: None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``wake`` is called when the crawl may end; ``stopping``: must it end soon?"""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
         self.counters = counters
+        self.wake, self.stopping = wake, stopping
         self._writer: IndexWriter | None = None
-        self._ended = False
+        self._up_to_date = False  # the link texts, as far as pages were written
+        self._refresh: asyncio.Task[None] | None = None
+        self._closing = False
         self._failure: CrawlDirError | None = None  # pages may be missing since
 
     @classmethod
@@ -61,8 +74,15 @@ class SearchIndexPipeline(Store):
         heap_bytes = options.integer(settings, "LARM_INDEX_HEAP_BYTES", minimum=HEAP_MIN_BYTES)
         stemmer = options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS)
         assert crawler.stats is not None
-        store = cls(options.larm_dir(settings) / "index", heap_bytes, stemmer, crawler.stats)
-        crawler.signals.connect(store.spider_idle, signal=signals.spider_idle)
+        store = cls(
+            options.larm_dir(settings) / "index",
+            heap_bytes,
+            stemmer,
+            crawler.stats,
+            wake=partial(crawler.signals.send_catch_log, signals.wake),
+            stopping=lambda: not (crawler.crawling and crawler.engine.running),
+        )
+        crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
 
     def open_spider(self) -> None:
@@ -70,12 +90,31 @@ class SearchIndexPipeline(Store):
         self._writer = IndexWriter(self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer)
 
     def spider_idle(self) -> None:
-        """Nothing is queued or in flight: the crawl ends by itself, and is not being stopped."""
-        self._ended = True
+        """Nothing is queued or in flight. The crawl ends when the link texts are up to date."""
+        if self._up_to_date or self._writer is None or self._failure is not None:
+            return
+        if self._refresh is None:
+            logger.info("Bringing the link texts in the search index up to date")
+            self._refresh = asyncio.ensure_future(self._bring_up_to_date(self._writer))
+        raise DontCloseSpider
+
+    async def _bring_up_to_date(self, writer: IndexWriter) -> None:
+        self._up_to_date = True  # but for what is written from now on
+        try:
+            with self._failure_kept():
+                await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
+        except CrawlDirError as error:
+            logger.error("%s", error)  # and flush() raises it
+        finally:
+            self._refresh = None
+            self.wake()
+
+    def _must_end(self) -> bool:
+        return self._closing or self.stopping()
 
     def write(self, page: Page) -> None:
         assert self._writer is not None
-        self._ended = False
+        self._up_to_date = False
         with self._failure_kept():
             self._index(page, self._writer)
 
@@ -133,12 +172,12 @@ class SearchIndexPipeline(Store):
         writer = self._writer
         if writer is None:
             return
+        self._closing = True
+        if self._refresh is not None:
+            await self._refresh
         try:
             with self._failure_kept():
-                if self._ended and self._failure is None:
-                    logger.info("Bringing the link texts in the search index up to date")
-                    await asyncio.to_thread(writer.refresh_anchors, None)
-                await asyncio.to_thread(writer.close)
+                await asyncio.to_thread(writer.close, self.stopping)
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:

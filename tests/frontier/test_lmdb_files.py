@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import lmdb
 import pytest
@@ -16,7 +17,9 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.backend import BackendError, FormatError
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.lmdb_files import LmdbFiles
 from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.pending import Pending
 
 
 @pytest.fixture
@@ -321,3 +324,20 @@ def test_killed_while_it_is_made_it_is_made_again(path, nth):
     backend = opened(path)
     assert backend.counts().discovered == 0
     backend.close()
+
+
+@pytest.mark.parametrize(("free", "says"), [(4096, "No space left"), (1 << 30, "Input/output")])
+def test_a_write_that_a_full_disk_cut_short_is_named_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, says: str
+) -> None:
+    """LMDB calls it an input/output error; with room on the disk it is one."""
+
+    def fails(batch: Pending) -> None:
+        raise lmdb.Error("mdb_txn_commit: Input/output error")
+
+    files = LmdbFiles(tmp_path / "frontier")
+    monkeypatch.setattr(files, "_write", fails)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(BackendError, match=says):
+        files.write(Pending())
+    files.close()

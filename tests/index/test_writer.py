@@ -61,7 +61,7 @@ def test_anchors_found_after_the_page(find, writer, make_page) -> None:
     assert find("remote") == []
     assert (writer.refresh_anchors(10), find("remote")) == (1, ["vpn"])
     assert Searcher.open(writer.directory).get(page.normalized) == before
-    assert (writer.refresh_anchors(10), writer.refresh_anchors(None)) == (0, 0)
+    assert (writer.refresh_anchors(10), writer.refresh_all_anchors()) == (0, 0)
 
 
 def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page) -> None:
@@ -76,7 +76,7 @@ def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page
             rounds.append(n)
             writer.commit()
     assert rounds == [1, 2, 4, 8, 16, 32]
-    assert (writer.refresh_anchors(None), writer.refresh_anchors(None)) == (1, 0)
+    assert (writer.refresh_all_anchors(), writer.refresh_all_anchors()) == (1, 0)
 
 
 def test_refresh_limit_is_kept_and_the_rest_stays_due(writer, make_page) -> None:
@@ -111,7 +111,7 @@ def test_removed_pages_are_not_refreshed(writer, make_page) -> None:
     writer.remove("http://wiki.example/a")
     writer.add_anchors([("http://wiki.example/a", "text")])
     writer.commit()
-    assert writer.refresh_anchors(None) == 0
+    assert writer.refresh_all_anchors() == 0
     assert Searcher.open(writer.directory).count() == 0
 
 
@@ -122,7 +122,7 @@ def test_due_pages_survive_a_restart(tmp_path: Path, make_page) -> None:
         first.commit()
         first.add_anchors([("http://wiki.example/vpn", "remote")])
     with IndexWriter(tmp_path) as second:
-        assert second.refresh_anchors(None) == 1
+        assert second.refresh_all_anchors() == 1
     assert Searcher.open(tmp_path).search("remote").total == 1
 
 
@@ -146,7 +146,7 @@ def test_adds_go_on_while_another_thread_commits(writer, make_page) -> None:
         writer.add_anchors([(f"http://wiki.example/{n // 2}", f"text {n}")])
     done.set()
     thread.join()
-    writer.refresh_anchors(None)
+    writer.refresh_all_anchors()
     searcher = Searcher.open(writer.directory)
     assert errors == []
     assert (searcher.count(), searcher.search("word").total) == (3000, 3000)

@@ -1,0 +1,112 @@
+"""A crawl that is told to stop (SIGTERM, Ctrl-C) does so soon, and with everything committed.
+
+Scrapy waits for the fetches under way, as long as they take; here those that hang are let go of.
+And Scrapy ends the process when the engine says that it has stopped, also where the spider is only
+just being opened, or was being closed already for another reason: here that is waited for, or the
+last checkpoint would be missing. A second signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import signals
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.reactor import is_reactor_installed
+
+from larmspider.frontier.scheduler import scheduler_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+
+STOP_SECS = 2.0
+"""How long fetches under way may take to end when the crawl is told to stop."""
+OPENING_SECS = 10.0
+"""How long a crawl that is to stop may take to begin."""
+_TICK_SECS = 0.1
+_OPENING_TICK_SECS = 0.01
+
+
+class StopExtension:
+    """Sees to the end while the spider is open."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._closed = asyncio.Event()
+        self._starting = asyncio.Event()
+        self._started = False
+        self._watch: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        extension = cls(crawler)
+        connect = crawler.signals.connect
+        connect(extension.spider_opened, signal=signals.spider_opened)
+        connect(extension.engine_started, signal=signals.engine_started)
+        connect(extension.spider_closed, signal=signals.spider_closed)
+        connect(extension.engine_stopped, signal=signals.engine_stopped)
+        if is_reactor_installed():
+            from twisted.internet import reactor
+
+            on_event: Any = reactor.addSystemEventTrigger  # its stubs lack the event's name
+            on_event("before", "shutdown", extension.before_shutdown)
+        return extension
+
+    def spider_opened(self) -> None:
+        self._watch = asyncio.get_running_loop().create_task(self._let_go())
+
+    def engine_started(self) -> None:
+        """The engine sets ``running`` when all who hear this have returned."""
+        self._starting.set()
+
+    def spider_closed(self) -> None:
+        self._closed.set()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    async def engine_stopped(self) -> None:
+        """Scrapy ends the process after this."""
+        if self._watch is not None:
+            await self._closed.wait()
+
+    def before_shutdown(self) -> Deferred[None] | None:
+        """The process ends. A crawl that is just being opened is to be stopped first."""
+        try:
+            opening = self.crawler.engine.spider is not None
+        except RuntimeError:  # no engine
+            opening = False
+        if not opening or self._started or self._closed.is_set():
+            return None
+        return deferred_from_coro(self._stop_once_it_runs())
+
+    async def _stop_once_it_runs(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OPENING_SECS):
+                while not self._started and not self._closed.is_set():
+                    await asyncio.sleep(_OPENING_TICK_SECS)
+        with suppress(RuntimeError):  # it has stopped by itself
+            await self.crawler.engine.stop_async()
+
+    def _broken(self) -> bool:
+        scheduler = scheduler_of(self.crawler)
+        return scheduler is not None and bool(scheduler.broken)
+
+    async def _let_go(self) -> None:
+        loop = asyncio.get_running_loop()
+        engine = self.crawler.engine
+        await self._starting.wait()
+        while not engine.running:
+            await asyncio.sleep(0)  # it may be told to stop some milliseconds later
+        self._started = True
+        while engine.running and not self._broken():
+            await asyncio.sleep(_TICK_SECS)
+        stopping = loop.time()
+        while True:
+            if loop.time() > stopping + STOP_SECS:
+                cancel = getattr(engine.downloader, "cancel_all", None)
+                if cancel is not None:
+                    cancel()
+            await asyncio.sleep(_TICK_SECS)
