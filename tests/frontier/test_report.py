@@ -26,7 +26,7 @@ def seen(tmp_path):
     frontier.add([frontier.entry("http://gone/", "http://gone/")])
     gone = frontier.hosts["gone:80"]
     gone.record.change(HostState.PARKED, inf, "given up: dns")
-    frontier._set_turn(gone)
+    frontier._schedule.set(gone)
     frontier.done(frontier.pop(), Visit(UrlState.STORED, NOW, 200))
     clock.now += 2.0
     frontier.failed(frontier.pop(), "http-503", 0.1)

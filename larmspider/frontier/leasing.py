@@ -1,0 +1,86 @@
+"""The next fetch of a host whose turn it is: its robots.txt, or the next URL that it allows.
+
+leasing.lease(host, now)   ->  Lease("http://wiki/robots.txt", entry=None)
+leasing.lease(host, now)   ->  None: budget spent, window closed, nothing allowed, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from larmspider.frontier.backend import Backend
+from larmspider.frontier.grouping import Grouping
+from larmspider.frontier.host import HostState
+from larmspider.frontier.host_table import HostTable
+from larmspider.frontier.lease import Host, Lease
+from larmspider.frontier.places import Places
+from larmspider.frontier.politeness import Politeness
+from larmspider.frontier.records import Entry, UrlState, Visit
+from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.schedule import Schedule
+
+
+class Leasing:
+    """``refused`` are the URLs that robots.txt refused on the way; the caller empties it."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        politeness: Politeness,
+        places: Places,
+        hosts: HostTable,
+        schedule: Schedule,
+        grouping: Grouping,
+        hour_of: Callable[[float], float],
+        robots: RobotsCache | None,
+    ) -> None:
+        self._backend, self._politeness, self._places = backend, politeness, places
+        self._hosts, self._schedule, self._grouping = hosts, schedule, grouping
+        self._hour_of, self._robots = hour_of, robots
+        self.refused: list[Entry] = []
+
+    def lease(self, host: Host, now: float) -> Lease | None:
+        """The host is due; None when it turns out that it has nothing to ask for now."""
+        record = host.record
+        self._hosts.touch(host)
+        if not self._grouping.ready(host):
+            return None
+        if host.rule.opens(now, self._hour_of) > now:
+            return None  # its window closed while it was due
+        record.wake()
+        if host.rule.budget is not None and self._budget_spent(host):
+            record.change(HostState.PARKED, inf, f"budget of {host.rule.budget} pages")
+            return None
+        if self._robots is None:
+            if record.state is HostState.NEW:
+                record.change(HostState.READY)
+        elif record.robots_until <= now:
+            if host.in_flight:
+                return None
+            record.change(HostState.LOADING)
+            return self._begin(host, None, record.robots_url, now)
+        entry = self._next_allowed(host, now)
+        return self._begin(host, entry, entry.url, now) if entry else None
+
+    def _next_allowed(self, host: Host, now: float) -> Entry | None:
+        """The next URL that robots.txt allows; those that it does not are refused on the way."""
+        rules = None if self._robots is None else self._robots.of(host.record.host)
+        while entries := self._backend.pop(host.record.host, now):
+            if rules is None or rules.allowed(entries[0].url):
+                return entries[0]
+            visit = Visit(UrlState.REFUSED, time=now, reason="robots.txt")
+            self._backend.acknowledge([(entries[0].key, visit)])
+            self.refused.append(entries[0])
+        return None
+
+    def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:
+        host.in_flight += 1
+        host.record.next_time = now + self._politeness.gap_seconds(host.record)
+        if host.group is not None:
+            host.group.asked(host, now)
+        return Lease(url, host, entry, now, self._places.take(self._schedule.kind(host), now))
+
+    def _budget_spent(self, host: Host) -> bool:
+        counts = self._backend.counts(host.record.host)
+        return counts.stored + counts.leased >= (host.rule.budget or 0)
