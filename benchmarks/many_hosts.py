@@ -51,7 +51,7 @@ WAYS: dict[str, tuple[bool, dict[str, Any]]] = {
     "robots.txt too": (True, {"ROBOTSTXT_OBEY": True}),
 }
 """Whether connections are kept alive, and settings."""
-_TIMED = ("next_request", "enqueue_request", "known", "settle", "end_robots", "wake")
+_TIMED = ("next_request", "enqueue_request", "known", "end_robots", "wake")
 
 
 class TimedScheduler(FrontierScheduler):
@@ -68,6 +68,7 @@ class TimedScheduler(FrontierScheduler):
     def open(self, spider: Any) -> None:
         super().open(spider)
         self.frontier.answered = self._timed("answered", self.frontier.answered)
+        self.leases.settle = self._timed("settle", self.leases.settle)
 
     def next_request(self) -> Any:
         request = super().next_request()
@@ -96,10 +97,10 @@ class TimedScheduler(FrontierScheduler):
 
         return timed
 
-    def close(self, reason: str) -> None:
-        super().close(reason)
+    def close(self, reason: str) -> Any:
         window = [end - begin for begin, end in zip(self.begin, self.end, strict=True)]
         Path("times.json").write_text(json.dumps([*window, self.times]))
+        return super().close(reason)
 
 
 class MemoryHandler:

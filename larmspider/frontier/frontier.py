@@ -214,7 +214,7 @@ class Frontier:
         """
         counts = self.backend.counts()
         if not counts.balanced():
-            raise AssertionError(f"URLs do not add up: {counts}")
+            raise AssertionError(f"URLs do not add up: {counts!r}")
         if deep and (counted := self.backend.audit()) != counts:
-            raise AssertionError(f"counters {counts}, records {counted}")
+            raise AssertionError(f"counters {counts!r}, records {counted!r}")
         return counts

@@ -85,6 +85,13 @@ class Counts:
         parts = self.queued + self.leased + self.stored + self.failed + self.refused
         return self.discovered == parts
 
+    def __str__(self) -> str:
+        """Of a crawl at rest."""
+        return (
+            f"{self.discovered} URLs discovered, {self.stored} stored, {self.refused} refused,"
+            f" {self.failed} failed, {self.queued} to fetch"
+        )
+
 
 @dataclass(slots=True)
 class Recovery:

@@ -2,9 +2,10 @@
 
     SCHEDULER = "larmspider.frontier.scheduler.FrontierScheduler"
 
-A Request goes in as an Entry and comes out as a lease, when its host may be asked. The lease stays
-in Request.meta until the URL has its final state (middlewares/answers.py, acknowledge.py). A host's
-robots.txt is fetched by a Request of the scheduler's own.
+A Request goes in as an Entry (scheduler_entries.py) and comes out with a lease, when its host may
+be asked; the lease ends when the URL has its final state (scheduler_leases.py). A host's robots.txt
+is fetched by a Request of the scheduler's own. At a checkpoint frontier and stores move together
+(scheduler_stores.py).
 """
 
 from __future__ import annotations
@@ -12,42 +13,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections import deque
 from collections.abc import Sequence
-from math import inf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import scrapy.signals
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
-from twisted.python.failure import Failure
 
 from larmspider import signals, stats
 from larmspider.directory import CrawlDirectory
-from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.errors import LarmspiderError
 from larmspider.fetch.addresses import Addresses
 from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.host import HostState
-from larmspider.frontier.keys import url_key
 from larmspider.frontier.lease import Lease
-from larmspider.frontier.records import Entry, UrlState, Visit
-from larmspider.items import FailedFetch
-from larmspider.requests import (
-    LEASE,
-    REQUEUED,
-    SAME_PAGE,
-    SEED,
-    is_page_request,
-    normalized_of,
-    origin_of,
-    pack_request,
-    page_request,
-    unpack_request,
-)
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
+from larmspider.frontier.scheduler_leases import Leases
+from larmspider.frontier.scheduler_stores import recover_stores, store_positions
+from larmspider.requests import LEASE, REQUEUED
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -56,10 +42,6 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
-
-
-class CheckpointError(LarmspiderError):
-    """A store could not write; nothing was committed."""
 
 
 class FrontierScheduler:
@@ -82,12 +64,11 @@ class FrontierScheduler:
         self._stores_opened = False
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
-        self._normalize = normalizer_from_settings(crawler.settings)
+        self._leases: Leases | None = None
+        self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
         self._addresses = Addresses(self._address_known)
         self._ready: deque[Request] = deque()
-        self._out: set[Lease] = set()
-        self._parked: dict[str, int] = {}
         self._timer: CallLaterResult | None = None
         self._timer_at = 0.0
 
@@ -106,9 +87,11 @@ class FrontierScheduler:
         return self._frontier
 
     @property
-    def spider(self) -> Spider:
-        assert self.crawler.spider is not None
-        return self.crawler.spider
+    def leases(self) -> Leases:
+        """Those that are out. Raises RuntimeError before open()."""
+        if self._leases is None:
+            raise RuntimeError("the frontier is not open")
+        return self._leases
 
     # life
 
@@ -124,42 +107,24 @@ class FrontierScheduler:
                 self.crawler.settings, directory.path / "frontier", self._addresses.of
             )
             try:
-                self._recover(frontier)
+                recover_stores(self.crawler, frontier.recover().positions)
             except BaseException:
                 frontier.backend.close()
                 raise
         except BaseException:
             directory.release()
             raise
+        assert self.crawler.stats is not None
         self._directory, self._frontier = directory, frontier
+        self._leases = Leases(frontier, self.crawler.stats)
         counts = frontier.audit()
         if directory.resumed:
             logger.info(
-                "Going on with the crawl in %s: %d URLs discovered, %d stored, %d refused,"
-                " %d failed, %d to fetch%s",
+                "Going on with the crawl in %s: %s%s",
                 directory.path,
-                counts.discovered,
-                counts.stored,
-                counts.refused,
-                counts.failed,
-                counts.queued,
+                counts,
                 "" if counts.queued else ": it is finished, -a fresh=yes starts over",
             )
-
-    def _recover(self, frontier: Frontier) -> None:
-        """Frontier and stores go back to the last commit. Raises what a store raised."""
-        positions = frontier.recover().positions
-        results = self.crawler.signals.send_catch_log(
-            signals.recovered, positions=positions, dont_log=LarmspiderError
-        )
-        for receiver, result in results:
-            if isinstance(result, Failure):
-                error = result.value
-                if isinstance(error, LarmspiderError):
-                    raise error
-                raise CrawlDirError(
-                    f"{receiver_name(receiver)} cannot go back to its last commit: {error}"
-                )
 
     def spider_opened(self) -> None:
         self._stores_opened = True
@@ -206,13 +171,7 @@ class FrontierScheduler:
 
         Raises CheckpointError if a store cannot write; then nothing is cut.
         """
-        positions = {}
-        for receiver, result in self.crawler.signals.send_catch_log(signals.checkpoint):
-            if not isinstance(result, tuple):
-                error = getattr(result, "value", result)
-                raise CheckpointError(f"{receiver_name(receiver)} cannot write: {error}")
-            name, position = result
-            positions[name] = position
+        positions = store_positions(self.crawler)
         self.frontier.cut()
         return positions
 
@@ -225,7 +184,7 @@ class FrontierScheduler:
     # what Scrapy asks
 
     def has_pending_requests(self) -> bool:
-        return bool(self._ready or self._out) or not self.frontier.finished
+        return bool(self._ready or self.leases) or not self.frontier.finished
 
     def __len__(self) -> int:
         """URLs that wait in queues."""
@@ -242,9 +201,10 @@ class FrontierScheduler:
                 request.meta[LEASE] = lease
                 self.hand_out(request)
                 return True
-            self.settle_lease(lease, Visit(UrlState.STORED, time=time.time(), reason="replaced"))
+            replaced = Visit(UrlState.STORED, time=time.time(), reason="replaced")
+            self.leases.settle_lease(lease, replaced)
         try:
-            entry = self._entry(request)
+            entry = self._entries.of(request, self.frontier)
         except ValueError as error:
             self._count(stats.SCHEDULER_UNSERIALIZABLE)
             logger.warning("Refused: %s cannot be queued: %s", request, error)
@@ -258,14 +218,14 @@ class FrontierScheduler:
         if self.broken:
             return None
         while (lease := self._pop()) is not None:
-            self._out.add(lease)
+            self.leases.take(lease)
             if lease.is_robots:
                 return self._robots.request(lease)
             try:
-                return self._request(lease)
+                return self._entries.request(lease)
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
-                self.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
+                self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
         self._wake_later()
         return None
 
@@ -274,7 +234,7 @@ class FrontierScheduler:
         refused = self.frontier.refused
         while refused:
             self._count(stats.ROBOTS_REJECTED)
-            failed = _refused(refused.pop(0))
+            failed = refused_by_robots(refused.pop(0))
             self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
         return lease
 
@@ -289,49 +249,10 @@ class FrontierScheduler:
         self._ready.append(request)
         self.wake()
 
-    def give_back(self, request: Request) -> Request:
-        """The fetch was not made: its URL returns to its place. Scrapy drops the Request."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
-        self.frontier.give_back(lease)
-        request.meta[REQUEUED] = True
-        return request
-
-    def retry(
-        self, request: Request, kind: str, retry_after: float | None = None
-    ) -> Request | None:
-        """Queue a failed fetch again, with backoff; None if it has had its attempts."""
-        lease = request.meta[LEASE]
-        if not self.frontier.retries(lease, kind):
-            return None
-        request.meta.pop(LEASE)
-        self._out.discard(lease)
-        self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
-        self.tell_if_parked(lease)
-        request.meta[REQUEUED] = True
-        return request
-
-    def settle(self, request: Request, visit: Visit) -> None:
-        """The URL's final state; nothing if it has one already."""
-        lease = request.meta.pop(LEASE, None)
-        if lease is not None and not lease.is_robots:
-            self.settle_lease(lease, visit, elapsed(request))
-
-    def settle_lease(self, lease: Lease, visit: Visit, seconds: float = 0.0) -> None:
-        self._out.discard(lease)
-        if visit.state is UrlState.FAILED and visit.reason:
-            self.frontier.failed_for_good(lease, visit, seconds)
-            self.tell_if_parked(lease)
-        else:
-            self.frontier.done(lease, visit)
-
-    def free(self, request: Request, kind: str = "", retry_after: float | None = None) -> None:
-        """A last attempt is over: its place is free, its host judged at once, or the host's next
-        URL would go out before the stores are through with this one. ``kind`` as in failures.py,
-        "" where the fetch says nothing about its host."""
-        lease = request.meta[LEASE]
-        self.frontier.freed(lease, kind, elapsed(request), retry_after=retry_after)
-        self.tell_if_parked(lease)
+    def end_robots(self, lease: Lease) -> None:
+        """The robots.txt of a lease was answered, or failed."""
+        self.leases.end_robots(lease)
+        self.wake()
 
     def lost(self) -> bool:
         """Whether leases are out although nothing is fetched or stored any more. Only a component
@@ -340,42 +261,12 @@ class FrontierScheduler:
         busy = (
             engine.downloader.active or not engine.scraper.slot or not engine.scraper.slot.is_idle()
         )
-        return bool(self._out) and not self._ready and not busy
+        return bool(self.leases) and not self._ready and not busy
 
     def end_lost(self) -> None:
         """Fail them, or the crawl would wait for ever."""
-        for lease in list(self._out):
-            logger.error("Nobody ended the fetch of %s; it counts as failed", lease.url)
-            if lease.is_robots:
-                self.frontier.failed(lease, "lost", 0.0)
-                self.end_robots(lease)
-            else:
-                self.settle_lease(lease, Visit(UrlState.FAILED, time=time.time(), reason="lost"))
+        self.leases.end_lost()
         self.wake()
-
-    def end_robots(self, lease: Lease) -> None:
-        """The robots.txt of a lease was answered, or failed."""
-        self._out.discard(lease)
-        self.tell_if_parked(lease)
-        self.wake()
-
-    def tell_if_parked(self, lease: Lease) -> None:
-        """After a failure: say so where it was one too many for the host."""
-        record = lease.host.record
-        if record.state is not HostState.PARKED:
-            self._parked.pop(record.host, None)
-            return
-        if self._parked.get(record.host) == record.parks:
-            return  # another of the fetches that were under way
-        self._parked[record.host] = record.parks
-        if record.until == inf:
-            self._count(stats.HOSTS_GIVEN_UP)
-            logger.warning("Host %s: %s; until the next run", record.host, record.reason)
-        else:
-            seconds = record.until - time.time()
-            logger.warning(
-                "Host %s: left alone for %.0f s: %s", record.host, seconds, record.reason
-            )
 
     # the engine
 
@@ -402,75 +293,12 @@ class FrontierScheduler:
         self._timer_at = at
         self._timer = call_later(max(0.001, at - time.time()), self.wake)
 
-    # requests and entries
-
-    def _entry(self, request: Request) -> Entry:
-        normalized = normalized_of(request, self._normalize)
-        payload = (
-            b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
-        )
-        entry = self.frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
-        if request.dont_filter and payload and not request.meta.get(SEED):
-            entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
-        elif request.meta.get(SAME_PAGE):
-            entry.key = url_key(f"{normalized}#{entry.redirects}")
-        elif request.method != "GET" or request.body:
-            fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
-            entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
-        if payload:
-            entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
-        return entry
-
-    def _request(self, lease: Lease) -> Request:
-        entry = lease.entry
-        assert entry is not None
-        if entry.payload:
-            request = unpack_request(entry.payload, self.spider)
-        else:
-            request = page_request(
-                self.spider,
-                entry.url,
-                normalized=entry.normalized,
-                from_page=entry.from_page,
-                link_type=entry.link_type,
-                depth=entry.depth,
-                redirects=entry.redirects,
-            )
-        request.meta[LEASE] = lease
-        lease.holder = request
-        return request
-
     def _count(self, key: str) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(key)
-
-
-def receiver_name(receiver: Any) -> str:
-    """The class behind a signal's receiver, for a message."""
-    return type(getattr(receiver, "__self__", receiver)).__name__
 
 
 def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
     """The crawl's scheduler if it is ours."""
     scheduler: object = crawler.engine.scheduler
     return scheduler if isinstance(scheduler, FrontierScheduler) else None
-
-
-def _refused(entry: Entry) -> FailedFetch:
-    """What fetch.log says of a URL that robots.txt does not allow."""
-    return FailedFetch(
-        url=entry.url,
-        normalized=entry.normalized,
-        from_page=entry.from_page,
-        link_type=entry.link_type,
-        depth=entry.depth,
-        kind="robots",
-        message="not allowed by robots.txt",
-        fetched=time.time(),
-    )
-
-
-def elapsed(request: Request) -> float:
-    """Seconds since the download of this Request began; 0.0 if it did not."""
-    started = request.meta.get("download_started")
-    return 0.0 if started is None else max(0.0, time.time() - started)

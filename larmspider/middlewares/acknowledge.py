@@ -78,7 +78,7 @@ class AcknowledgeMiddleware:
                 if scheduler.broken and response.request is not None and not output.items:
                     # nothing is stored any more: this page is fetched again by the next run
                     self._outputs.pop(lease, None)
-                    scheduler.give_back(response.request)
+                    scheduler.leases.give_back(response.request)
                     return
                 output.items += 1
             elif LEASE in item.meta:  # made with meta=response.meta, or the same Request again
@@ -116,7 +116,7 @@ class AcknowledgeMiddleware:
             request = _leased(response)
             if request is not None:
                 self._outputs.pop(request.meta[LEASE], None)
-                self._scheduler().give_back(request)
+                self._scheduler().leases.give_back(request)
             scheduler = self._scheduler()
             scheduler.broken = scheduler.broken or f"a store cannot write: {error}"
             return
@@ -148,7 +148,7 @@ class AcknowledgeMiddleware:
         lease = request.meta.get(LEASE)
         if lease is not None:
             self._outputs.pop(lease, None)
-        self._scheduler().settle(request, visit)
+        self._scheduler().leases.settle(request, visit)
 
     def _scheduler(self) -> FrontierScheduler:
         scheduler = scheduler_of(self.crawler)

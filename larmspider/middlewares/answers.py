@@ -18,7 +18,8 @@ from larmspider.fetch.failures import kind_of, message_of
 from larmspider.fetch.retry_after import retry_after
 from larmspider.frontier.failures import failure_kind
 from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.scheduler import FrontierScheduler, elapsed, scheduler_of
+from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
+from larmspider.frontier.scheduler_leases import elapsed
 from larmspider.requests import LEASE
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class AnswersMiddleware:
         wait = retry_after(response.headers.get("Retry-After"), time.time())
         again = self._retry(request, kind, wait)
         if again is None:
-            scheduler.free(request, kind, wait)  # a last answer: it is a Page like any other
+            scheduler.leases.free(request, kind, wait)  # a last answer: it is a Page like any other
             return response
         return again
 
@@ -61,20 +62,20 @@ class AnswersMiddleware:
             return None
         scheduler = self._scheduler()
         if isinstance(exception, Stopped):
-            return scheduler.give_back(request)
+            return scheduler.leases.give_back(request)
         kind = kind_of(exception)
         ignored = isinstance(exception, IgnoreRequest)
         if not ignored and (again := self._retry(request, kind)) is not None:
             return again
-        scheduler.free(request, "" if ignored else kind)
+        scheduler.leases.free(request, "" if ignored else kind)
         if not _yields_the_failure(request, self.crawler.spider):
             state = UrlState.REFUSED if ignored else UrlState.FAILED
             reason = message_of(exception) if ignored else kind
-            scheduler.settle(request, Visit(state, time=time.time(), reason=reason))
+            scheduler.leases.settle(request, Visit(state, time=time.time(), reason=reason))
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
-        again = self._scheduler().retry(request, kind, wait)
+        again = self._scheduler().leases.retry(request, kind, wait)
         if again is not None:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.RETRIES)

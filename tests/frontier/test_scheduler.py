@@ -28,7 +28,7 @@ def scheduler(crawler_for: Callable[..., Crawler]) -> Iterator[FrontierScheduler
 
 def fetched(scheduler: FrontierScheduler, url: str, **options: Any) -> Request:
     """A Request that was queued and handed out."""
-    assert scheduler.enqueue_request(page_request(scheduler.spider, url, **options))
+    assert scheduler.enqueue_request(page_request(scheduler.crawler.spider, url, **options))
     request = scheduler.next_request()
     assert request is not None
     return request
@@ -49,7 +49,7 @@ def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> N
     child = Request("http://h/b", meta=first.meta)
     assert scheduler.enqueue_request(child)
     assert not {"from_page", "link_type", "redirects", "dont_redirect"} & child.meta.keys()
-    entry = scheduler.frontier.backend.entry(scheduler._entry(child).key)
+    entry = scheduler.frontier.backend.entry(scheduler._entries.of(child, scheduler.frontier).key)
     assert entry is not None
     assert (entry.normalized, entry.from_page, entry.redirects) == ("http://h/b", "", 0)
     assert entry.depth == 2, "the depth counts on"
@@ -70,7 +70,7 @@ def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     lease = parent.meta[LEASE]
     assert scheduler.enqueue_request(Request("http://h/b", meta=parent.meta))
     assert scheduler.frontier.backend.counts().leased == 1
-    scheduler.settle(parent, Visit(UrlState.STORED, time=1.0, status=200))
+    scheduler.leases.settle(parent, Visit(UrlState.STORED, time=1.0, status=200))
     assert scheduler.frontier.backend.visit(lease.entry.key).status == 200
 
 
@@ -86,7 +86,7 @@ def test_a_replacement_by_a_middleware_ends_the_lease(scheduler: FrontierSchedul
 
 def test_what_a_middleware_adds_to_a_pages_request_is_kept(scheduler: FrontierScheduler) -> None:
     """Meta that is not ours makes it a Request to be kept whole."""
-    request = page_request(scheduler.spider, "http://h/a")
+    request = page_request(scheduler.crawler.spider, "http://h/a")
     request.meta["cookiejar"] = 1
     scheduler.enqueue_request(request)
     assert scheduler.next_request().meta["cookiejar"] == 1
