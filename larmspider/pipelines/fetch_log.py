@@ -5,15 +5,12 @@ store.log has LARM's columns and so no time; this is the log that answers "when"
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from larmspider import options, signals
+from larmspider import signals
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
-from larmspider.pipelines.records import RecordLog, truncate_file
-from larmspider.pipelines.store import Store
+from larmspider.pipelines.log_store import LogStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -30,12 +27,11 @@ FETCH_LOG_COLUMNS = (
 )
 
 
-class FetchLogPipeline(Store):
+class FetchLogPipeline(LogStore):
     """Writes fetch.log."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._log: RecordLog | None = None
+    file_name = "fetch.log"
+    columns = FETCH_LOG_COLUMNS
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -43,20 +39,11 @@ class FetchLogPipeline(Store):
         crawler.signals.connect(store.url_refused, signal=signals.url_refused)
         return store
 
-    @classmethod
-    def build(cls, crawler: Crawler) -> Self:
-        return cls(options.larm_dir(crawler.settings))
-
     def url_refused(self, failed: FailedFetch) -> None:
         self.write_failure(failed)
 
-    def open_spider(self) -> None:
-        options.writable_dir(self.directory)
-        self._log = RecordLog(self.directory / "fetch.log", FETCH_LOG_COLUMNS)
-
     def write(self, page: Page) -> None:
-        assert self._log is not None
-        self._log.append(
+        self.log.append(
             utc(page.fetched),
             page.url,
             page.normalized or "",
@@ -68,8 +55,7 @@ class FetchLogPipeline(Store):
         )
 
     def write_failure(self, failed: FailedFetch) -> None:
-        assert self._log is not None
-        self._log.append(
+        self.log.append(
             utc(failed.fetched),
             failed.url,
             failed.normalized or "",
@@ -79,20 +65,6 @@ class FetchLogPipeline(Store):
             "",
             failed.message,
         )
-
-    def recover(self, position: bytes) -> None:
-        truncate_file(self.directory / "fetch.log", position)
-
-    def flush(self) -> bytes:
-        return b"" if self._log is None else self._log.flush()
-
-    async def commit(self) -> None:
-        if self._log is not None:
-            await asyncio.to_thread(self._log.sync)
-
-    def close_spider(self) -> None:
-        if self._log is not None:
-            self._log.close()
 
 
 def _dead_end(page: Page) -> str:

@@ -16,8 +16,8 @@ from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.items import Page
 from larmspider.pipelines.append_file import AppendFile
-from larmspider.pipelines.records import RecordLog, truncate_file
-from larmspider.pipelines.store import Store
+from larmspider.pipelines.log_store import LogStore
+from larmspider.pipelines.records import truncate_file
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -42,18 +42,19 @@ def page_file_name(number: int) -> str:
     return f"pagefile_{number}.pfl"
 
 
-class PageFilesPipeline(Store):
+class PageFilesPipeline(LogStore):
     """Writes page files and store.log."""
 
     needs = ("url", "body")
+    file_name = "store.log"
+    columns = STORE_LOG_COLUMNS
 
     def __init__(self, directory: Path, max_bytes: int, counters: StatsCollector) -> None:
-        self.directory = directory
+        super().__init__(directory)
         self.max_bytes = max_bytes
         self.counters = counters
         self.number = -1
         self._file: AppendFile | None = None
-        self._log: RecordLog | None = None
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -70,8 +71,7 @@ class PageFilesPipeline(Store):
         return cls(options.larm_dir(settings), max_bytes, crawler.stats)
 
     def open_spider(self) -> None:
-        options.writable_dir(self.directory)
-        self._log = RecordLog(self.directory / "store.log", STORE_LOG_COLUMNS)
+        super().open_spider()
         self._open_file(max(self._present(), default=0))
 
     def _present(self) -> list[int]:
@@ -80,7 +80,7 @@ class PageFilesPipeline(Store):
     def recover(self, position: bytes) -> None:
         """``position`` is three numbers: of the page file, its length, the length of store.log."""
         number, length, log = (position or b"0 0 0").split()
-        truncate_file(self.directory / "store.log", log)
+        super().recover(log)
         truncate_file(self.directory / page_file_name(int(number)), length)
         for later in self._present():
             if later > int(number):
@@ -104,10 +104,9 @@ class PageFilesPipeline(Store):
         assert self._file is not None
         if self._file.end + size > self.max_bytes:
             self._open_file(self.number + 1)
-        assert self._log is not None
         offset = self._file.end
         self._file.write(page.body)
-        self._log.append(
+        self.log.append(
             page.from_page,
             page.url,
             page.normalized or "",
@@ -124,19 +123,18 @@ class PageFilesPipeline(Store):
         self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
 
     def flush(self) -> bytes:
-        if self._file is None or self._log is None:
+        if self._file is None:
             return b"0 0 0"
         # the body first: a line of store.log never names bytes that are not there
         length = self._file.flush()
-        return b"%d %d %b" % (self.number, length, self._log.flush())
+        return b"%d %d %b" % (self.number, length, super().flush())
 
     async def commit(self) -> None:
-        if self._file is not None and self._log is not None:
+        if self._file is not None:
             await asyncio.to_thread(self._file.sync)
-            await asyncio.to_thread(self._log.sync)
+        await super().commit()
 
     def close_spider(self) -> None:
         if self._file is not None:
             self._file.close()
-        if self._log is not None:
-            self._log.close()
+        super().close_spider()

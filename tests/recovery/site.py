@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+
+from tests.servers.threaded import ThreadedServer
 
 HOSTS = 40
 PAGES = 1000
@@ -36,21 +35,17 @@ class Answer:
     location: str = ""
 
 
-class Site:
+class Site(ThreadedServer):
     """Serves it from one thread with an event loop. ``seen`` counts what was asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: dict[str, Answer] = {}
         self.private: set[str] = set()
         self.seen: Counter[str] = Counter()
         self.in_mid_body: Callable[[], None] | None = None
         """Called once by the server when half of some body is sent."""
         self._hosts: list[str] = []
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._ready = threading.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._run, name="site", daemon=True)
 
     @property
     def start(self) -> str:
@@ -99,55 +94,22 @@ class Site:
             )
             self.answers[self._page(number)] = Answer(200, body.encode(), links)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
-
-    async def _serve(self) -> None:
+    async def listen(self) -> list[asyncio.Server]:
         servers = []
         for number in range(HOSTS):
-            server = await asyncio.start_server(self._accept, f"127.1.0.{number + 1}", 0)
+            server = await asyncio.start_server(self.accept, f"127.1.0.{number + 1}", 0)
             servers.append(server)
             address, port = server.sockets[0].getsockname()
             self._hosts.append(f"http://{address}:{port}")
         self._build()
-        self._ready.set()
-        await self._stop.wait()
-        for server in servers:
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return servers
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address, port = writer.get_extra_info("sockname")
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                path = head.split(b" ", 2)[1].decode("latin-1")
-                await self._answer(writer, f"http://{address}:{port}{path}")
-        except (OSError, EOFError, asyncio.CancelledError):
-            pass  # the crawler left, or was killed, or this site closes
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            path = head.split(b" ", 2)[1].decode("latin-1")
+            await self._answer(writer, f"http://{address}:{port}{path}")
 
     async def _answer(self, writer: asyncio.StreamWriter, url: str) -> None:
         if url.endswith("/robots.txt"):

@@ -14,17 +14,14 @@ It lives in a thread with an event loop of its own and speaks HTTP/1.1 with keep
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from types import TracebackType
-from typing import Self
 
 from tests.servers.certificate import self_signed
+from tests.servers.threaded import ThreadedServer
 
-_START_SECS = 10.0
 _MAX_HEAD_BYTES = 1 << 20
 
 
@@ -75,7 +72,7 @@ Answer = Reply | Raw | tuple[int, Mapping[str, str], bytes] | bytes | str
 Route = Answer | Callable[[Request], Answer]
 
 
-class ScriptedServer:
+class ScriptedServer(ThreadedServer):
     """Answers by ``routes``: path with query first, then path, then "*", else 404.
 
     A text or bytes alone is a page of HTML, a tuple (status, headers, body) a Reply. A function
@@ -92,6 +89,7 @@ class ScriptedServer:
         *,
         tls: bool = False,
     ) -> None:
+        super().__init__()
         self.routes = dict(routes or {})
         self.host = host
         self.port = port
@@ -100,12 +98,6 @@ class ScriptedServer:
         self.connections = 0
         self.open = 0
         self.peak_open = 0
-        self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready = threading.Event()
-        self._stop = asyncio.Event()
-        self._failure: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name="scripted-server", daemon=True)
 
     def url(self, path: str = "/") -> str:
         """The URL of ``path`` on this server."""
@@ -115,36 +107,9 @@ class ScriptedServer:
         """The log, or the part of it that asked for ``path``."""
         return [request for request in self.log if path in (None, request.path)]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._ready.wait(_START_SECS):
-            raise RuntimeError("the scripted server did not start")
-        if self._failure:
-            raise self._failure
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._serve())
-        except OSError as error:
-            self._failure = error
-        finally:
-            self._loop.close()
-            self._ready.set()
-
-    async def _serve(self) -> None:
+    async def listen(self) -> list[asyncio.Server]:
         server = await asyncio.start_server(
-            self._accept,
+            self.accept,
             self.host,
             self.port,
             limit=_MAX_HEAD_BYTES,
@@ -152,30 +117,16 @@ class ScriptedServer:
             ssl=self_signed(self.host) if self.tls else None,
         )
         self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return [server]
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.open += 1
         self.peak_open = max(self.peak_open, self.open)
         try:
             await self._converse(reader, writer, self.connections)
-        except (OSError, EOFError, asyncio.LimitOverrunError, ValueError, asyncio.CancelledError):
-            # The client left, or sent what is no request: this connection is over. Cancelled, we
-            # are closing down, and a task that ends quietly is what the stream callback wants.
-            pass
         finally:
             self.open -= 1
-            self._tasks.discard(task)
-            writer.transport.abort() if self._stop.is_set() else writer.close()
 
     async def _converse(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int
