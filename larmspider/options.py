@@ -115,7 +115,24 @@ def choice(settings: BaseSettings, name: str, accepted: Collection[str]) -> str:
     """The setting as one of ``accepted``."""
     value = text(settings, name)
     if value not in accepted:
-        raise _refused(name, value, f"one of {', '.join(sorted(accepted))}")
+        raise _refused(name, value, _one_of(accepted))
+    return value
+
+
+def typed(settings: BaseSettings, name: str) -> Any:
+    """The setting as its default is: what a command line gives as text becomes a number, a yes or
+    no, a list, a mapping. A value that is none of these stays as it is; its reader refuses it."""
+    value, default = _get(settings, name), defaults().get(name)
+    with suppress(ConfigError, TypeError, ValueError):
+        if isinstance(default, bool):
+            return as_boolean(name, value)
+        if isinstance(default, int | float):
+            number = float(value)
+            return int(number) if isinstance(default, int) and number.is_integer() else number
+        if isinstance(default, list):
+            return strings(settings, name)
+        if isinstance(default, dict):
+            return mapping(settings, name)
     return value
 
 
@@ -173,6 +190,12 @@ def check_names(settings: BaseSettings) -> None:
 def _get(settings: BaseSettings, name: str) -> Any:
     """The setting, else our default: a foreign project need not repeat the LARM_ names."""
     return settings.get(name) if name in settings else defaults().get(name)
+
+
+def _one_of(accepted: Iterable[str]) -> str:
+    """``"" or anyway``; ``one of backlinks, breadth-first, pagerank``."""
+    words = [word or '""' for word in sorted(accepted)]
+    return " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
 
 
 def _as_float(value: Any) -> float | None:

@@ -11,6 +11,7 @@ from scrapy.settings import Settings
 
 from larmspider import options, stats
 from larmspider.explain import filters
+from larmspider.fetch import failures
 from larmspider.middlewares.url_filter import UrlFilter
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,6 +44,14 @@ def test_documented_stats_exist() -> None:
     """docs/stats.md names no key that is gone."""
     named = re.findall(r"^\| `(larm/[^`]+)`", (DOCS / "stats.md").read_text("utf-8"), re.MULTILINE)
     assert set(named) == set(STATS)
+
+
+def test_every_result_of_fetch_log_is_documented() -> None:
+    """Each word that stands there where there was no response."""
+    row = re.search(r"^\| result \|.*$", (DOCS / "formats.md").read_text("utf-8"), re.MULTILINE)
+    assert row is not None
+    words = {kind for _, kind in failures._KINDS} | {"tls", "bad-response", "error", "robots"}
+    assert words | {"ignored"} == set(re.findall(r"`([a-z-]+)`", row[0]))
 
 
 def test_the_filter_of_the_guide_does_something() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.build import politeness_from
@@ -45,7 +46,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--sort", default="queued", metavar="KEY", help=f"{keys} (queued); counts largest first"
         )
-        parser.add_argument("-n", type=int, default=0, metavar="N", help="the first N hosts only")
+        parser.add_argument("-n", type=int, metavar="N", help="the first N hosts only (all)")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -53,13 +54,15 @@ class Command(LarmCommand):
             raise ConfigError(f"no argument is expected, {args[0]!r} was given")
         if opts.sort not in _KEYS:
             raise ConfigError(f"--sort {opts.sort}: {', '.join(_KEYS)} are accepted")
+        if opts.n is not None:
+            options.as_integer("-n", opts.n, minimum=1)
         crawl = self.open_crawl()
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
             rows = list(host_rows(frontier, politeness_from(self.settings)))
         rows.sort(key=lambda row: (_KEYS[opts.sort](row), row.host))
-        rows = rows[: opts.n] if opts.n > 0 else rows
+        rows = rows[: opts.n]
         if opts.json:
             print_json({"hosts": [_as_json(row) for row in rows]})
             return

@@ -7,9 +7,10 @@ import os
 import sys
 from typing import Any
 
+from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.index.search import LIMIT_MOST, Hit, Searcher
+from larmspider.index.search import LIMIT_MOST, OFFSET_MOST, Hit, Searcher
 from larmspider.terminal import printable
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -39,6 +40,8 @@ class Command(LarmCommand):
         query = " ".join(args)
         if not query.strip():
             raise QueryError("the query is empty: name at least one word")
+        options.as_integer("-n", opts.n, minimum=1, maximum=LIMIT_MOST)
+        options.as_integer("--offset", opts.offset, minimum=0, maximum=OFFSET_MOST)
         results = Searcher.open(self.open_crawl().index_dir).search(query, opts.n, opts.offset)
         if opts.json:
             print_json(

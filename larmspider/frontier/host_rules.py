@@ -58,11 +58,13 @@ class HostRule:
 
 
 def _is_number(value: object, least: float, most: float = 1e9) -> bool:
-    return isinstance(value, int | float) and least <= value <= most
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return least <= value <= most
 
 
 def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and value >= least
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _is_window(value: object) -> bool:

@@ -13,6 +13,7 @@ from larmspider.frontier.host import HostRecord, HostState, unpack_host
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.records import Counts, UrlState
+from larmspider.times import utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     if visit is not None:
         lines[0] += f", {visit.reason}" if visit.reason else ""
         if visit.status:
-            lines.append(f"HTTP status {visit.status}, fetched at {visit.time:.0f}")
+            lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines

@@ -95,8 +95,11 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
     [
         (["search", ""], 2, "the query is empty"),
         (["search", '"'], 2, "no word to look for"),
-        (["search", "x", "-n", "0"], 2, "limit=0"),
-        (["search", "x", "-n", "1000000"], 2, "limit=1000000"),
+        (["search", "x", "-n", "0"], 2, "-n=0 is not accepted: a whole number of at least 1"),
+        (["search", "x", "-n", "1000000"], 2, "-n=1000000 is not accepted"),
+        (["search", "x", "--offset", "-1"], 2, "--offset=-1 is not accepted"),
+        (["hosts", "-n", "0"], 2, "-n=0 is not accepted: a whole number of at least 1"),
+        (["hosts", "-n", "-3"], 2, "-n=-3 is not accepted"),
         (["search", "x", "-s", "LARM_DIR=nowhere"], 1, "is no directory"),
         (["search", "x", "--dir", "."], 1, "is not a crawl's directory: it has no crawl.json"),
         (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is no setting"),
@@ -122,7 +125,7 @@ def test_what_cannot_be_answered_is_one_clear_line(
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("command", ["search", "explain", "page", "crawl"])
+@pytest.mark.parametrize("command", ["search", "explain", "page", "hosts", "crawl"])
 def test_help_names_the_options(folder: Path, command: str) -> None:
     """--help of each command."""
     ran = scrapy(command, "--help", cwd=folder)

@@ -49,7 +49,7 @@ def test_a_row_for_each_host(seen):
 @pytest.mark.parametrize(
     "url, lines",
     [
-        ("http://a/0", ["URL: stored", "HTTP status 200, fetched at 1000000"]),
+        ("http://a/0", ["URL: stored", "HTTP status 200, fetched 1970-01-12T13:46:40.000Z"]),
         (
             "http://a/1",
             [
