@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from larmspider.directory import DESCRIPTION, FORMAT
+from larmspider.crawl_files import DESCRIPTION
+from larmspider.directory import FORMAT
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.keys import host_of
 from larmspider.frontier.lmdb_reader import FrontierReader

@@ -14,12 +14,18 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import __version__, options
+from larmspider.crawl_files import (
+    DESCRIPTION,
+    LOCK,
+    files_of_others,
+    files_of_stores,
+    matching,
+)
 from larmspider.errors import ConfigError, CrawlDirError
 
 if TYPE_CHECKING:
@@ -28,16 +34,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DESCRIPTION = "crawl.json"
-"""The file that makes a directory a crawl's: who crawled what, with which settings."""
 FORMAT = 1
 
-_FILES = (
-    DESCRIPTION, "store.log", "links.log", "fetch.log", "Monitor.log", "*Filter.log",
-    "pagefile_*.pfl",
-)  # fmt: skip
-_DIRECTORIES = ("index", "frontier")
-_LOCK = "lock"
 _DRAFT = "crawl.tmp"
 _TOLD = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
@@ -82,15 +80,15 @@ class CrawlDirectory:
     def check(self) -> None:
         """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
         options.check_writable(self.path)
-        if (self.path / _LOCK).exists():
-            _locked(self.path / _LOCK).close()
+        if (self.path / LOCK).exists():
+            _locked(self.path / LOCK).close()
         if self.path.exists():
             self._refuse_if_taken()
 
     def claim(self) -> None:
         """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
         options.writable_dir(self.path)
-        self._lock = _locked(self.path / _LOCK)
+        self._lock = _locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
             if self.fresh:
@@ -99,6 +97,8 @@ class CrawlDirectory:
             self.resumed = earlier is not None
             if earlier is not None:
                 self.description["began"] = earlier.get("began")
+                self.description["stores"] = _stores(earlier) | self.description["stores"]
+                self.description["files"] = sorted({*_files(earlier), *_files(self.description)})
             self._write()
         except BaseException:
             self.release()
@@ -134,7 +134,7 @@ class CrawlDirectory:
         return earlier
 
     def _refuse_if_taken(self) -> None:
-        present = [path for path in self.path.iterdir() if path.name not in (_LOCK, _DRAFT)]
+        present = [path for path in self.path.iterdir() if path.name not in (LOCK, _DRAFT)]
         described = (self.path / DESCRIPTION).exists()
         if present and not described:
             raise CrawlDirError(
@@ -152,11 +152,27 @@ class CrawlDirectory:
                 stored = sum(1 for _ in log)
         except OSError:
             stored = 0
-        if stored and self.fresh != "yes,yes":
+        held = f"{stored:,} stored pages" if stored else self._held_by_own_stores()
+        if held and self.fresh != "yes,yes":
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds {stored:,} stored pages: to delete them"
+                f"LARM_DIR={self.path} holds {held}: to delete them"
                 " ask twice, -a fresh=yes,yes; -s LARM_DIR=DIR names another directory"
             )
+
+    def _held_by_own_stores(self) -> str:
+        """What stores that are not ours have written; "" for nothing."""
+        for store, files in _stores(self._earlier_if_any()).items():
+            if not store.startswith("larmspider."):
+                for path in matching(self.path, files):
+                    if path.is_dir() or path.stat().st_size:
+                        return f"the files of {store} ({path.name})"
+        return ""
+
+    def _earlier_if_any(self) -> dict[str, Any]:
+        try:
+            return self._earlier() or {}
+        except CrawlDirError:
+            return {}
 
     def _refuse_another(self, earlier: dict[str, Any]) -> None:
         was, now = earlier.get("identity") or {}, self.description["identity"]
@@ -170,13 +186,15 @@ class CrawlDirectory:
                 )
 
     def _make_room(self) -> None:
-        """crawl.json goes last: while it is there, what is left is known to be ours."""
-        for path in sorted(_ours(self.path), key=lambda path: path.name == DESCRIPTION):
+        """What the components of both crawls name, and no other file. crawl.json goes last: while
+        it is there, what is left is known to be ours."""
+        names = {*_files(self._earlier_if_any()), *_files(self.description)}
+        for path in [*matching(self.path, names), self.path / DESCRIPTION]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         target = self.path / DESCRIPTION
@@ -201,11 +219,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _ours(directory: Path) -> Iterator[Path]:
-    for pattern in _FILES:
-        yield from directory.glob(pattern)
-    for name in _DIRECTORIES:
-        yield from directory.glob(name)
+def _stores(description: dict[str, Any]) -> dict[str, list[str]]:
+    stores = description.get("stores")
+    return stores if isinstance(stores, dict) else {}
+
+
+def _files(description: dict[str, Any]) -> list[str]:
+    """All names of files in a description, of stores and others."""
+    of_stores = [name for names in _stores(description).values() for name in names]
+    return [str(name) for name in (*of_stores, *(description.get("files") or ()))]
 
 
 def _describe(crawler: Crawler) -> dict[str, Any]:
@@ -218,6 +240,8 @@ def _describe(crawler: Crawler) -> dict[str, Any]:
         "seeds": list(getattr(spider, "start_urls", ())),
         "identity": _identity(crawler),
         "settings": _told(crawler.settings),
+        "stores": files_of_stores(crawler.settings),
+        "files": files_of_others(crawler.settings),
         "began": _now(),
     }
 
@@ -231,10 +255,10 @@ def _identity(crawler: Crawler) -> dict[str, Any]:
         "filters": sorted(str(name) for name, order in listed.items() if order is not None),
     }
     for name in _DECIDE:
-        value = settings.get(name)
+        value = options.typed(settings, name)
         if name.endswith("_FILE") and value:
             value = _digest(Path(value).expanduser())
-        identity[name] = value if isinstance(value, list) else str(value)
+        identity[name] = value
     return identity
 
 
@@ -249,7 +273,8 @@ def _digest(path: Path) -> str:
 def _told(settings: BaseSettings) -> dict[str, Any]:
     """What decides about URLs and pace: enough to explain the crawl's verdicts later."""
     names = [name for name in settings if name.startswith("LARM_")]
-    told = {name: settings.get(name) for name in (*sorted(names), *_TOLD) if name != "LARM_START"}
+    names = [*sorted(names), *_TOLD]
+    told = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
     for name, value in told.items():
         if name.endswith("_FILE") and value:
             told[name] = str(Path(value).expanduser().absolute())

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from scrapy.crawler import Crawler
+from scrapy.settings import Settings
 
+from larmspider import settings as ours
+from larmspider.crawl_files import files_of_others, files_of_stores
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.items import Page
 from larmspider.options import check_names
+from larmspider.pipelines.store import Store
 
 CrawlerFor = Callable[..., Crawler]
+OURS: dict[str, Any] = {
+    name: getattr(ours, name) for name in ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES", "SCHEDULER")
+}
+"""Our components but the extensions, beside which ``crawler_for`` has Scrapy's alone."""
 
 
 def claimed(crawler_for: CrawlerFor, **settings: object) -> CrawlDirectory:
@@ -33,6 +45,30 @@ def test_describes_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
     assert "end" not in described
     directory.finish("finished")
     assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("LARM_MAX_PAGES", "5", 5),
+        ("LARM_BACKOFF_SECS", "5", 5.0),
+        ("DOWNLOAD_TIMEOUT", "0.5", 0.5),
+        ("LARM_LOWERCASE_PATH", "no", False),
+        ("ROBOTSTXT_OBEY", "1", True),
+        ("LARM_SESSION_IDS", "sid, token", ["sid", "token"]),
+        ("LARM_HOST_RULES", '{"h": {"delay": 1}}', {"h": {"delay": 1}}),
+        ("LARM_MAX_PAGES", "many", "many"),
+    ],
+)
+def test_settings_have_their_types(
+    crawler_for: CrawlerFor, tmp_path: Path, name: str, given: str, told: object
+) -> None:
+    """As on a command line, where all is text; spelled otherwise it is the same crawl."""
+    claimed(crawler_for, **{name: given}).finish("shutdown")
+    described = json.loads((tmp_path / "crawl" / "crawl.json").read_text())
+    assert described["settings"][name] == told
+    assert type(described["settings"][name]) is type(told)
+    claimed(crawler_for, **{name: told}).finish("finished")
 
 
 def test_a_directory_in_use_is_refused(crawler_for: CrawlerFor) -> None:
@@ -93,18 +129,87 @@ def test_stored_pages_are_deleted_only_if_asked_twice(
     crawler_for: CrawlerFor, tmp_path: Path
 ) -> None:
     """fresh=yes is enough for a crawl without pages; files that are not ours stay."""
-    claimed(crawler_for).finish("finished")
-    claimed(crawler_for, LARM_FRESH="yes").finish("finished")
+    claimed(crawler_for, **OURS).finish("finished")
+    claimed(crawler_for, **OURS, LARM_FRESH="yes").finish("finished")
     directory = tmp_path / "crawl"
     (directory / "store.log").write_text("x\ny\n")
     (directory / "index").mkdir()
     (directory / "notes.txt").write_text("mine")
+    (directory / "pagefile_7.pfl").write_text("x")
+    (directory / "ScopeFilter.log").write_text("x")
+    (directory / "OtherFilter.log").write_text("mine")
     with pytest.raises(CrawlDirError, match=r"holds 2 stored pages.*fresh=yes,yes"):
-        claimed(crawler_for, LARM_FRESH="yes")
+        claimed(crawler_for, **OURS, LARM_FRESH="yes")
     assert (directory / "store.log").read_text() == "x\ny\n"
-    claimed(crawler_for, LARM_FRESH="yes,yes").finish("finished")
+    claimed(crawler_for, **OURS, LARM_FRESH="yes,yes").finish("finished")
     names = {path.name for path in directory.iterdir()}
-    assert names == {"crawl.json", "lock", "notes.txt"}
+    assert names == {"crawl.json", "lock", "notes.txt", "OtherFilter.log"}
+
+
+class TitleLog(Store):
+    """A store of a user's."""
+
+    files = ("titles.log", "titles_*.idx")
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        return cls()
+
+    def write(self, page: Page) -> None:
+        """Nothing."""
+
+
+TITLE_LOG = f"{__name__}.TitleLog"
+
+
+def test_starting_over_deletes_the_files_of_ones_own_stores(
+    crawler_for: CrawlerFor, tmp_path: Path
+) -> None:
+    """As its class names them; of stores of the earlier crawl too, which crawl.json remembers."""
+    stores = {"ITEM_PIPELINES": {TITLE_LOG: 1, **OURS["ITEM_PIPELINES"]}}
+    claimed(crawler_for, **OURS | stores).finish("finished")
+    directory = tmp_path / "crawl"
+    described = json.loads((directory / "crawl.json").read_text())
+    assert described["stores"][TITLE_LOG] == ["titles.log", "titles_*.idx"]
+    for name in ("titles.log", "titles_1.idx", "titles.txt", "links.log"):
+        (directory / name).write_text("x")
+    with pytest.raises(CrawlDirError, match=r"holds the files of .*TitleLog \(titles.log\)"):
+        claimed(crawler_for, **OURS, LARM_FRESH="yes")
+    claimed(crawler_for, **OURS, LARM_FRESH="yes,yes").finish("finished")
+    names = {path.name for path in directory.iterdir()}
+    assert names == {"crawl.json", "lock", "titles.txt"}
+
+
+def test_a_store_that_was_taken_out_is_still_known(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Going on without it does not make its files nobody's."""
+    claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: 1}).finish("shutdown")
+    (tmp_path / "crawl" / "titles.log").write_text("x")
+    claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: None}).finish("shutdown")
+    claimed(crawler_for, LARM_FRESH="yes,yes").finish("finished")
+    assert not (tmp_path / "crawl" / "titles.log").exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", "*", "lo?k", "crawl.json", "../x", "a/b", "/etc/x"])
+def test_a_name_that_reaches_too_far_is_refused(
+    crawler_for: CrawlerFor, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Neither files elsewhere nor those that every crawl has are a store's."""
+    monkeypatch.setattr(TitleLog, "files", (name,))
+    with pytest.raises(ConfigError, match=r"TitleLog.files: .* is not accepted"):
+        claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: 1})
+
+
+def test_what_our_components_write_is_theirs() -> None:
+    """Each file that docs/formats.md lists is named by one of them."""
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    names = [name for files in files_of_stores(settings).values() for name in files]
+    names += files_of_others(settings)
+    table = (Path(__file__).parents[1] / "docs" / "formats.md").read_text("utf-8")
+    listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    for name in set(listed) - {"crawl.json", "lock", "rules/"}:
+        concrete = name.replace("<n>", "0").replace("<Name>", "Scope").rstrip("/")
+        assert any(fnmatch.fnmatchcase(concrete, pattern) for pattern in names), name
 
 
 def test_somebody_elses_directory_is_refused(crawler_for: CrawlerFor, tmp_path: Path) -> None:

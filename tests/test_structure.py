@@ -26,6 +26,8 @@ FLOORS = [
         "errors",
         "options",
         "terminal",
+        "times",
+        "crawl_files",
         "directory",
         "requests",
     },

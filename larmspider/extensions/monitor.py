@@ -14,8 +14,8 @@ from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
 from larmspider.extensions.snapshot import Snapshot
-from larmspider.pipelines.fetch_log import utc
 from larmspider.pipelines.records import RecordLog
+from larmspider.times import utc
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -39,6 +39,8 @@ MONITOR_COLUMNS = (
 
 class MonitorExtension:
     """Ticks while the spider is open, and once more at the end."""
+
+    files = ("Monitor.log",)
 
     def __init__(self, crawler: Crawler, directory: Path, interval: float) -> None:
         self.crawler = crawler

@@ -51,6 +51,9 @@ class FrontierScheduler:
     every scheduler for each of its subclasses. Scrapy asks for the methods only.
     """
 
+    files = ("frontier",)
+    """In LARM_DIR."""
+
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.gate = asyncio.Event()

@@ -42,6 +42,11 @@ class Rule(Protocol):
     def reject_request(self, request: Request, normalized: str) -> str | None: ...
 
 
+def log_name(filter_class: type) -> str:
+    """``ScopeFilter.log``, of the class ScopeFilter."""
+    return filter_class.__name__.removesuffix("Filter") + "Filter.log"
+
+
 class FilterMiddleware:
     """The spider middleware around one filter: asks it, counts, and logs verdicts if wanted.
 
@@ -81,8 +86,8 @@ class FilterMiddleware:
 
     def spider_opened(self) -> None:
         if self.log_dir is not None:
-            name = type(self.filter).__name__.removesuffix("Filter") + "Filter.log"
-            self.log = RecordLog(options.writable_dir(self.log_dir) / name, FILTER_LOG_COLUMNS)
+            path = options.writable_dir(self.log_dir) / log_name(type(self.filter))
+            self.log = RecordLog(path, FILTER_LOG_COLUMNS)
 
     def flush(self) -> None:
         if self.log is not None:

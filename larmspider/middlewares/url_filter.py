@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from larmspider.errors import ConfigError
 from larmspider.items import Link, Page
-from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.middlewares.filter_middleware import FilterMiddleware, log_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -39,6 +39,12 @@ class UrlFilter:
 
     name: ClassVar[str]
     """Short and stable, as it appears in stats, logs and explanations."""
+    files: ClassVar[tuple[str, ...]] = ()
+    """Its log and what else it keeps in LARM_DIR, as in Store (pipelines/store.py)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.files = (log_name(cls), *cls.__dict__.get("files", ()))
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:

@@ -5,12 +5,12 @@ store.log has LARM's columns and so no time; this is the log that answers "when"
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from larmspider import signals
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
 from larmspider.pipelines.log_store import LogStore
+from larmspider.times import utc
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,6 +31,7 @@ class FetchLogPipeline(LogStore):
     """Writes fetch.log."""
 
     file_name = "fetch.log"
+    files = (file_name,)
     columns = FETCH_LOG_COLUMNS
 
     @classmethod
@@ -73,8 +74,3 @@ def _dead_end(page: Page) -> str:
         if link.type == REDIRECT and link.reason != KNOWN:
             return link.reason
     return ""
-
-
-def utc(epoch: float) -> str:
-    """Seconds since the epoch as ``2026-01-31T12:00:00.000Z``."""
-    return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="milliseconds")[:23] + "Z"

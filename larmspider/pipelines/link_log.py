@@ -21,6 +21,7 @@ class LinkLogPipeline(LogStore):
 
     needs = ("url", "links")
     file_name = "links.log"
+    files = (file_name,)
     columns = LINK_LOG_COLUMNS
 
     def __init__(self, directory: Path, counters: StatsCollector) -> None:

@@ -2,6 +2,7 @@
 
 class TitleLog(LogStore):
     file_name = "titles.log"
+    files = (file_name,)
     columns = ("url", "title")
 
     def write(self, page: Page) -> None:

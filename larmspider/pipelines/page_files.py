@@ -47,6 +47,7 @@ class PageFilesPipeline(LogStore):
 
     needs = ("url", "body")
     file_name = "store.log"
+    files = (file_name, "pagefile_*.pfl")
     columns = STORE_LOG_COLUMNS
 
     def __init__(self, directory: Path, max_bytes: int, counters: StatsCollector) -> None:

@@ -46,6 +46,7 @@ class SearchIndexPipeline(Store):
     """Writes index/."""
 
     needs = ("url", "text")
+    files = ("index",)
 
     def __init__(
         self,

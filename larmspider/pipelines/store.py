@@ -2,6 +2,7 @@
 
 class TitleLog(Store):
     needs = ("url", "title")
+    files = ("titles.log",)
 
     def write(self, page: Page) -> None:
         self.log.append(page.url, page.title)
@@ -51,6 +52,9 @@ class Store(ABC):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
+    files: ClassVar[tuple[str, ...]] = ()
+    """The files and folders in LARM_DIR that are this store's, as names or patterns with * and ?:
+    what ``-a fresh=yes`` deletes."""
     _normalize: Callable[[str], str] = staticmethod(canonicalize)
 
     @classmethod
