@@ -54,10 +54,11 @@ class LarmCommand(ScrapyCommand):
 
     def open_crawl(self) -> CrawlDir:
         """The crawl in LARM_DIR. The settings become those it ran with, where the command line does
-        not say otherwise."""
+        not say otherwise; files of rules are those it ran with too."""
         assert self.settings is not None
         crawl = CrawlDir(options.larm_dir(self.settings))
-        for name, value in crawl.settings.items():
+        copies = {name: str(path) for name, path in crawl.rules.items()}
+        for name, value in (crawl.settings | copies).items():
             if name != "LARM_DIR":
                 self.settings.set(name, value, priority="project")
         return crawl

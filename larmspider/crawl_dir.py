@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.crawl_files import DESCRIPTION
-from larmspider.directory import FORMAT
+from larmspider.description import FORMAT, RULES, RULES_DIR
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.keys import host_of
 from larmspider.frontier.lmdb_reader import FrontierReader
@@ -68,6 +68,13 @@ class CrawlDir:
     def settings(self) -> dict[str, Any]:
         """The settings that decided about URLs in this crawl."""
         return dict(self.description.get("settings", {}))
+
+    @property
+    def rules(self) -> dict[str, Path]:
+        """The crawl's own copies of the files of rules that it ran with, by setting."""
+        copies = {name: self.path / RULES_DIR / copy for name, copy in RULES.items()}
+        told = self.settings
+        return {name: path for name, path in copies.items() if told.get(name) and path.exists()}
 
     @property
     def index_dir(self) -> Path:

@@ -10,21 +10,23 @@ other filters it is another crawl, and is refused unless told what to do.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import logging
 import shutil
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from larmspider import __version__, options
-from larmspider.crawl_files import (
-    DESCRIPTION,
-    LOCK,
-    files_of_others,
-    files_of_stores,
-    matching,
+from larmspider import options
+from larmspider.crawl_files import DESCRIPTION, LOCK, matching
+from larmspider.description import (
+    FORMAT,
+    RULES,
+    RULES_DIR,
+    describe,
+    files_in,
+    now,
+    stores_in,
 )
 from larmspider.errors import ConfigError, CrawlDirError
 
@@ -34,22 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
-
 _DRAFT = "crawl.tmp"
-_TOLD = (
-    "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
-    "DOWNLOAD_TIMEOUT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY", "URLLENGTH_LIMIT", "USER_AGENT",
-)  # fmt: skip
-
-
-_DECIDE = (
-    "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_LOWERCASE_PATH",
-    "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT",
-    "LARM_PATH_REPEATS_LIMIT", "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
-    "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
-)  # fmt: skip
-"""Settings that decide which URLs a crawl takes: with others it would be another crawl."""
 
 
 class CrawlDirectory:
@@ -72,7 +59,7 @@ class CrawlDirectory:
         settings = crawler.settings
         return cls(
             options.larm_dir(settings),
-            _describe(crawler),
+            describe(crawler),
             fresh=_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
@@ -97,9 +84,12 @@ class CrawlDirectory:
             self.resumed = earlier is not None
             if earlier is not None:
                 self.description["began"] = earlier.get("began")
-                self.description["stores"] = _stores(earlier) | self.description["stores"]
-                self.description["files"] = sorted({*_files(earlier), *_files(self.description)})
+                self.description["stores"] = stores_in(earlier) | self.description["stores"]
+                self.description["files"] = sorted(
+                    {*files_in(earlier), *files_in(self.description)}
+                )
             self._write()
+            self._keep_rules()
         except BaseException:
             self.release()
             raise
@@ -108,7 +98,7 @@ class CrawlDirectory:
         """Note how the crawl ended and unlock."""
         if self._lock is None:
             return
-        self.description |= {"ended": _now(), "end": reason}
+        self.description |= {"ended": now(), "end": reason}
         try:
             self._write()
         except CrawlDirError as error:
@@ -161,7 +151,7 @@ class CrawlDirectory:
 
     def _held_by_own_stores(self) -> str:
         """What stores that are not ours have written; "" for nothing."""
-        for store, files in _stores(self._earlier_if_any()).items():
+        for store, files in stores_in(self._earlier_if_any()).items():
             if not store.startswith("larmspider."):
                 for path in matching(self.path, files):
                     if path.is_dir() or path.stat().st_size:
@@ -188,7 +178,7 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """What the components of both crawls name, and no other file. crawl.json goes last: while
         it is there, what is left is known to be ours."""
-        names = {*_files(self._earlier_if_any()), *_files(self.description)}
+        names = {*files_in(self._earlier_if_any()), *files_in(self.description), RULES_DIR}
         for path in [*matching(self.path, names), self.path / DESCRIPTION]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():
@@ -197,11 +187,27 @@ class CrawlDirectory:
                 path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        target = self.path / DESCRIPTION
-        draft = self.path / _DRAFT
         text = json.dumps(self.description, indent=1, ensure_ascii=False, default=str)
+        self._replace(self.path / DESCRIPTION, text.encode("utf-8", "replace"))
+
+    def _keep_rules(self) -> None:
+        """Copies of the files of rules: the crawl can be explained when they are others."""
+        for name, copy in RULES.items():
+            target = self.path / RULES_DIR / copy
+            source = self.description["settings"].get(name)
+            rules = None
+            with suppress(OSError):  # what cannot be read is refused by who needs it
+                rules = Path(source).read_bytes() if source else None
+            if rules is None:
+                target.unlink(missing_ok=True)
+            else:
+                self._replace(target, rules)
+
+    def _replace(self, target: Path, content: bytes) -> None:
+        draft = self.path / _DRAFT
         try:
-            draft.write_text(text, "utf-8")
+            target.parent.mkdir(exist_ok=True)
+            draft.write_bytes(content)
             draft.replace(target)
         except OSError as error:
             draft.unlink(missing_ok=True)
@@ -219,68 +225,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _stores(description: dict[str, Any]) -> dict[str, list[str]]:
-    stores = description.get("stores")
-    return stores if isinstance(stores, dict) else {}
-
-
-def _files(description: dict[str, Any]) -> list[str]:
-    """All names of files in a description, of stores and others."""
-    of_stores = [name for names in _stores(description).values() for name in names]
-    return [str(name) for name in (*of_stores, *(description.get("files") or ()))]
-
-
-def _describe(crawler: Crawler) -> dict[str, Any]:
-    spider = crawler.spider
-    assert spider is not None
-    return {
-        "format": FORMAT,
-        "larmspider": __version__,
-        "spider": spider.name,
-        "seeds": list(getattr(spider, "start_urls", ())),
-        "identity": _identity(crawler),
-        "settings": _told(crawler.settings),
-        "stores": files_of_stores(crawler.settings),
-        "files": files_of_others(crawler.settings),
-        "began": _now(),
-    }
-
-
-def _identity(crawler: Crawler) -> dict[str, Any]:
-    """What makes this crawl this crawl, in an order to compare and to complain in."""
-    settings = crawler.settings
-    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    identity: dict[str, Any] = {
-        "seeds": sorted(getattr(crawler.spider, "start_urls", ())),
-        "filters": sorted(str(name) for name, order in listed.items() if order is not None),
-    }
-    for name in _DECIDE:
-        value = options.typed(settings, name)
-        if name.endswith("_FILE") and value:
-            value = _digest(Path(value).expanduser())
-        identity[name] = value
-    return identity
-
-
-def _digest(path: Path) -> str:
-    """Of a file's content: rules that were edited are other rules."""
-    try:
-        return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
-    except OSError:
-        return "unreadable"
-
-
-def _told(settings: BaseSettings) -> dict[str, Any]:
-    """What decides about URLs and pace: enough to explain the crawl's verdicts later."""
-    names = [name for name in settings if name.startswith("LARM_")]
-    names = [*sorted(names), *_TOLD]
-    told = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
-    for name, value in told.items():
-        if name.endswith("_FILE") and value:
-            told[name] = str(Path(value).expanduser().absolute())
-    return told
-
-
 def _locked(path: Path) -> IO[str]:
     try:
         file = path.open("a")
@@ -293,7 +237,3 @@ def _locked(path: Path) -> IO[str]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be locked: {error.strerror or error}") from None
     return file
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

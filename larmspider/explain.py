@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.utils.conf import build_component_list
@@ -59,6 +60,8 @@ class Explanation:
     first_referrer: str | None = None
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    notes: list[str] = field(default_factory=list)
+    """Files of rules that are not those of the crawl any more."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -73,7 +76,7 @@ class Explanation:
 
 def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``."""
-    explanation = Explanation(url)
+    explanation = Explanation(url, notes=list(_changed_rules(settings, crawl)))
     resolver = host_resolver_from_settings(settings)
     try:
         canonical = canonicalizer_from_settings(settings)(url)
@@ -113,6 +116,20 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
             yield cls.for_seeds(settings, seeds)
         elif isinstance(cls, type) and issubclass(cls, UrlFilter):
             yield cls.from_settings(settings)
+
+
+def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
+    for name, copy in crawl.rules.items():
+        if settings.get(name) != str(copy):
+            continue  # another one is asked for
+        source = crawl.settings[name]
+        try:
+            if Path(source).read_bytes() == copy.read_bytes():
+                continue
+            what = "has been changed"
+        except OSError as error:
+            what = f"cannot be read ({error.strerror})"
+        yield f"{source} {what} since the crawl; this goes by the crawl's copy, {copy}"
 
 
 def _as_found(

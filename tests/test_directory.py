@@ -47,6 +47,18 @@ def test_describes_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "finished"
 
 
+def test_rules_are_kept_with_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Those it goes on with in place of the ones before; none where it has none."""
+    rules, copy = tmp_path / "known.txt", tmp_path / "crawl" / "rules" / "known_paths.txt"
+    for content in (b"url /\xff\r\n", b"url /b\n"):
+        rules.write_bytes(content)
+        settings = {"LARM_KNOWN_PATHS_FILE": str(rules), "LARM_RESUME": "anyway"}
+        claimed(crawler_for, **settings).finish("shutdown")
+        assert copy.read_bytes() == content
+    claimed(crawler_for, LARM_RESUME="anyway").finish("shutdown")
+    assert not copy.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "given", "told"),
     [

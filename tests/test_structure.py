@@ -28,6 +28,7 @@ FLOORS = [
         "terminal",
         "times",
         "crawl_files",
+        "description",
         "directory",
         "requests",
     },

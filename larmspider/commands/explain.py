@@ -32,6 +32,7 @@ def print_text(explanation: Explanation) -> None:
     """The explanation as aligned lines, a fact each."""
     rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
     rows += [("host rule", rule) for rule in explanation.host_rules or ["none applies"]]
+    rows += [("note", note) for note in explanation.notes]
     for verdict in explanation.verdicts:
         text = verdict.verdict if verdict.verdict != "reject" else "REJECT"
         rows.append((verdict.stage, f"{text}  {verdict.reason}".rstrip()))

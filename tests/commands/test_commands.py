@@ -79,6 +79,32 @@ def test_explain_names_every_stage(server: DemoServer, folder: Path) -> None:
     assert re.search(rf"^found on +{server.url}", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("rules", "note"),
+    [("startsWith(www.)=\n", "has been changed"), (None, r"cannot be read \(No such file")],
+)
+def test_explain_goes_by_the_rules_of_the_crawl(
+    server: DemoServer, folder: Path, rules: str | None, note: str
+) -> None:
+    """The file it ran with may be another one now, or gone: its copy is used, and that is told."""
+    path = folder / "hosts.properties"
+    before = path.read_text()
+    path.unlink()
+    if rules is not None:
+        path.write_text(rules)
+    url = server.at("/wiki/Parking.html").replace("127.0.0.1", "localhost")
+    try:
+        explained = scrapy("explain", url, cwd=folder)
+        page = scrapy("page", url, cwd=folder)
+    finally:
+        path.write_text(before)
+    assert explained.status == 0, explained.err
+    assert re.search(rf"^note +{re.escape(str(path))} {note}", explained.out, re.MULTILINE)
+    assert re.search(r"^host rule +.*rules/hosts.properties:1", explained.out, re.MULTILINE)
+    assert page.status == 0
+    assert not re.search(r"^note", scrapy("explain", url, cwd=folder).out, re.MULTILINE)
+
+
 def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -> None:
     """A page, a redirect and a seed."""
     page = scrapy("explain", server.at("/wiki/Parking.html"), "--json", cwd=folder).json
