@@ -18,11 +18,17 @@ from typing import Any
 from larmspider.crawl_files import DESCRIPTION
 from larmspider.description import FORMAT, RULES, RULES_DIR
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.keys import host_of
+from larmspider.frontier.keys import host_of, url_key
+from larmspider.frontier.leasing import ROBOTS_REASON
 from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.records import UrlState, Visit
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+from larmspider.times import utc
+
+SPELLINGS = 32
+"""Redirects in a row after which another spelling of a page is not looked for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,8 @@ class StoredPage:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """One line of fetch.log: ``result`` is an HTTP status, or the word for a failure."""
+    """What came of fetching a URL: ``result`` is an HTTP status, or the word for a failure;
+    ``time`` is "" where it is not known."""
 
     time: str
     url: str
@@ -110,6 +117,32 @@ class CrawlDir:
             found = Fetch(when, url, same, from_page, result, message)
         return found
 
+    def last_fetch(self, normalized: str) -> Fetch | None:
+        """What the frontier knows of this canonical form, or the logs where it has no say. The
+        message is fetch.log's."""
+        logged, stored = self.fetched(normalized), self.stored(normalized)
+        with self.frontier() as frontier:
+            visit = None if frontier is None else _last_visit(frontier, normalized)
+        if visit is None and stored is not None and logged is None:
+            return Fetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
+        if visit is None:
+            return logged
+        refused_by_robots = visit.state is UrlState.REFUSED and visit.reason == ROBOTS_REASON
+        result = str(visit.status or "") or ("robots" if refused_by_robots else visit.reason)
+        message = "" if visit.reason in (result, f"http-{result}") else visit.reason
+        if logged is not None and logged.url == visit.url:
+            message = logged.message or message
+            result = result if visit.status else logged.result
+        origin = logged or stored
+        return Fetch(
+            time=utc(visit.time) if visit.time else "",
+            url=visit.url,
+            normalized=normalized,
+            from_page=origin.from_page if origin else "",
+            result=result,
+            message=message,
+        )
+
     def first_referrer(self, normalized: str) -> str | None:
         """The page on which a link to this canonical form was found first."""
         for fields in self._records("links.log", normalized, 2, len(LINK_LOG_COLUMNS)):
@@ -167,6 +200,13 @@ def _search(data: mmap.mmap, value: str | None, field: int, columns: int) -> Ite
         if len(fields) == columns and (value is None or fields[field] == value):
             yield fields
         position = end + 1
+
+
+def _last_visit(frontier: FrontierReader, normalized: str) -> Visit | None:
+    """The last of a URL and of what redirects from one spelling of it to another were kept as."""
+    keys = [url_key(normalized), *(url_key(f"{normalized}#{n}") for n in range(1, SPELLINGS + 1))]
+    visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
+    return max(visits, key=lambda visit: visit.time, default=None)
 
 
 def _stored_page(fields: list[str]) -> StoredPage:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
+    from larmspider.frontier.lmdb_reader import FrontierReader
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -58,6 +60,8 @@ class Explanation:
     fetched: Fetch | None = None
     stored: StoredPage | None = None
     first_referrer: str | None = None
+    state: str = "unknown"
+    """Its state in the frontier, in words of docs/frontier.md."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)
@@ -71,7 +75,8 @@ class Explanation:
     @property
     def known(self) -> bool:
         """Whether the crawl has met this URL."""
-        return bool(self.fetched or self.stored or self.first_referrer is not None)
+        met = self.fetched or self.stored or self.state != "unknown"
+        return bool(met or self.first_referrer is not None)
 
 
 def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
@@ -89,19 +94,22 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     explanation.host_rules = resolver.explain(host)
     explanation.canonical = canonical = resolver.apply(canonical)
     seeds = {resolver.apply(canonicalizer_from_settings(settings)(seed)) for seed in crawl.seeds}
-    explanation.fetched = crawl.fetched(canonical)
     explanation.stored = crawl.stored(canonical)
-    explanation.first_referrer = "" if canonical in seeds else crawl.first_referrer(canonical)
+    explanation.fetched = crawl.last_fetch(canonical)
+    politeness = politeness_from(settings)
+    with crawl.frontier() as frontier:
+        if frontier is not None:
+            key = url_key(canonical)
+            explanation.state = frontier.state(key).name.lower()
+            explanation.frontier = url_report(frontier, politeness, key, time.time())
+        explanation.first_referrer = (
+            "" if canonical in seeds else _first_referrer(explanation, crawl, frontier)
+        )
     link, page = _as_found(url, explanation, settings, crawl)
     for url_filter in filters(settings, crawl.seeds):
         explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
-    with crawl.frontier() as frontier:
-        if frontier is not None:
-            politeness = politeness_from(settings)
-            key = url_key(canonical)
-            explanation.frontier = url_report(frontier, politeness, key, time.time())
     return explanation
 
 
@@ -130,6 +138,19 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
         except OSError as error:
             what = f"cannot be read ({error.strerror})"
         yield f"{source} {what} since the crawl; this goes by the crawl's copy, {copy}"
+
+
+def _first_referrer(
+    explanation: Explanation, crawl: CrawlDir, frontier: FrontierReader | None
+) -> str | None:
+    """By links.log or, in a crawl without it, by what the page's own records say."""
+    assert explanation.canonical is not None
+    found = crawl.first_referrer(explanation.canonical)
+    if found is not None:
+        return found
+    entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+    records = (explanation.fetched, explanation.stored, entry)
+    return next((record.from_page for record in records if record and record.from_page), None)
 
 
 def _as_found(
@@ -161,9 +182,8 @@ def _as_found(
 
 def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:
     if isinstance(url_filter, VisitedFilter):
-        if explanation.known:
-            return Verdict(url_filter.name, "pass", "met in this crawl; once is enough")
-        return Verdict(url_filter.name, "pass", "not met in this crawl")
+        met = "met already; further links to it are not followed"
+        return Verdict(url_filter.name, "pass", met if explanation.known else "not met yet")
     try:
         reason = url_filter.reject_link(link, page)
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects

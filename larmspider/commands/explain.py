@@ -38,7 +38,7 @@ def print_text(explanation: Explanation) -> None:
         rows.append((verdict.stage, f"{text}  {verdict.reason}".rstrip()))
     fetch, page = explanation.fetched, explanation.stored
     if fetch is not None:
-        result = f"{fetch.time}  {fetch.result}"
+        result = f"{fetch.time or 'yes'}  {fetch.result}"
         if page is not None and fetch.result.isdigit():
             result += f" {page.mime} {page.size} bytes"
         rows.append(("fetched", f"{result}  {fetch.message}".rstrip()))
@@ -49,7 +49,8 @@ def print_text(explanation: Explanation) -> None:
         rows.append(("title", page.title))
     rows += [("frontier", line) for line in explanation.frontier]
     if explanation.first_referrer is None:
-        rows.append(("found on", "no page of this crawl"))
+        unknown = "not known" if explanation.known else "no page of this crawl"
+        rows.append(("found on", unknown))
     else:
         rows.append(("found on", explanation.first_referrer or "a seed"))
     for label, text in rows:

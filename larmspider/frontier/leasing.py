@@ -20,6 +20,9 @@ from larmspider.frontier.records import Entry, UrlState, Visit
 from larmspider.frontier.robots_cache import RobotsCache
 from larmspider.frontier.schedule import Schedule
 
+ROBOTS_REASON = "robots.txt"
+"""Why a URL that robots.txt does not allow is refused."""
+
 
 class Leasing:
     """``refused`` are the URLs that robots.txt refused on the way; the caller empties it."""
@@ -69,7 +72,7 @@ class Leasing:
         while entries := self._backend.pop(host.record.host, now):
             if rules is None or rules.allowed(entries[0].url):
                 return entries[0]
-            visit = Visit(UrlState.REFUSED, time=now, reason="robots.txt")
+            visit = Visit(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
             self._backend.acknowledge([(entries[0].key, visit)])
             self.refused.append(entries[0])
         return None
