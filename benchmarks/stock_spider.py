@@ -7,7 +7,8 @@ from scrapy.spiders import CrawlSpider, Rule
 
 
 class StockSpider(CrawlSpider):
-    """Follows every link; stores nothing. ``seeds`` is a file with one URL a line."""
+    """Follows every link; stores nothing. ``seeds`` is a file with one URL a line, ``host`` the one
+    that it stays on."""
 
     name = "stock"
     rules = (Rule(LinkExtractor(), follow=True),)
@@ -22,7 +23,9 @@ class StockSpider(CrawlSpider):
         "LOG_LEVEL": "INFO",
     }
 
-    def __init__(self, seeds: str) -> None:
+    def __init__(self, seeds: str, host: str | None = None) -> None:
         super().__init__()
         with open(seeds) as lines:  # noqa: PTH123
             self.start_urls = lines.read().split()
+        if host:
+            self.allowed_domains = [host]

@@ -1,0 +1,201 @@
+"""The crawlers that benchmarks/peers.py runs: how each is started, and what it does and does not.
+
+Each fetches one host over 16 connections (ht://Dig has one), without delay, breadth first, pages
+only: no images, no style sheets, where it can be told so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CONNECTIONS = 16
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run: from ``start`` on ``host`` (with port), files go to ``folder``.
+
+    ``pages`` is where it may stop, 0: the whole site. ``crawlee``: the folder where
+    ``npm install crawlee`` was run, None where it was not.
+    """
+
+    start: str
+    host: str
+    folder: Path
+    pages: int
+    crawlee: Path | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    arguments: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A crawler. ``slow``: limited to fewer pages. ``statuses``: exit statuses of
+    a crawl that went well. The rest are answers for people, "" for no."""
+
+    name: str
+    command: Callable[[Task], Command | None]
+    slow: bool = False
+    statuses: tuple[int, ...] = (0,)
+    links: str = ""
+    stores: str = ""
+    index: str = ""
+    polite: str = ""
+    restart: str = ""
+    remark: str = ""
+
+
+def _scrapy(task: Task, module: str, *arguments: str) -> Command:
+    environment = {
+        "SCRAPY_SETTINGS_MODULE": module,
+        "PYTHONPATH": os.pathsep.join([str(task.folder), str(ROOT)]),
+    }
+    settings = {
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS": CONNECTIONS,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS,
+    }
+    options = [f"-s{name}={value}" for name, value in settings.items()]
+    return Command([sys.executable, "-m", "scrapy", *arguments, *options], environment)
+
+
+def larmspider(task: Task) -> Command:
+    return _scrapy(
+        task,
+        "larmspider.settings",
+        *("crawl", "intranet", f"-astart={task.start}"),
+        *("-sLARM_DELAY_RESPONSE_FACTOR=0", f"-sLARM_MAX_PAGES={task.pages}"),
+    )
+
+
+def larmspider_without_index(task: Task) -> Command:
+    (task.folder / "without_index.py").write_text(
+        "from larmspider.settings import *\n"
+        'del ITEM_PIPELINES["larmspider.pipelines.search_index.SearchIndexPipeline"]\n'
+    )
+    command = larmspider(task)
+    command.environment["SCRAPY_SETTINGS_MODULE"] = "without_index"
+    return command
+
+
+def stock_scrapy(task: Task) -> Command:
+    (task.folder / "seeds").write_text(task.start)
+    breadth_first = {  # docs.scrapy.org, "Does Scrapy crawl in breadth-first order?"
+        "DEPTH_PRIORITY": "1",
+        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+    }
+    return _scrapy(
+        task,
+        "scrapy.settings.default_settings",
+        *("runspider", str(ROOT / "benchmarks" / "stock_spider.py")),
+        *("-aseeds=seeds", f"-ahost={task.host.partition(':')[0]}"),
+        *(f"-s{name}={value}" for name, value in breadth_first.items()),
+        f"-sCLOSESPIDER_PAGECOUNT={task.pages}",
+    )
+
+
+def wget2(task: Task) -> Command | None:
+    """It cannot be told to stop after a number of pages."""
+    program = shutil.which("wget2")
+    if program is None:
+        return None
+    images = "img,link/href,script,object,embed,source,video,audio,input/src,body/background"
+    arguments = ["-r", "-l", "inf", "-nv", "-P", "pages", f"--max-threads={CONNECTIONS}"]
+    arguments += [f"--ignore-tags={images}", "--no-hsts", "--no-hpkp", "--no-ocsp", task.start]
+    return Command([program, *arguments], {"HOME": str(task.folder)})
+
+
+def htdig(task: Task) -> Command | None:
+    program = shutil.which("htdig")
+    if program is None:
+        return None
+    (task.folder / "htdig.conf").write_text(
+        f"database_dir: {task.folder}\n"
+        f"start_url: {task.start}\n"
+        f"limit_urls_to: http://{task.host}/\n"
+        f"max_doc_size: {16 << 20}\n"
+        "max_hop_count: 999999\n"
+        "server_wait_time: 0\n"
+        "persistent_connections: true\n"
+        + (f"server_max_docs: {task.pages}\n" if task.pages else "")
+    )
+    return Command([program, "-i", "-c", "htdig.conf"], {"TMPDIR": str(task.folder)})
+
+
+def crawlee(task: Task) -> Command | None:
+    program = shutil.which("node")
+    if program is None or task.crawlee is None:
+        return None
+    options = {"start": task.start, "pages": task.pages, "connections": CONNECTIONS}
+    return Command(
+        [program, str(ROOT / "benchmarks" / "crawlee_peer.mjs"), json.dumps(options)],
+        {"CRAWLEE": str(task.crawlee), "CRAWLEE_STORAGE_DIR": str(task.folder / "storage")},
+    )
+
+
+PEERS = (
+    Peer(
+        "larmspider",
+        larmspider,
+        links="canonical form, 8 filters",
+        stores="page files, store, link and fetch log",
+        index="Tantivy, with link texts",
+        polite="robots.txt, host queues (delay 0 here)",
+        restart="kill -9, every 5 s",
+    ),
+    Peer(
+        "larmspider, no index",
+        larmspider_without_index,
+        links="canonical form, 8 filters",
+        stores="page files, store, link and fetch log",
+        polite="robots.txt, host queues (delay 0 here)",
+        restart="kill -9, every 5 s",
+    ),
+    Peer(
+        "Scrapy CrawlSpider",
+        stock_scrapy,
+        slow=True,
+        links="fingerprint, offsite",
+        polite="robots.txt, slots (delay 0 here)",
+        restart="with JOBDIR (off here)",
+        remark="stores nothing",
+    ),
+    Peer(
+        "wget2",
+        wget2,
+        statuses=(0, 8),  # 8: some link was dead
+        links="host",
+        stores="a file a page",
+        polite="robots.txt",
+        remark="always the whole site",
+    ),
+    Peer(
+        "ht://Dig",
+        htdig,
+        slow=True,
+        links="prefix",
+        index="word database, with link texts",
+        polite="robots.txt",
+        remark="one connection",
+    ),
+    Peer(
+        "crawlee",
+        crawlee,
+        slow=True,
+        links="unique key, host",
+        restart="request queue on disk",
+        remark="CheerioCrawler; stores nothing",
+    ),
+)

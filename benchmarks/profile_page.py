@@ -1,0 +1,190 @@
+"""Where a page's CPU time goes, step by step: ``python -m benchmarks.profile_page [--pages 2000]``.
+
+Crawls documentation sites (JDK, PostgreSQL, Python, as far as they are installed), served by nginx,
+politeness off, the whole chain on, with the crawler's own functions measured while they run
+(meter.py: CPU of the crawler's thread, what a step calls of another one subtracted). For each site
+it prints milliseconds a page and shares, how often the caches knew the answer, and for the pages
+with about 140 links (120 to 160, the median of the sites) what the chain from body to new links
+costs: extract, resolve, canonicalize, filter, visited. The bar for that is 1.5 ms.
+
+Measuring costs time itself; how much is printed, and most of it is in "engine".
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from scrapy.crawler import CrawlerProcess
+from scrapy.settings import Settings
+
+from benchmarks.meter import Meter
+from benchmarks.profile_steps import CHAIN, ENGINE, install
+from benchmarks.sites import SITES, DocsSite
+from larmspider.extraction.findings import Findings
+from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.urls import normalizer
+from tests.servers.nginx import Nginx
+
+ADDRESS = "127.21.0.2"
+LINKS = range(120, 161)
+BAR_MS = 1.5
+_MEASURING = "(measuring)"
+
+
+class Profile:
+    """One crawl, measured. ``chain`` are (links, nanoseconds) of each page."""
+
+    def __init__(self) -> None:
+        self.meter = Meter()
+        self.chain: list[tuple[int, int]] = []
+        self.caches: list[Any] = []
+        self.asked = self.on_disk = self.hrefs = self.distinct = 0
+        self.begin = self.end = 0
+        self._before = 0
+
+    def install(self) -> None:
+        """Measure from now on."""
+        install(self.meter)
+        self._count_caches()
+        self._after(FilterMiddleware, "_filter_links", self._filtered)
+        self._after(FrontierScheduler, "settle", self._settled)
+
+    def _after(self, owner: type, name: str, then: Any) -> None:
+        """Call ``then`` with the arguments after each call; its time is nobody's."""
+        method, meter = getattr(owner, name), self.meter
+
+        def called(*arguments: Any) -> Any:
+            result = method(*arguments)
+            meter.run(_MEASURING, then, *arguments)
+            return result
+
+        setattr(owner, name, called)
+
+    def _filtered(self, middleware: Any, page: Any) -> None:
+        if middleware.filter.name == "visited":
+            now = sum(self.meter.total[step] for step in CHAIN)
+            self.chain.append((len(page.links), now - self._before))
+            self._before = now
+
+    def _settled(self, *_: Any) -> None:
+        self.end = time.thread_time_ns()
+        if not self.begin:  # the first page is through: from here on it is steady
+            self.begin, self._before = self.end, 0
+            self.chain.clear()
+            self.meter.total.clear()
+            self.meter.calls.clear()
+
+    def _count_caches(self) -> None:
+        def remembering(size: int) -> Any:
+            def decorate(function: Any) -> Any:
+                self.caches.append(lru_cache(size)(function))
+                return self.caches[-1]
+
+            return decorate
+
+        def asked(_: Any, keys: Any) -> None:
+            self.asked += len(keys)
+
+        def on_disk(_: Any, keys: Any) -> None:
+            self.on_disk += len(keys)
+
+        def filled(findings: Any, _: Any) -> None:
+            self.hrefs += len(findings.links)
+            self.distinct += len({link[0] for link in findings.links})
+
+        normalizer.lru_cache = remembering  # type: ignore[attr-defined]
+        self._after(FrontierScheduler, "known", asked)
+        self._after(LmdbBackend, "check", on_disk)
+        self._after(Findings, "fill", filled)
+
+    def report(self) -> list[str]:
+        """The tables."""
+        pages, total = len(self.chain), dict(self.meter.total)
+        whole = self.end - self.begin - total.pop(_MEASURING, 0)
+        total[ENGINE] = whole - sum(total.values())
+        lines = [f"{'step':42}{'ms a page':>10}{'share':>8}{'calls a page':>14}"]
+        for step, used in sorted(total.items(), key=lambda item: -item[1]):
+            calls = self.meter.calls[step] / pages
+            lines.append(f"{step:42}{used / pages / 1e6:10.3f}{used / whole:8.1%}{calls:14.2f}")
+        lines.append(f"{'in all':42}{whole / pages / 1e6:10.3f}")
+        calls = sum(self.meter.calls.values()) / pages
+        cost = self.meter.overhead() * calls / 1e6
+        lines.append(f"{'of that for measuring, about':42}{cost:10.3f}{'':8}{calls:14.2f}")
+        links = sorted(count for count, _ in self.chain)
+        lines.append(
+            f"{pages:,} pages, {statistics.median(links):.0f} links in the median,"
+            f" {statistics.mean(links):.0f} in the mean"
+        )
+        like = [used / 1e6 for count, used in self.chain if count in LINKS]
+        if like:
+            lines.append(
+                f"extract + resolve + canonicalize + filter + visited, {len(like)} pages of"
+                f" {LINKS[0]} to {LINKS[-1]} links: {statistics.median(like):.2f} ms in the"
+                f" median, {statistics.mean(like):.2f} in the mean (bar {BAR_MS})"
+            )
+        canonical = max((cache.cache_info() for cache in self.caches), key=lambda i: i.hits)
+        for name, hits, of in (
+            ("href of a page met before on it", self.hrefs - self.distinct, self.hrefs),
+            ("canonical form remembered", canonical.hits, canonical.hits + canonical.misses),
+            ("known without a look into the database", self.asked - self.on_disk, self.asked),
+        ):
+            lines.append(f"cache: {name}: {hits / max(1, of):.1%} of {of:,}")
+        return lines
+
+
+def crawl(site: DocsSite, pages: int) -> list[str]:
+    """Crawl ``pages`` pages of a site in this process, which can do so once."""
+    profile = Profile()
+    profile.install()
+    with (
+        tempfile.TemporaryDirectory(prefix="profile-") as folder,
+        Nginx({ADDRESS: site.folder}) as server,
+    ):
+        settings = Settings()
+        settings.setmodule("larmspider.settings", priority="project")
+        settings.setdict(
+            {
+                "LARM_DIR": str(Path(folder, "crawl")),
+                "LARM_MAX_PAGES": pages,
+                "LARM_DELAY_RESPONSE_FACTOR": 0,
+                "DOWNLOAD_DELAY": 0,
+                "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+                "LOG_LEVEL": "WARNING",
+            },
+            priority="cmdline",
+        )
+        process = CrawlerProcess(settings)
+        process.crawl("intranet", start=server.url(ADDRESS, site.start))
+        process.start()
+    return profile.report()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--site", nargs="+", choices=SITES, default=list(SITES))
+    parser.add_argument("--pages", type=int, default=2000, help="of each site; 0: all")
+    options = parser.parse_args()
+    for name in options.site:
+        if not SITES[name].installed:
+            print(f"{name}: not installed, left out")
+        elif len(options.site) > 1:
+            arguments = ["--site", name, "--pages", str(options.pages)]
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.profile_page", *arguments], check=True
+            )
+        else:
+            print("\n".join([f"\n{name}", *crawl(SITES[name], options.pages)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
