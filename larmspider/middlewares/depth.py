@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
@@ -38,6 +39,13 @@ class DepthFilter(UrlFilter):
         elif 0 < self.limit <= page.depth:
             return self._too_deep()
         return None
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        deep = 0 < self.limit <= page.depth
+        return [
+            self.reject_link(link, page) if deep or link.type == REDIRECT else None
+            for link in links
+        ]
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         depth = origin_of(request).get("depth", 0)

@@ -118,26 +118,37 @@ class FilterMiddleware:
             yield item
 
     def _filter_links(self, page: Page) -> None:
-        links, rejected = [], 0
-        for link in page.links:
-            if link.rejected_by is not None:
-                continue
-            try:
-                if link.normalized is None:
-                    link.normalized = self.normalize(link.url)
-            except InvalidURL as error:
-                rejected += self._judge(link, str(error))
-            else:
-                links.append(link)
-        for link, reason in zip(links, self._reasons(links, page), strict=True):
-            rejected += self._judge(link, reason)
+        rejected = 0
+        links = [link for link in page.links if link.rejected_by is None]
+        if None in [link.normalized for link in links]:
+            links, rejected = self._normalize_links(links)
+        reasons = self._reasons(links, page)
+        # most filters reject nothing on most pages: then nothing is done for each link
+        if self.log is not None or reasons.count(None) < len(reasons):
+            for link, reason in zip(links, reasons, strict=True):
+                rejected += self._judge(link, reason)
         if rejected:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
 
+    def _normalize_links(self, links: list[Link]) -> tuple[list[Link], int]:
+        """Those that have a canonical form, set where it was not, and how many have none."""
+        normalize, found, rejected = self.normalize, [], 0
+        for link in links:
+            try:
+                if link.normalized is None:
+                    link.normalized = normalize(link.url)
+            except InvalidURL as error:
+                rejected += self._judge(link, str(error))
+            else:
+                found.append(link)
+        return found, rejected
+
     def _reasons(self, links: list[Link], page: Page) -> list[str | None]:
         with suppress(Exception):
-            return self.filter.reject_links(links, page)
-        # then each by itself, to find the one that raises
+            reasons = self.filter.reject_links(links, page)
+            if len(reasons) == len(links):
+                return reasons
+        # then each by itself, to find the one that raises or has no answer
         return [self._reason(link, page) for link in links]
 
     def _reason(self, link: Link, page: Page) -> str | None:

@@ -33,6 +33,7 @@ class KnownPathsFilter(UrlFilter):
     """Rejects a URL in which one of ``patterns`` is found, or whose host fits one of ``hosts``."""
 
     name = "known-paths"
+    remembers = True
 
     def __init__(self, patterns: Iterable[str], hosts: Iterable[str] = ()) -> None:
         self.patterns = PatternSet(list(patterns), name="known path", mode="search")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
@@ -35,6 +37,10 @@ class LengthFilter(UrlFilter):
 
     def reject_link(self, link: Link, page: Page) -> str | None:
         return self.reject_reason(link.url)
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        limit = self.limit or inf
+        return [None if len(link.url) <= limit else self.reject_reason(link.url) for link in links]
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         return self.reject_reason(request.url)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from larmspider.items import Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 
@@ -15,3 +17,8 @@ class NofollowFilter(UrlFilter):
         if page.nofollow:
             return "the page says nofollow"
         return "the link says nofollow" if link.nofollow else None
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        if page.nofollow:
+            return [self.reject_link(link, page) for link in links]
+        return [self.reject_link(link, page) if link.nofollow else None for link in links]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from larmspider.items import Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 
 
@@ -14,3 +17,6 @@ class NormalizeFilter(UrlFilter):
     """
 
     name = "normalize"
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        return [None] * len(links)

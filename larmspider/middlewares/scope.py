@@ -26,6 +26,7 @@ class ScopeFilter(UrlFilter):
     port are none of ``hosts``."""
 
     name = "scope"
+    remembers = True
 
     def __init__(self, restrict: Pattern | None, hosts: Iterable[str] = ()) -> None:
         self.restrict = restrict

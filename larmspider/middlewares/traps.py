@@ -46,6 +46,7 @@ class TrapsFilter(UrlFilter):
     """
 
     name = "traps"
+    remembers = True  # days pass, but the horizon is in months
 
     def __init__(
         self, depth: int, repeats: int, horizon: int, today: Callable[[], date] = date.today

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +146,20 @@ def test_a_link_without_canonical_form_is_rejected(middleware: FilterMiddleware,
     spider_output(middleware, [page])
     assert page.links[0].rejected_by == "no-private"
     assert page.links[0].normalized is None
+
+
+class Short(UrlFilter):
+    """One that forgets the last link of a batch."""
+
+    name = "short"
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        return [None for _ in links[1:]]
+
+
+def test_a_filter_with_too_few_verdicts_rejects(counters: MemoryStatsCollector) -> None:
+    """Whichever link it forgot, none passes unasked."""
+    middleware = FilterMiddleware(Short(), counters, normalizer_from_settings(Settings()))
+    page = Page("http://h/", links=[Link("http://h/a"), Link("http://h/b")])
+    spider_output(middleware, [page])
+    assert [link.rejected_by for link in page.links] == ["short", "short"]
