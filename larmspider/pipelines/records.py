@@ -9,6 +9,7 @@ separators, become a space, so the fields read are the fields written:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from larmspider.pipelines.append_file import AppendFile
 _BREAKS = dict.fromkeys(
     (*range(32), *range(127, 160), 8232, 8233), " "
 )  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
+_BREAK = re.compile(f"[{''.join(map(chr, _BREAKS))}]")
 
 
 def clean(field: str) -> str:
@@ -42,17 +44,22 @@ class RecordLog:
 
     def extend(self, records: Iterable[Sequence[str]]) -> int:
         """Write records in one go and return how many there were."""
+        records = list(records)
         width = len(self.columns)
-        lines = []
         for record in records:
             if len(record) != width:
                 raise ValueError(f"{self.path.name} has {width} columns, the record {len(record)}")
-            lines.append("\t".join(map(clean, record)))
-        if lines:
-            lines.append("")
-            data = "\n".join(lines).encode("utf-8", "replace")
-            self._file.write(data)
-        return max(0, len(lines) - 1)
+        if not records:
+            return 0
+        # one look at all of them: a page has hundreds of links, and few have anything to clean.
+        # What is not printable may be harmless, such as the zero-width spaces of javadoc.
+        together = "".join(["".join(record) for record in records])
+        if not together.isprintable() and _BREAK.search(together):
+            records = [[clean(field) for field in record] for record in records]
+        lines = ["\t".join(record) for record in records]
+        lines.append("")
+        self._file.write("\n".join(lines).encode("utf-8", "replace"))
+        return len(records)
 
     def flush(self) -> bytes:
         """Hand what is buffered to the operating system; the position for ``truncate_file``.
