@@ -30,7 +30,20 @@ with ``meta=response.meta`` hands them on to another URL, for which they mean no
 SEED = "larm_seed"
 """Request.meta: one that a spider starts with. Scrapy marks those dont_filter; even so a later run
 of the same crawl does not fetch them again."""
-_RUNTIME = (LEASE, REQUEUED, SEED, "download_started", "download_latency", "download_slot")
+TIMING = "larm_timing"
+"""Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
+tls, first_byte, total), 0.0 where there was none: a kept connection needs no dns, connect, tls."""
+CUT_BYTES = "larm_cut_bytes"
+"""Request.meta: the body ends after so many bytes as if it were whole, and no more are taken."""
+_RUNTIME = (
+    LEASE,
+    REQUEUED,
+    SEED,
+    TIMING,
+    "download_started",
+    "download_latency",
+    "download_slot",
+)
 MAX_NUMBER = 0xFFFF
 """Of the numbers that are kept of a page: depth, redirects."""
 _PAGE_META = frozenset(

@@ -30,7 +30,6 @@ DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host, at least
 LARM_GROUP_BY = "host"  # address: names of one address share their pace
 LARM_CRAWL_DELAY_MAX_SECS = 60.0  # a longer Crawl-delay of robots.txt is cut to this
 LARM_DELAY_RESPONSE_FACTOR = 1.0  # a host that takes 3 s to answer is left alone for 3 s at least
-TWISTED_DNS_RESOLVER = "scrapy.resolver.CachingHostnameResolver"  # IPv6 too: http://[::1]/
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}  # delay, connections, budget, window by pattern
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0  # robots.txt is read again after this
 DOWNLOAD_DELAY_JITTER = 0
@@ -38,9 +37,21 @@ DOWNLOAD_DELAY_JITTER = 0
 # --- limits: what can get infinite, will get infinite -------------------------------------------
 
 DOWNLOAD_TIMEOUT = 30  # seconds
-DOWNLOAD_MAXSIZE = 16 * 1024 * 1024  # bytes a document, after decompression too
+LARM_CONNECT_TIMEOUT_SECS = 10.0  # of these, for name, connection and TLS
+LARM_LOW_SPEED_BYTES = 100  # a fetch that gets fewer bytes a second than this ...
+LARM_LOW_SPEED_SECS = 20  # ... for so long is given up; 0 bytes: none is
+DOWNLOAD_MAXSIZE = 16 * 1024 * 1024  # bytes a document, as received and after decompression
 DOWNLOAD_WARNSIZE = 0
+LARM_HEADER_BYTES = 65_536  # of the head of an answer, and all that comes before it
+LARM_HEADER_LINES = 500
 DOWNLOAD_VERIFY_CERTIFICATES = True
+LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
+    "0.0.0.0/8",  # this host
+    "::/128",
+    "169.254.0.0/16",  # link-local: metadata of clouds
+    "fe80::/10",
+]
+LARM_ALLOW_ADDRESSES: list[str] = []  # but these are
 LARM_RETRY_TIMES = 2  # further attempts after a fetch that failed
 LARM_BACKOFF_SECS = 5.0  # before the first of them; doubled each time
 LARM_BACKOFF_MAX_SECS = 600.0
@@ -96,6 +107,16 @@ LARM_SLOW_SHARE = 0.5  # of all places, for hosts that hold one for LARM_SLOW_SE
 LARM_PROBE_SHARE = 0.125  # of all places, kept for hosts that have not answered yet
 LARM_SLOW_SECS = 2.0
 
+# --- the fetch: libcurl -------------------------------------------------------------------------
+
+DOWNLOAD_HANDLERS = {
+    "http": "larmspider.fetch.curl_handler.CurlHandler",
+    "https": "larmspider.fetch.curl_handler.CurlHandler",
+}
+LARM_KEPT_CONNECTIONS = 128  # idle ones that stay open; the longest unused makes room
+LARM_DNS_CACHE_SECS = 300  # an address is looked up again after this
+LARM_HTTP2 = False  # over TLS, where the server can
+
 # --- before and after the fetch -----------------------------------------------------------------
 
 DOWNLOADER_MIDDLEWARES = {
@@ -107,6 +128,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    # the fetch undoes Content-Encoding
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
 }
 COOKIES_ENABLED = False
 REFERER_ENABLED = False

@@ -1,6 +1,8 @@
-"""Names the ways in which a fetch fails, by Scrapy's exceptions: one short word each.
+"""Names the ways in which a fetch fails: one short word each, and a line for the logs.
 
 The words are those of frontier/failures.py, which knows what each means for the URL and its host.
+Errors of our own download handler carry theirs (errors.py); those of Scrapy's handlers are told
+apart by class and wording.
 """
 
 from __future__ import annotations
@@ -15,13 +17,9 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-
-class OutOfScope(IgnoreRequest):
-    """A request that was about to leave the scope."""
-
+from larmspider.fetch.errors import OutOfScope as OutOfScope
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
-    (OutOfScope, "scope"),
     (CannotResolveHostError, "dns"),
     (DownloadConnectionRefusedError, "refused"),
     (DownloadTimeoutError, "timeout"),
@@ -34,7 +32,11 @@ _MESSAGE_CHARS = 300
 
 
 def kind_of(error: BaseException) -> str:
-    """scope, ignored, dns, refused, timeout, too-big, tls, reset, bad-response or error."""
+    """scope, address, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
+    bad-response or error."""
+    kind = getattr(error, "kind", None)
+    if isinstance(kind, str):
+        return kind
     for cls, kind in _KINDS:
         if isinstance(error, cls):
             return kind

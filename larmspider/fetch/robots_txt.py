@@ -1,9 +1,10 @@
 """Fetches robots.txt for the scheduler, and reads the answer as RFC 9309 2.3 does.
 
-2xx                    the rules; of the body 500 KiB count, and no more are fetched
+2xx                    the rules; of the body 500 KiB count, and no more are taken
 3xx                    followed, five times at most; then as 4xx
 4xx                    no rules: everything is allowed
 429, 5xx, no answer    unreachable: nothing is allowed for now, asked again with backoff
+address refused        no rules: each page is refused then, for its address
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
-from scrapy import signals as scrapy_signals
-from scrapy.exceptions import StopDownload
 
 from larmspider import signals, stats
 from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.errors import DeniedAddress
 from larmspider.fetch.failures import kind_of
 from larmspider.fetch.retry_after import retry_after
 from larmspider.frontier.robots import MAX_BYTES
-from larmspider.requests import LEASE
+from larmspider.requests import CUT_BYTES, LEASE
 from larmspider.urls.resolve import location_of, resolve
 
 if TYPE_CHECKING:
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
 MAX_NAMED_BYTES = 64 * 1024 * 1024
-"""Instead of DOWNLOAD_MAXSIZE: a file that says it is larger, or turns out so when it is unpacked
-although it was asked for as it is, counts as unreachable."""
+"""Instead of DOWNLOAD_MAXSIZE: a file that says it is larger counts as unreachable."""
 _HOPS = "larm_robots_hops"
-_GOT = "larm_robots_bytes"
 
 
 class Owner(Protocol):
@@ -58,15 +56,13 @@ class RobotsFetch:
 
     def __init__(self, scheduler: Owner) -> None:
         self.scheduler = scheduler
-        connect = scheduler.crawler.signals.connect
-        connect(self.bytes_received, signal=scrapy_signals.bytes_received)
 
     def request(self, lease: Lease, url: str = "", hops: int = 0) -> Request:
         """For the robots.txt of a lease, or for what that redirects to."""
         meta = {
             LEASE: lease,
             _HOPS: hops,
-            _GOT: 0,
+            CUT_BYTES: MAX_BYTES,
             "download_maxsize": MAX_NAMED_BYTES,
             "dont_redirect": True,
             "handle_httpstatus_all": True,
@@ -79,14 +75,6 @@ class RobotsFetch:
             meta=meta,
             dont_filter=True,
         )
-
-    def bytes_received(self, data: bytes, request: Request) -> None:
-        """Ends the download of a robots.txt whose part that counts is here (RFC 9309 2.5)."""
-        got = request.meta.get(_GOT)
-        if got is not None:
-            request.meta[_GOT] = got = got + len(data)
-            if got > MAX_BYTES:
-                raise StopDownload(fail=False)
 
     def answered(self, response: Response, **kwargs: Any) -> None:
         lease = response.meta.pop(LEASE, None)
@@ -118,6 +106,9 @@ class RobotsFetch:
         assert error is not None
         if isinstance(error, Stopped):
             self.scheduler.frontier.give_back(lease)
+        elif isinstance(error, DeniedAddress):
+            seconds = time.time() - lease.since
+            self.scheduler.frontier.robots_loaded(lease, b"", seconds)
         else:
             self._count(stats.ROBOTS_FAILED)
             seconds = time.time() - lease.since

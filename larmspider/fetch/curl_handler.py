@@ -1,0 +1,195 @@
+"""Scrapy's download handler for http and https, on libcurl.
+
+    DOWNLOAD_HANDLERS = {
+        "http": "larmspider.fetch.curl_handler.CurlHandler",
+        "https": "larmspider.fetch.curl_handler.CurlHandler",
+    }
+
+One crawl has one handler, for both schemes, with one multi handle (curl_loop.py). It follows no
+redirect and keeps no cookies: that is for middlewares and the frontier. Of a Request it obeys
+method, body, headers and meta proxy, bindaddress, download_timeout, download_maxsize,
+download_warnsize, download_fail_on_dataloss; larm_cut_bytes ends the body after so many bytes as if
+it were whole. Response.certificate is None. What may fail is in errors.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from weakref import WeakKeyDictionary
+
+import pycurl
+from scrapy.exceptions import NotConfigured, ResponseDataLossError
+from scrapy.utils.asyncio import is_asyncio_available
+
+from larmspider.fetch import errors
+from larmspider.fetch.bind_address import apply_bind_address
+from larmspider.fetch.curl_errors import error_of
+from larmspider.fetch.curl_loop import CurlLoop
+from larmspider.fetch.curl_setup import setup_from_settings
+from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.limits import Limits
+from larmspider.fetch.listeners import Listeners
+from larmspider.fetch.proxies import apply_proxy, check_target
+from larmspider.fetch.request_options import apply_request, set_option, url_for_curl
+from larmspider.fetch.responses import response_of, set_timing
+from larmspider.fetch.transfer import Transfer
+from larmspider.requests import TIMING
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+
+class SiteRules(Protocol):
+    """What a host needs that others do not: credentials, a CA, a proxy."""
+
+    def for_url(self, url: str) -> Any:
+        """The same object for all URLs of an origin; None: nothing."""
+
+    def apply(self, curl: pycurl.Curl, site: Any, url: str, headers: list[bytes]) -> None: ...
+
+
+class CurlHandler:
+    """DOWNLOAD_HANDLERS. Raises NotConfigured where Scrapy does not run on asyncio."""
+
+    lazy = False
+    _of_crawler: ClassVar[WeakKeyDictionary[Crawler, CurlHandler]] = WeakKeyDictionary()
+
+    def __init__(self, crawler: Crawler, sites: SiteRules | None = None) -> None:
+        if not is_asyncio_available():
+            raise NotConfigured(
+                "larmspider fetches on the asyncio event loop: set TWISTED_REACTOR to"
+                " twisted.internet.asyncioreactor.AsyncioSelectorReactor, Scrapy's default"
+            )
+        settings = crawler.settings
+        self.limits = Limits.from_settings(settings)
+        self.deny = DenyAddresses.from_settings(settings)
+        self.sites = sites
+        self._setup = setup_from_settings(settings, self.limits)
+        self._decode = settings.getbool("COMPRESSION_ENABLED")
+        self._fail_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._bind = settings.get("DOWNLOAD_BIND_ADDRESS")
+        self._listeners = Listeners(crawler)
+        self._idle: list[Transfer] = []
+        self._loop: CurlLoop | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The same handler for both schemes."""
+        handler = cls._of_crawler.get(crawler)
+        if not isinstance(handler, cls):
+            handler = cls._of_crawler[crawler] = cls(crawler)
+        return handler
+
+    async def download_request(self, request: Request) -> Response:
+        """Raises an error with a kind (errors.py), or StopDownload(fail=True)."""
+        if self._loop is None:
+            self._loop = CurlLoop(self.limits.kept_connections)
+        site = None if self.sites is None else self.sites.for_url(request.url)
+        transfer = self._take(site)
+        try:
+            total = self._prepare(transfer, request, site)
+            try:
+                code, words = await self._loop.start(transfer.curl)
+            except asyncio.CancelledError:
+                self._loop.cancel(transfer.curl)
+                raise
+            set_timing(transfer, request)
+            return self._answer(transfer, request, code, words, total)
+        except BaseException:
+            transfer.dirty = True
+            raise
+        finally:
+            transfer.end()
+            self._idle.append(transfer)
+
+    async def close(self) -> None:
+        """Called once for each scheme."""
+        if self._loop is not None:
+            self._loop.close()  # before its handles
+        self._idle.clear()
+
+    def _take(self, site: Any) -> Transfer:
+        """An idle handle, one that served this site before if there is one (it may have learned
+        the server's nonce); else a new one."""
+        idle = self._idle
+        for index in range(len(idle) - 1, -1, -1):
+            if idle[index].site is site:
+                return idle.pop(index)
+        transfer = (
+            idle.pop()
+            if idle
+            else Transfer(self.limits, self.deny, self._setup, decode=self._decode)
+        )
+        transfer.dirty = True
+        transfer.site = site
+        return transfer
+
+    def _prepare(self, transfer: Transfer, request: Request, site: Any) -> float:
+        """Set everything; returns the total time allowed, in seconds."""
+        meta, limits = request.meta, self.limits
+        total = float(meta.get("download_timeout") or limits.total_secs)
+        max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
+        transfer.begin(request, max_bytes, *self._listeners.now())
+        apply_request(transfer, request)
+        set_option(transfer, pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
+        head_only = request.method == "HEAD"  # its Content-Length is of no body that comes
+        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if head_only else max_bytes)
+        bind = meta.get("bindaddress") or self._bind
+        if bind:
+            apply_bind_address(transfer, bind)
+        if meta.get("proxy"):
+            transfer.dirty = True
+            check_target(self.deny, request.url)
+            apply_proxy(transfer.curl, request)
+        if site is not None:
+            assert self.sites is not None
+            headers = transfer.set.pop(pycurl.HTTPHEADER)  # the site's are among them now
+            self.sites.apply(transfer.curl, site, request.url, headers)
+        return total
+
+    def _answer(
+        self, transfer: Transfer, request: Request, code: int, words: str, total: float
+    ) -> Response:
+        flags: list[str] = []
+        if transfer.error is not None:
+            raise transfer.error
+        if code and transfer.stop is None:
+            error = self._error(transfer, request, code, words, total)
+            self._unless_dataloss(error, request, transfer)
+            flags.append("dataloss")
+        response = response_of(transfer, request, flags)
+        stop = transfer.stop  # who listens may have waited for a head without a body
+        if stop is not None:
+            response.flags.append("download_stopped")
+        self._warn_if_large(transfer, request)
+        if stop is not None and stop.fail:
+            stop.response = response
+            raise stop
+        return response
+
+    def _error(
+        self, transfer: Transfer, request: Request, code: int, words: str, total: float
+    ) -> Exception:
+        if transfer.denied and not transfer.opened:
+            return errors.DeniedAddress(f"{transfer.denied} (LARM_DENY_ADDRESSES)")
+        elapsed = request.meta[TIMING]["total"]
+        began = transfer.head is not None
+        return error_of(code, words, self.limits, total_secs=total, elapsed=elapsed, began=began)
+
+    def _unless_dataloss(self, error: Exception, request: Request, transfer: Transfer) -> None:
+        """Raise, unless part of a body is there and Scrapy's setting wants it."""
+        fail = request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss)
+        if fail or not isinstance(error, ResponseDataLossError) or transfer.head is None:
+            raise error
+
+    def _warn_if_large(self, transfer: Transfer, request: Request) -> None:
+        limit = request.meta.get("download_warnsize", self.limits.warn_bytes)
+        if limit and transfer.size > limit:
+            url = url_for_curl(request.url)
+            logger.warning("%s has %d bytes (DOWNLOAD_WARNSIZE)", url, transfer.size)

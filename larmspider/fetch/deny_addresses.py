@@ -1,0 +1,90 @@
+"""Addresses that must not be asked, whatever name led there: cloud metadata, "this host".
+
+    deny = DenyAddresses(["169.254.0.0/16"], allow=["169.254.10.0/24"])
+    deny.reason("169.254.169.254")     # "169.254.169.254 is in 169.254.0.0/16"
+    deny.reason("169.254.10.1")        # None
+
+Asked after resolution, once for each connection, so that no name, redirect or number in disguise
+gets around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d, RFC 4291 2.5.5.2; 6to4, RFC
+3056; NAT64, RFC 6052 2.1) counts as the IPv4 address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from larmspider import options
+from larmspider.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+Network: TypeAlias = IPv4Network | IPv6Network
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+class DenyAddresses:
+    """``allow`` wins over ``deny``. Networks in CIDR notation, or single addresses."""
+
+    def __init__(self, deny: Iterable[str], allow: Iterable[str] = ()) -> None:
+        self.deny = [_network(text) for text in deny]
+        self.allow = [_network(text) for text in allow]
+        self.reason = lru_cache(4096)(self._reason)
+        """Why this address, as text, must not be asked; None if it may be."""
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Raises ConfigError where an entry is no network."""
+        lists = []
+        for name in ("LARM_DENY_ADDRESSES", "LARM_ALLOW_ADDRESSES"):
+            lists.append(options.strings(settings, name))
+            for text in lists[-1]:
+                try:
+                    _network(text)
+                except ValueError as error:
+                    raise ConfigError(
+                        f"{name}: {text} is not accepted: an address or a network such as"
+                        f" 169.254.0.0/16 is ({error})"
+                    ) from None
+        return cls(*lists)
+
+    def _reason(self, address: str) -> str | None:
+        try:
+            parsed = plain_address(address)
+        except ValueError:
+            return f"{address} is no IP address"
+        if any(parsed in network for network in self.allow):
+            return None
+        for network in self.deny:
+            if parsed in network:
+                return f"{parsed} is in {network}"
+        return None
+
+
+def plain_address(text: str) -> IPv4Address | IPv6Address:
+    """Without zone, and as IPv4 where that is what it stands for. ValueError: it is none."""
+    address = ip_address(text.partition("%")[0])
+    if isinstance(address, IPv6Address):
+        inside = address.ipv4_mapped or address.sixtofour
+        if inside is None and address in _NAT64:
+            inside = IPv4Address(int(address) & 0xFFFFFFFF)
+        return inside or address
+    return address
+
+
+def _network(text: str) -> Network:
+    network = ip_network(text.strip(), strict=False)
+    mapped = isinstance(network, IPv6Network) and network.network_address.ipv4_mapped
+    if mapped and network.prefixlen >= 96:
+        return IPv4Network((mapped, network.prefixlen - 96))
+    return network

@@ -1,0 +1,46 @@
+"""Every limit of a fetch, read from the settings once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from larmspider import options
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, bytes; 0 means no limit for ``low_speed_bytes``, ``max_bytes``, ``warn_bytes``."""
+
+    connect_secs: float = 10.0
+    total_secs: float = 30.0
+    low_speed_bytes: int = 100
+    low_speed_secs: int = 20
+    max_bytes: int = 16 * 1024 * 1024
+    warn_bytes: int = 0
+    header_bytes: int = 65_536
+    header_lines: int = 500
+    dns_secs: int = 300
+    kept_connections: int = 128
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Raises ConfigError for a value that is not accepted."""
+        dns_secs = options.integer(settings, "LARM_DNS_CACHE_SECS", minimum=0)
+        return cls(
+            connect_secs=options.seconds(settings, "LARM_CONNECT_TIMEOUT_SECS", minimum=0.1),
+            total_secs=options.seconds(settings, "DOWNLOAD_TIMEOUT", minimum=0.1),
+            low_speed_bytes=options.integer(settings, "LARM_LOW_SPEED_BYTES", minimum=0),
+            low_speed_secs=options.integer(settings, "LARM_LOW_SPEED_SECS", minimum=1),
+            max_bytes=options.integer(settings, "DOWNLOAD_MAXSIZE", minimum=0),
+            warn_bytes=options.integer(settings, "DOWNLOAD_WARNSIZE", minimum=0),
+            header_bytes=options.integer(
+                settings, "LARM_HEADER_BYTES", minimum=1024, maximum=300 * 1024
+            ),
+            header_lines=options.integer(settings, "LARM_HEADER_LINES", minimum=10, maximum=5000),
+            dns_secs=dns_secs if settings.getbool("DNSCACHE_ENABLED", True) else 0,
+            kept_connections=options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1),
+        )

@@ -1,0 +1,75 @@
+"""meta["proxy"] as libcurl options: http, https and SOCKS, credentials apart from the URL.
+
+    request.meta["proxy"] = "socks5h://proxy.example:1080"
+
+HttpProxyMiddleware moves credentials from the URL into Proxy-Authorization; here Basic ones become
+libcurl's user and password, so that they go to the proxy only, through a tunnel too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import can_ada
+import pycurl
+
+from larmspider.fetch import errors
+from larmspider.fetch.deny_addresses import DenyAddresses, plain_address
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+
+
+def check_target(deny: DenyAddresses, url: str) -> None:
+    """Raises DeniedAddress for a URL whose host is a denied address: through a proxy nobody else
+    would see it. A name is resolved by the proxy, which has rules of its own."""
+    try:
+        host = can_ada.parse(url).hostname.strip("[]")
+        plain_address(host)
+    except (ValueError, UnicodeError, TypeError):
+        return
+    reason = deny.reason(host)
+    if reason is not None:
+        raise errors.DeniedAddress(f"{reason} (LARM_DENY_ADDRESSES)")
+
+
+def apply_proxy(curl: pycurl.Curl, request: Request) -> None:
+    """For a Request with meta["proxy"]. Raises BadUrl where that is no proxy that we can ask."""
+    text = str(request.meta["proxy"])
+    parts = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in SCHEMES or not parts.hostname or port == 0:
+        raise errors.BadUrl(f"no proxy: {', '.join(SCHEMES)} with host and port are accepted")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = {"http": 80, "https": 443}.get(parts.scheme, 1080)
+    curl.setopt(pycurl.PROXY, f"{parts.scheme}://{host}:{port or default}")
+    if parts.username is not None:
+        curl.setopt(pycurl.PROXYUSERNAME, unquote(parts.username))
+        curl.setopt(pycurl.PROXYPASSWORD, unquote(parts.password or ""))
+    authorization = request.headers.get(b"Proxy-Authorization")
+    if authorization:
+        _authorize(curl, authorization)
+
+
+def _authorize(curl: pycurl.Curl, value: bytes) -> None:
+    scheme, _, token = value.partition(b" ")
+    if scheme.lower() == b"basic":
+        try:
+            user, _, password = base64.b64decode(token, validate=True).partition(b":")
+        except binascii.Error:
+            raise errors.BadUrl("Proxy-Authorization: not Base64") from None
+        curl.setopt(pycurl.PROXYUSERNAME, user)
+        curl.setopt(pycurl.PROXYPASSWORD, password)
+        return
+    if b"\n" in value or b"\r" in value:
+        raise errors.BadUrl("line break in Proxy-Authorization")
+    curl.setopt(pycurl.HEADEROPT, pycurl.HEADER_SEPARATE)
+    curl.setopt(pycurl.PROXYHEADER, [b"Proxy-Authorization: " + value])

@@ -1,0 +1,101 @@
+"""Turns a Scrapy Request into libcurl options: method, headers, body; and nothing else is sent.
+
+libcurl sends Host, and Content-Length with a body. Accept, User-Agent, Expect and the Content-Type
+that it would add are turned off. Options that were set for the fetch before and have the same value
+are not set again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import can_ada
+import pycurl
+
+from larmspider.fetch import errors
+from larmspider.fetch.decoding import ACCEPTED
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from larmspider.fetch.transfer import Transfer
+
+_ACCEPT_ENCODING = b"Accept-Encoding: " + ACCEPTED.encode()
+_NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
+"""Of a Request's headers: for the proxy only; libcurl's own."""
+
+
+def set_option(transfer: Transfer, option: int, value: Any) -> None:
+    """Unless it is set to that already."""
+    if transfer.set.get(option) != value:
+        transfer.set[option] = value
+        transfer.curl.setopt(option, value)
+
+
+def apply_request(transfer: Transfer, request: Request) -> None:
+    """URL, method, headers and body. Raises BadUrl where one of them cannot be sent."""
+    curl, method, body = transfer.curl, request.method, request.body
+    curl.setopt(pycurl.URL, url_for_curl(request.url))
+    if method != "GET" or body:
+        _set_method(transfer, method, body)
+    set_option(transfer, pycurl.HTTPHEADER, header_lines(request, decode=transfer.decode))
+
+
+def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
+    curl = transfer.curl
+    transfer.dirty = True
+    if method == "HEAD":
+        curl.setopt(pycurl.NOBODY, 1)
+        return
+    if body or method in ("POST", "PUT", "PATCH"):
+        curl.setopt(pycurl.POST, 1)
+        curl.setopt(pycurl.POSTFIELDS, body)
+    if not method.isascii() or not method.isprintable() or " " in method:
+        raise errors.BadUrl(f"{method[:20]!r} is no method")
+    curl.setopt(pycurl.CUSTOMREQUEST, method)
+
+
+def header_lines(request: Request, *, decode: bool) -> list[bytes]:
+    """For HTTPHEADER. ``Name:`` alone turns off what libcurl would add, ``Name;`` is an empty
+    value (CURLOPT_HTTPHEADER(3)). Raises BadUrl for a line break inside a header."""
+    lines = []
+    headers = request.headers
+    for name, values in dict.items(headers):
+        if name in _NOT_OURS:
+            continue
+        for value in values:
+            line = name + b": " + value if value.strip() else name + b";"
+            if b"\n" in line or b"\r" in line or b"\0" in line:
+                raise errors.BadUrl(f"line break in header {name.decode('latin-1')!r}")
+            lines.append(line)
+    if b"User-Agent" not in headers:
+        lines.append(b"User-Agent:")
+    if b"Accept" not in headers:
+        lines.append(b"Accept:")
+    if decode and b"Accept-Encoding" not in headers:
+        lines.append(_ACCEPT_ENCODING)
+    if request.body:
+        lines.append(b"Expect:")
+        if b"Content-Type" not in headers:
+            lines.append(b"Content-Type:")
+    return lines
+
+
+def url_for_curl(url: str) -> str:
+    """The URL that is asked for: its path and query as they are, its host in ASCII.
+
+    A fragment and what stands before "@" are left out: credentials come from LARM_SITES_FILE or a
+    header, where they are bound to a host. Raises BadUrl where there is no host.
+    """
+    scheme, _, rest = url.partition("://")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    authority, target = rest[:end], rest[end:].partition("#")[0]
+    if authority.isascii() and "@" not in authority and target.isascii() and " " not in target:
+        return f"{scheme}://{authority}{target}" if "#" in rest else url
+    try:
+        parsed = can_ada.parse(url)
+    except (ValueError, UnicodeError):
+        raise errors.BadUrl("not a URL with a host") from None
+    if not target.isascii() or " " in target:
+        target = parsed.pathname + parsed.search
+    return f"{scheme}://{parsed.host}{target}"

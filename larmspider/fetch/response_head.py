@@ -1,0 +1,71 @@
+"""The head of an answer, read once from its lines as libcurl hands them over.
+
+    head = ResponseHead.parse([b"HTTP/1.1 200 OK\\r\\n", b"Server: x\\r\\n", b"\\r\\n"])
+    head.status, head.protocol, head.headers["Server"]
+
+The lines may hold several heads (1xx before the answer, 401 before a second attempt of libcurl's
+own): the last one counts. Trailers come after it and do not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from scrapy.http import Headers
+
+_STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
+_STATUS_CHARS = 60
+
+
+class BadHead(Exception):  # noqa: N818 - it becomes an error with a kind
+    """A status line that is none."""
+
+
+@dataclass(slots=True)
+class ResponseHead:
+    """``headers`` in order, values of one name together, as Scrapy keeps them."""
+
+    status: int
+    protocol: str
+    headers: Headers
+
+    @classmethod
+    def parse(cls, lines: list[bytes]) -> Self:
+        """Raises BadHead: no status line, a status outside 100 to 599, or 101 that nobody asked."""
+        start = len(lines) - 1
+        while start >= 0 and not (
+            lines[start].startswith(b"HTTP/") and (start == 0 or lines[start - 1] in _ENDS)
+        ):
+            start -= 1
+        match = _STATUS.match(lines[start]) if start >= 0 else None
+        if match is None:
+            line = lines[max(start, 0)] if lines else b""
+            raise BadHead(f"bad status line: {line[:_STATUS_CHARS].rstrip()!r}")
+        status = int(match[2])
+        if status == 101:
+            raise BadHead("status 101 without a request to switch protocols")
+        headers = Headers()
+        name = b""
+        for line in lines[start + 1 :]:
+            if line in _ENDS:
+                break
+            if line[0] in b" \t":  # folded (RFC 9112 5.2)
+                if name:
+                    values = headers.getlist(name)
+                    values[-1] = values[-1] + b" " + line.strip()
+                continue
+            name, colon, value = line.partition(b":")
+            if colon:
+                # what Headers does, without its checks
+                dict.setdefault(headers, name.strip().title(), []).append(value.strip())
+        return cls(status, match[1].decode(), headers)
+
+    def length(self) -> int | None:
+        """What Content-Length says."""
+        text = self.headers.get(b"Content-Length")
+        return int(text) if text is not None and text.isdigit() else None
+
+
+_ENDS = (b"\r\n", b"\n", b"")
