@@ -7,6 +7,8 @@ are not set again.
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import can_ada
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 _ACCEPT_ENCODING = b"Accept-Encoding: " + ACCEPTED.encode()
 _NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
 """Of a Request's headers: for the proxy only; libcurl's own."""
+
+
+_BREAK = re.compile(rb"[\r\n\0]")
+_PLAIN = re.compile(r"https?://[!\"$-.0-9:;<=>A-~]+(?:[/?][!\"$-~]*)?")
+"""Printable ASCII, neither userinfo nor fragment."""
 
 
 def set_option(transfer: Transfer, option: int, value: Any) -> None:
@@ -61,22 +68,22 @@ def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     lines = []
     headers = request.headers
     for name, values in dict.items(headers):
-        if name in _NOT_OURS:
-            continue
-        for value in values:
-            line = name + b": " + value if value.strip() else name + b";"
-            if b"\n" in line or b"\r" in line or b"\0" in line:
-                raise errors.BadUrl(f"line break in header {name.decode('latin-1')!r}")
-            lines.append(line)
-    if b"User-Agent" not in headers:
+        if name not in _NOT_OURS:
+            lines += [
+                b"%b: %b" % (name, value) if value.strip() else name + b";" for value in values
+            ]
+    if _BREAK.search(b"\t".join(lines)):
+        raise errors.BadUrl("a header with a line break or a NUL")
+    has = partial(dict.__contains__, headers)  # names are in their normal form
+    if not has(b"User-Agent"):
         lines.append(b"User-Agent:")
-    if b"Accept" not in headers:
+    if not has(b"Accept"):
         lines.append(b"Accept:")
-    if decode and b"Accept-Encoding" not in headers:
+    if decode and not has(b"Accept-Encoding"):
         lines.append(_ACCEPT_ENCODING)
     if request.body:
         lines.append(b"Expect:")
-        if b"Content-Type" not in headers:
+        if not has(b"Content-Type"):
             lines.append(b"Content-Type:")
     return lines
 
@@ -87,6 +94,8 @@ def url_for_curl(url: str) -> str:
     A fragment and what stands before "@" are left out: credentials come from LARM_SITES_FILE or a
     header, where they are bound to a host. Raises BadUrl where there is no host.
     """
+    if _PLAIN.fullmatch(url):
+        return url
     scheme, _, rest = url.partition("://")
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     authority, target = rest[:end], rest[end:].partition("#")[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from scrapy.http import Headers
@@ -47,25 +48,35 @@ class ResponseHead:
         if status == 101:
             raise BadHead("status 101 without a request to switch protocols")
         headers = Headers()
-        name = b""
+        values_of: dict[bytes, list[bytes]] = {}
         for line in lines[start + 1 :]:
-            if line in _ENDS:
-                break
-            if line[0] in b" \t":  # folded (RFC 9112 5.2)
-                if name:
-                    values = headers.getlist(name)
-                    values[-1] = values[-1] + b" " + line.strip()
-                continue
             name, colon, value = line.partition(b":")
-            if colon:
-                # what Headers does, without its checks
-                dict.setdefault(headers, name.strip().title(), []).append(value.strip())
+            if not colon and line in _ENDS:
+                break
+            if line[0] in b" \t":
+                _unfold(values_of, line)
+            elif colon:
+                values_of.setdefault(_key(name), []).append(value.strip())
+        dict.update(headers, values_of)  # names and values have their normal form
         return cls(status, match[1].decode(), headers)
 
     def length(self) -> int | None:
         """What Content-Length says."""
         text = self.headers.get(b"Content-Length")
         return int(text) if text is not None and text.isdigit() else None
+
+
+def _unfold(values_of: dict[bytes, list[bytes]], line: bytes) -> None:
+    """A line that goes on with the value before it (RFC 9112 5.2)."""
+    if values_of:
+        last = next(reversed(values_of.values()))
+        last[-1] += b" " + line.strip()
+
+
+@lru_cache(1024)
+def _key(name: bytes) -> bytes:
+    """As Headers writes names."""
+    return name.strip().title()
 
 
 _ENDS = (b"\r\n", b"\n", b"")

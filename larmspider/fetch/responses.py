@@ -59,9 +59,9 @@ def set_timing(transfer: Transfer, request: Request) -> None:
 
 
 def _class_of(head: ResponseHead, url: str, body: bytes) -> type[Response]:
-    content_type = head.headers.get(b"Content-Type")
-    if content_type and b"Content-Encoding" not in head.headers:
-        cls = _class_of_type(content_type)
+    types = dict.get(head.headers, b"Content-Type")
+    if types and not dict.__contains__(head.headers, b"Content-Encoding"):
+        cls = _class_of_type(types[-1])
         if cls is not Response:
             return cls
     return responsetypes.from_args(headers=head.headers, url=url, body=body)

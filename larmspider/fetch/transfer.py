@@ -156,7 +156,7 @@ class Transfer:
             self.on_head = None
             if self.stop is not None:
                 return False
-        if self.decode and b"Content-Encoding" in head.headers:
+        if self.decode and dict.__contains__(head.headers, b"Content-Encoding"):
             self._choose_decoder(head)
         return True
 
