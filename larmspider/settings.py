@@ -52,6 +52,7 @@ LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
     "fe80::/10",
 ]
 LARM_ALLOW_ADDRESSES: list[str] = []  # but these are
+LARM_SITES_FILE = ""  # TOML: passwords, certificates, proxies and more by host (docs/sites.md)
 LARM_RETRY_TIMES = 2  # further attempts after a fetch that failed
 LARM_BACKOFF_SECS = 5.0  # before the first of them; doubled each time
 LARM_BACKOFF_MAX_SECS = 600.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,10 @@ def nginx() -> Iterator[Callable[..., Nginx]]:
         pytest.skip("nginx is not installed (Debian package nginx-light)")
     with ExitStack() as running:
 
-        def start(roots: Mapping[str, Path | str], workers: int = 1) -> Nginx:
-            return running.enter_context(Nginx(roots, workers))
+        def start(
+            roots: Mapping[str, Path | str], workers: int = 1, tls: Collection[str] = ()
+        ) -> Nginx:
+            return running.enter_context(Nginx(roots, workers, tls))
 
         yield start
 

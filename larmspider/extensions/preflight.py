@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy.exceptions import NotConfigured
@@ -9,12 +10,15 @@ from scrapy.exceptions import NotConfigured
 from larmspider import options
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.sites import Sites
 from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
 from larmspider.frontier.lmdb_reader import FrontierReader
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
 
 
 class PreflightExtension:
@@ -26,6 +30,8 @@ class PreflightExtension:
         options.check_names(crawler.settings)
         check_settings(crawler.settings)
         options.seconds(crawler.settings, "DOWNLOAD_TIMEOUT", minimum=0.1)
+        for warning in Sites.from_settings(crawler.settings).warnings:
+            logger.warning("%s", warning)
         if not options.text(crawler.settings, "USER_AGENT").strip():
             raise ConfigError("USER_AGENT is empty: a crawler says who it is")
         directory = CrawlDirectory.from_crawler(crawler)

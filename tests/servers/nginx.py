@@ -17,7 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -61,7 +61,7 @@ http {{
 
 _SERVER = """\
     server {{
-        listen {address}:{port};
+        listen {address}:{port}{tls};
         server_name _;
         {inside}
     }}
@@ -87,11 +87,15 @@ class Nginx:
     """Serves ``roots`` (loopback address -> folder, or the inside of a server block as text).
 
     Raises RuntimeError with nginx's own message where it does not come up. ``workers`` is the
-    number of its processes; one is enough for thousands of pages a second.
+    number of its processes; one is enough for thousands of pages a second. The addresses in ``tls``
+    speak https; their blocks name a certificate.
     """
 
-    def __init__(self, roots: Mapping[str, Path | str], workers: int = 1) -> None:
+    def __init__(
+        self, roots: Mapping[str, Path | str], workers: int = 1, tls: Collection[str] = ()
+    ) -> None:
         self.roots = dict(roots)
+        self.tls = frozenset(tls)
         self.workers = workers
         self.port = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -111,7 +115,8 @@ class Nginx:
 
     def url(self, address: str | None = None, path: str = "/") -> str:
         """The URL of ``path`` on ``address``, by default on the first one."""
-        return f"http://{address or next(iter(self.roots))}:{self.port}{path}"
+        address = address or next(iter(self.roots))
+        return f"http{'s' * (address in self.tls)}://{address}:{self.port}{path}"
 
     def requests(self, at_least: int = 0) -> list[NginxRequest]:
         """The access log so far.
@@ -174,7 +179,12 @@ class Nginx:
 
     def _config(self) -> str:
         servers = "".join(
-            _SERVER.format(address=address, port=self.port, inside=_inside(root))
+            _SERVER.format(
+                address=address,
+                port=self.port,
+                tls=" ssl" * (address in self.tls),
+                inside=_inside(root),
+            )
             for address, root in self.roots.items()
         )
         # Started as root its workers would be "nobody", who may not read a test's folder.
