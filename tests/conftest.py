@@ -14,6 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from examples.intranet.serve import DemoServer
 from larmspider.settings import DOWNLOAD_MAXSIZE
+from tests.servers.kerberos import INSTALLED, KerberosSite
 from tests.servers.nginx import NGINX, Nginx
 from tests.servers.scripted import Route, ScriptedServer
 
@@ -56,6 +57,15 @@ def nginx() -> Iterator[Callable[..., Nginx]]:
             return running.enter_context(Nginx(roots, workers, tls))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def kerberos() -> Iterator[KerberosSite]:
+    """A KDC, and an Apache that asks for tickets before it gives /index.html and /next.html."""
+    if not INSTALLED:
+        pytest.skip("krb5-kdc, krb5-user, libapache2-mod-auth-gssapi or another is not installed")
+    with KerberosSite({"/index.html": "<a href=next.html>n</a>", "/next.html": "two"}) as site:
+        yield site
 
 
 @pytest.fixture(scope="session")

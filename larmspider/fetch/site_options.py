@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import pycurl
 
-from larmspider.fetch.site import ClientCertificate, Credentials, Proxy, Site
+from larmspider.fetch.site import ClientCertificate, Credentials, Proxy, Site, SiteOptions
 from larmspider.fetch.sites import origin_of
 
 _BEARER = 1 << 6
@@ -40,10 +40,10 @@ _OLD_CIPHERS = "DEFAULT:@SECLEVEL=0"
 """OpenSSL 3 speaks TLS 1.0 and 1.1 at this security level only."""
 
 
-def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[str] = ()) -> None:
+def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[bytes] = ()) -> None:
     """Set what ``site`` says, over what is set already. ``url`` is the one the handle will fetch.
 
-    ``headers`` are the request's own as lines, ``Name: value``; HTTPHEADER becomes these and the
+    ``headers`` are the request's own, as lines for libcurl (``Name: value``); HTTPHEADER becomes these and the
     site's. Where both have one of a name, the request's is sent; cookies are sent together.
 
     Raises ValueError, with nothing set, if the site is not that of ``url``'s origin.
@@ -54,8 +54,7 @@ def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[str] =
     if options.credentials is not None:
         _apply_credentials(curl, options.credentials)
     if options.headers or options.cookies:
-        lines = list(_with_site_headers(site, headers))
-        curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in lines])
+        curl.setopt(pycurl.HTTPHEADER, list(_with_site_headers(options, headers)))
     if options.client_certificate is not None:
         _apply_client_certificate(curl, options.client_certificate)
     if options.ca_file is not None:
@@ -96,6 +95,9 @@ def _apply_client_certificate(curl: pycurl.Curl, client: ClientCertificate) -> N
 
 
 def _apply_proxy(curl: pycurl.Curl, proxy: Proxy) -> None:
+    # a proxy that the request names may have left its credentials, which are not this one's
+    for option in (pycurl.PROXYUSERNAME, pycurl.PROXYPASSWORD, pycurl.PROXYHEADER):
+        curl.unsetopt(option)
     curl.setopt(pycurl.PROXY, proxy.url)
     curl.setopt(pycurl.NOPROXY, "")  # else the environment's no_proxy counts
     curl.setopt(pycurl.PROXYAUTH, _METHODS[proxy.method])
@@ -108,18 +110,18 @@ def _apply_proxy(curl: pycurl.Curl, proxy: Proxy) -> None:
         curl.setopt(pycurl.PROXYPASSWORD, proxy.password.reveal().encode())
 
 
-def _with_site_headers(site: Site, headers: Sequence[str]) -> Iterator[str]:
-    cookies = [f"{name}={value.reveal()}" for name, value in site.options.cookies or ()]
+def _with_site_headers(options: SiteOptions, headers: Sequence[bytes]) -> Iterator[bytes]:
+    cookies = [f"{name}={value.reveal()}".encode() for name, value in options.cookies or ()]
     taken = set()
     for line in headers:
-        name, _, value = line.partition(":")
-        taken.add(name.lower())
-        if name.lower() == "cookie":
+        name, _, value = line.partition(b":")
+        taken.add(name.rstrip(b";").lower())  # "Name;" sends it empty
+        if name.lower() == b"cookie":
             cookies.insert(0, value.strip())
         else:
             yield line
-    for name, secret in site.options.headers or ():
-        if name.lower() not in taken:
-            yield f"{name}: {secret.reveal()}"
+    for text, secret in options.headers or ():
+        if text.lower().encode() not in taken:
+            yield f"{text}: {secret.reveal()}".encode()
     if cookies:
-        yield f"Cookie: {'; '.join(cookies)}"
+        yield b"Cookie: " + b"; ".join(cookies)

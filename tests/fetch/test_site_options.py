@@ -53,7 +53,7 @@ class Fetcher:
         self.curl.setopt(pycurl.HTTPHEADER, list(headers))
         site = self.sites.for_url(url)
         if site is not None:
-            apply_site(self.curl, site, url, headers)
+            apply_site(self.curl, site, url, [line.encode() for line in headers])
         self.curl.perform()
         return f"{self.curl.getinfo(pycurl.RESPONSE_CODE)} {body.getvalue().decode()}".strip()
 
@@ -431,3 +431,20 @@ def test_the_environment_is_no_match_for_the_file(
         fetcher.configure(f'{rule}proxy = "{proxy.url("http")}"')
         assert fetcher.get(server.url()) == "200 ok"
         assert proxy.log == [("GET", server.url())]
+
+
+def test_the_password_of_another_proxy_is_not_told(
+    fetcher: Fetcher, scripted_server: Start
+) -> None:
+    """A request may name a proxy with its password; where the file names one, that is asked."""
+    server = scripted_server({"*": echo})
+    with ProxyServer() as proxy:
+        fetcher.configure(
+            f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nproxy = "{proxy.url("http")}"'
+        )
+        fetcher.curl.setopt(pycurl.PROXYUSERNAME, "joe")
+        fetcher.curl.setopt(pycurl.PROXYPASSWORD, CANARY)
+        fetcher.curl.setopt(pycurl.PROXYHEADER, [f"Proxy-Authorization: X {CANARY}"])
+        assert fetcher.get(server.url(), forget=False) == "200 ok"
+        assert len(proxy.heads) == 1
+        assert "proxy-authorization" not in proxy.heads[0].lower()
