@@ -43,8 +43,8 @@ _OLD_CIPHERS = "DEFAULT:@SECLEVEL=0"
 def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[bytes] = ()) -> None:
     """Set what ``site`` says, over what is set already. ``url`` is the one the handle will fetch.
 
-    ``headers`` are the request's own, as lines for libcurl (``Name: value``); HTTPHEADER becomes these and the
-    site's. Where both have one of a name, the request's is sent; cookies are sent together.
+    ``headers`` are the request's own, as lines for libcurl (``Name: value``); HTTPHEADER becomes
+    these and the site's. Where both have one of a name, the request's is sent; cookies are sent together.
 
     Raises ValueError, with nothing set, if the site is not that of ``url``'s origin.
     """

@@ -1,4 +1,4 @@
-"""A Kerberos realm of our own and a web server that asks for its tickets: KDC and Apache, real ones.
+"""A Kerberos realm of our own and a web server that asks for its tickets: a real KDC and Apache.
 
     with KerberosSite({"/index.html": "inside"}) as site:
         site.url("/index.html")     # http://localhost:<port>/index.html
