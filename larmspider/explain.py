@@ -18,6 +18,7 @@ from scrapy.utils.misc import load_object
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
 from larmspider.errors import InvalidURL
 from larmspider.extraction.registry import extractor_for
+from larmspider.fetch.sites import Sites
 from larmspider.frontier.build import politeness_from
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.report import url_report
@@ -56,6 +57,8 @@ class Explanation:
     url: str
     canonical: str | None = None
     host_rules: list[str] = field(default_factory=list)
+    sites: list[str] = field(default_factory=list)
+    """The tables of LARM_SITES_FILE that apply, and what they say; no secrets."""
     verdicts: list[Verdict] = field(default_factory=list)
     fetched: Fetch | None = None
     stored: StoredPage | None = None
@@ -110,6 +113,9 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
         explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
+    site = Sites.from_settings(settings).for_url(fetched)
+    if site is not None:
+        explanation.sites = [*site.rules, str(site.options)]
     return explanation
 
 

@@ -36,6 +36,7 @@ def print_text(explanation: Explanation) -> None:
     for verdict in explanation.verdicts:
         text = verdict.verdict if verdict.verdict != "reject" else "REJECT"
         rows.append((verdict.stage, f"{text}  {verdict.reason}".rstrip()))
+    rows += [("site", line) for line in explanation.sites]
     fetch, page = explanation.fetched, explanation.stored
     if fetch is not None:
         result = f"{fetch.time or 'yes'}  {fetch.result}"

@@ -60,6 +60,8 @@ def error_of(
         return errors.TooBig(f"{words} (LARM_HEADER_BYTES, LARM_HEADER_LINES)")
     if code in _TLS:
         return errors.TlsFailed(words or "no TLS connection")
+    if words.startswith("CONNECT tunnel failed"):  # the proxy's status is in the words
+        return errors.Refused(words)
     if code == pycurl.E_RECV_ERROR and began:
         return errors.BadBody(words) if "chunk" in words else errors.CutShort(words)
     cls = _CLASSES.get(code, errors.BadResponse)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import pycurl
@@ -34,6 +34,8 @@ from larmspider.fetch.listeners import Listeners
 from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.request_options import apply_request, set_option, url_for_curl
 from larmspider.fetch.responses import response_of, set_timing
+from larmspider.fetch.site_options import apply_site
+from larmspider.fetch.sites import Sites
 from larmspider.fetch.transfer import Transfer
 from larmspider.requests import TIMING
 
@@ -42,16 +44,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from larmspider.fetch.site import Site
+
 logger = logging.getLogger(__name__)
-
-
-class SiteRules(Protocol):
-    """What a host needs that others do not: credentials, a CA, a proxy."""
-
-    def for_url(self, url: str) -> Any:
-        """The same object for all URLs of an origin; None: nothing."""
-
-    def apply(self, curl: pycurl.Curl, site: Any, url: str, headers: list[bytes]) -> None: ...
 
 
 class CurlHandler:
@@ -60,7 +55,7 @@ class CurlHandler:
     lazy = False
     _of_crawler: ClassVar[WeakKeyDictionary[Crawler, CurlHandler]] = WeakKeyDictionary()
 
-    def __init__(self, crawler: Crawler, sites: SiteRules | None = None) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         if not is_asyncio_available():
             raise NotConfigured(
                 "larmspider fetches on the asyncio event loop: set TWISTED_REACTOR to"
@@ -69,7 +64,7 @@ class CurlHandler:
         settings = crawler.settings
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
-        self.sites = sites
+        self.sites = Sites.from_settings(settings)
         self._setup = setup_from_settings(settings, self.limits)
         self._decode = settings.getbool("COMPRESSION_ENABLED")
         self._fail_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
@@ -90,7 +85,7 @@ class CurlHandler:
         """Raises an error with a kind (errors.py), or StopDownload(fail=True)."""
         if self._loop is None:
             self._loop = CurlLoop(self.limits.kept_connections)
-        site = None if self.sites is None else self.sites.for_url(request.url)
+        site = self.sites.for_url(request.url)
         transfer = self._take(site)
         try:
             total = self._prepare(transfer, request, site)
@@ -114,7 +109,7 @@ class CurlHandler:
             self._loop.close()  # before its handles
         self._idle.clear()
 
-    def _take(self, site: Any) -> Transfer:
+    def _take(self, site: Site | None) -> Transfer:
         """An idle handle, one that served this site before if there is one (it may have learned
         the server's nonce); else a new one."""
         idle = self._idle
@@ -130,11 +125,15 @@ class CurlHandler:
         transfer.site = site
         return transfer
 
-    def _prepare(self, transfer: Transfer, request: Request, site: Any) -> float:
+    def _prepare(self, transfer: Transfer, request: Request, site: Site | None) -> float:
         """Set everything; returns the total time allowed, in seconds."""
         meta, limits = request.meta, self.limits
         total = float(meta.get("download_timeout") or limits.total_secs)
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
+        # a proxy of the environment gives way to the site's, one that the request names does not
+        own_proxy = "proxy" in meta and "_scheme_proxy" not in meta
+        if own_proxy:
+            transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, *self._listeners.now())
         apply_request(transfer, request)
         set_option(transfer, pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
@@ -148,9 +147,10 @@ class CurlHandler:
             check_target(self.deny, request.url)
             apply_proxy(transfer.curl, request)
         if site is not None:
-            assert self.sites is not None
             headers = transfer.set.pop(pycurl.HTTPHEADER)  # the site's are among them now
-            self.sites.apply(transfer.curl, site, request.url, headers)
+            if site.options.proxy is not None and not own_proxy:
+                check_target(self.deny, request.url)
+            apply_site(transfer.curl, site, request.url, headers, proxy=not own_proxy)
         return total
 
     def _answer(

@@ -40,11 +40,20 @@ _OLD_CIPHERS = "DEFAULT:@SECLEVEL=0"
 """OpenSSL 3 speaks TLS 1.0 and 1.1 at this security level only."""
 
 
-def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[bytes] = ()) -> None:
+def apply_site(
+    curl: pycurl.Curl,
+    site: Site,
+    url: str,
+    headers: Sequence[bytes] = (),
+    *,
+    proxy: bool = True,
+) -> None:
     """Set what ``site`` says, over what is set already. ``url`` is the one the handle will fetch.
 
     ``headers`` are the request's own, as lines for libcurl (``Name: value``); HTTPHEADER becomes
-    these and the site's. Where both have one of a name, the request's is sent; cookies are sent together.
+    these and the site's. Where both have one of a name, the request's is sent; of cookies, both.
+
+    Without ``proxy`` the site's is left out: the request has one of its own.
 
     Raises ValueError, with nothing set, if the site is not that of ``url``'s origin.
     """
@@ -66,7 +75,7 @@ def apply_site(curl: pycurl.Curl, site: Site, url: str, headers: Sequence[bytes]
     if options.verify is not None:
         curl.setopt(pycurl.SSL_VERIFYPEER, int(options.verify))
         curl.setopt(pycurl.SSL_VERIFYHOST, 2 * int(options.verify))
-    if options.proxy is not None:
+    if proxy and options.proxy is not None:
         _apply_proxy(curl, options.proxy)
 
 

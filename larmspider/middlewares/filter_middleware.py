@@ -15,7 +15,7 @@ from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
 from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
-from larmspider.requests import count_depth, normalized_of
+from larmspider.requests import count_depth, normalized_of, without_userinfo
 from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class FilterMiddleware:
             self.log = None
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for item in start:
+        async for found in start:
+            item = without_userinfo(found) if isinstance(found, Request) else found
             if not isinstance(item, Request) or (reason := self._rejected_request(item)) is None:
                 yield item
             elif reason != KNOWN:
@@ -108,7 +109,8 @@ class FilterMiddleware:
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        async for item in result:
+        async for found in result:
+            item = without_userinfo(found) if isinstance(found, Request) else found
             if isinstance(item, Page):
                 self._filter_links(item)
             elif isinstance(item, Request):
