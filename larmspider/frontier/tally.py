@@ -35,13 +35,20 @@ class Tally:
         if own is None:
             own = self.by_host[host] = Counts()
         for counts in (own, self.total):
-            counts.discovered += discovered
-            counts.queued += queued
-            counts.leased += leased
-            counts.stored += stored
-            counts.failed += failed
-            counts.refused += refused
-            counts.delayed += delayed
+            if discovered:
+                counts.discovered += discovered
+            if queued:
+                counts.queued += queued
+            if leased:
+                counts.leased += leased
+            if stored:
+                counts.stored += stored
+            if failed:
+                counts.failed += failed
+            if refused:
+                counts.refused += refused
+            if delayed:
+                counts.delayed += delayed
         self._changed.add(host)
 
     def load(self, rows: Iterable[tuple[str, bytes]]) -> None:

@@ -564,3 +564,17 @@ def test_a_checkpoint_is_due_when_much_is_pending(world):
     assert not world.frontier.wants_checkpoint
     world.frontier.backend.operations = 20_000
     assert world.frontier.wants_checkpoint
+
+
+def test_a_failure_after_the_answer_counts_after_a_restart(world):
+    """The page broke a store: between the answer and that, a checkpoint wrote the host's record."""
+    world.add("http://a/1")
+    world.robots()
+    lease = world.pop()
+    world.frontier.answered(lease, 0.0)
+    world.frontier.checkpoint({})
+    world.fail(lease, "http-500")
+    assert world.record().failures == 1
+    world.frontier.checkpoint({})
+    world.start()
+    assert world.record().failures == 1
