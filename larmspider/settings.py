@@ -96,6 +96,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # nobody asks is_start_request
 }
 
 # --- the frontier: a queue a host, hosts in turn ------------------------------------------------
@@ -122,6 +123,7 @@ LARM_HTTP2 = False  # over TLS, where the server can
 
 DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
+    "larmspider.middlewares.default_headers.DefaultHeadersMiddleware": 400,
     "larmspider.middlewares.answers.AnswersMiddleware": 550,  # tells the frontier how it went
     # the frontier does what these did
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
@@ -129,6 +131,9 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,  # our own stats say it
     # the fetch undoes Content-Encoding
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
 }
@@ -143,6 +148,7 @@ LARM_PAGEFILE_BYTES = 50_000_000  # bytes a page file
 LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it writes a segment
 LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
 
+ITEM_PROCESSOR = "larmspider.pipelines.chain.StorageChain"
 ITEM_PIPELINES = {
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
     "larmspider.pipelines.link_log.LinkLogPipeline": 300,
@@ -169,3 +175,5 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 LOG_LEVEL = "INFO"
+LOG_FORMATTER = "larmspider.log_formatter.LarmLogFormatter"  # DEBUG: a line for each page
+STATS_CLASS = "larmspider.stats_collector.LarmStats"

@@ -10,6 +10,8 @@ FOLLOW_LINKS = "larm/follow/links"
 FOLLOW_NEW_URLS = "larm/follow/new_urls"
 FOLLOW_HOSTS = "larm/follow/hosts"
 
+FETCH_BYTES = "larm/fetch/bytes"
+"""Of bodies, after decompression."""
 FETCH_FAILED = "larm/fetch/failed"
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"
 ROBOTS_STATUS = "larm/robots/status/{status}"

@@ -29,6 +29,8 @@ FLOORS = [
         "times",
         "crawl_files",
         "description",
+        "log_formatter",
+        "stats_collector",
         "directory",
         "requests",
     },

@@ -41,7 +41,7 @@ class Snapshot:
         return cls(
             time=time.time(),
             pages=count(stats.FOLLOW_PAGES, 0),
-            bytes=count("downloader/response_bytes", 0),
+            bytes=count(stats.FETCH_BYTES, 0),
             links=count(stats.FOLLOW_LINKS, 0),
             new_urls=count(stats.FOLLOW_NEW_URLS, 0),
             queued=len(scheduler) if isinstance(scheduler, Sized) else 0,

@@ -18,6 +18,7 @@ from scrapy.exceptions import DownloadCancelledError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler
 
+from larmspider import stats
 from larmspider.requests import LEASE
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class LarmDownloader:
         finally:
             self._downloads.discard(task)
             self._tell(signals.request_left_downloader, request=request)
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(stats.FETCH_BYTES, len(response.body))
         self._tell(signals.response_downloaded, response=response, request=request)
         return response
 
