@@ -10,6 +10,7 @@ import can_ada
 
 from larmspider.errors import InvalidURL
 from larmspider.urls.resolve import parse_base, resolve
+from larmspider.urls.userinfo import without_userinfo
 
 MAX_HREF = 8192
 """Characters kept of an href that does not resolve."""
@@ -45,20 +46,26 @@ class LinkResolver:
             return url
 
     def resolve(self, href: str) -> str:
-        """Like ``resolve_or_none``, but the trimmed and cut href where it does not resolve."""
+        """Like ``resolve_or_none``, but the trimmed and cut href where it does not resolve, without
+        user name and password."""
         url = self.resolve_or_none(href)
-        return href.strip(_SPACE)[:MAX_HREF] if url is None else url
+        return without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
 
 
-def _base(url: str, base_href: str | None) -> can_ada.URL:
+def _base(url: str, base_href: str | None) -> can_ada.URL | str:
     """HTML 4.2.3: the document's own URL where the base element's href is no use."""
-    try:
-        document = parse_base(url)
-    except InvalidURL:
-        document = parse_base(_NO_BASE)  # absolute hrefs still resolve
+    document = _parsed(url)
     if base_href is None:
         return document
     absolute = resolve(document, base_href)
     if absolute is None or absolute.startswith(("data:", "javascript:")):
         return document
-    return parse_base(absolute)
+    return _parsed(absolute)
+
+
+def _parsed(url: str) -> can_ada.URL | str:
+    try:
+        return parse_base(url)
+    except InvalidURL:
+        # absolute hrefs resolve in any case
+        return url if resolve(url, "") is not None else parse_base(_NO_BASE)

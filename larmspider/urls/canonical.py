@@ -16,8 +16,8 @@ and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that
 URL 4.3 gives it no meaning) answers ``?q=c++`` and ``?q=c%20%20`` with different documents. Two
 forms of one page cost a fetch, one form for two pages loses a page.
 
-Parsing is WHATWG's (can_ada): ``\\`` is ``/``, white space at the ends is stripped, 0x7f.1 is
-127.0.0.1.
+Parsing is WHATWG's (can_ada, and odd_punycode.py for hosts that it does not take): ``\\`` is ``/``,
+white space at the ends is stripped, 0x7f.1 is 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import can_ada
 
@@ -33,7 +34,9 @@ from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.dots import resolve_dots
 from larmspider.urls.escapes import lowercase, normalize_escapes
 from larmspider.urls.host_length import LONGEST_HOST, host_too_long
+from larmspider.urls.odd_punycode import disguised
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
+from larmspider.urls.userinfo import without_userinfo
 
 CACHE_SIZE = 16_384
 """URLs that ``cached`` remembers, by default; about 7 MB if they are 100 characters long."""
@@ -110,7 +113,9 @@ class Canonicalizer:
         if host[-1] == "." and host[-2:] not in (".", ".."):
             host = host[:-1]
         if len(host) > LONGEST_HOST:
-            raise InvalidURL(f"host is longer than {LONGEST_HOST} characters: {url!a:.100}")
+            raise InvalidURL(
+                f"host is longer than {LONGEST_HOST} characters: {without_userinfo(url)!a:.100}"
+            )
         path = normalize_escapes(parsed.pathname)
         if self.lowercase_path and not (self._excepted and self._excepted(host)):
             path = lowercase(path)
@@ -149,18 +154,38 @@ def canonicalize(url: str) -> str:
     return _default(url)
 
 
-def _parse(url: str) -> can_ada.URL:
+class _Parts(NamedTuple):
+    """What is used of a can_ada.URL."""
+
+    protocol: str
+    hostname: str
+    port: str
+    pathname: str
+    search: str
+
+
+def _parse(url: str) -> can_ada.URL | _Parts:
     if host_too_long(url):
-        raise InvalidURL(f"host is longer than {LONGEST_HOST} characters: {url!a:.100}")
+        raise InvalidURL(
+            f"host is longer than {LONGEST_HOST} characters: {without_userinfo(url)!a:.100}"
+        )
     try:
         parsed = can_ada.parse(url)
     except TypeError as error:  # can_ada takes no string that has no UTF-8
-        raise InvalidURL(f"holds a lone surrogate: {url!a:.200}") from error
+        raise InvalidURL(f"holds a lone surrogate: {without_userinfo(url)!a:.200}") from error
     except ValueError as error:
-        raise InvalidURL(f"not an absolute URL: {url!a:.200}") from error
+        if (odd := disguised(url)) is not None:
+            parts = _parse(odd.url)
+            return _Parts(parts.protocol, odd.host, parts.port, parts.pathname, parts.search)
+        raise InvalidURL(f"not an absolute URL: {without_userinfo(url)!a:.200}") from error
     if parsed.protocol not in ("http:", "https:"):
-        raise InvalidURL(f"scheme is not http or https: {url!a:.200}")
+        raise InvalidURL(f"scheme is not http or https: {without_userinfo(url)!a:.200}")
     return parsed
+
+
+def _too_long(url: str) -> InvalidURL:
+    shown = f"{without_userinfo(url)!a:.100}"
+    return InvalidURL(f"host is longer than {LONGEST_HOST} characters: {shown}")
 
 
 def _host_of(origin: str) -> str:

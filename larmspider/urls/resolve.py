@@ -19,6 +19,8 @@ import can_ada
 from larmspider.errors import InvalidURL
 from larmspider.urls.dots import resolve_dots
 from larmspider.urls.host_length import host_too_long
+from larmspider.urls.odd_punycode import disguised
+from larmspider.urls.userinfo import without_userinfo
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
@@ -29,11 +31,11 @@ def parse_base(url: str) -> can_ada.URL:
     Raises InvalidURL if ``url`` is not an absolute URL.
     """
     if host_too_long(url):
-        raise InvalidURL(f"host is too long: {url!a:.100}")
+        raise InvalidURL(f"host is too long: {without_userinfo(url)!a:.100}")
     try:
         return can_ada.parse(url)
     except (ValueError, TypeError) as error:  # TypeError: lone surrogates
-        raise InvalidURL(f"not an absolute URL: {url!a:.200}") from error
+        raise InvalidURL(f"not an absolute URL: {without_userinfo(url)!a:.200}") from error
 
 
 def resolve(base: can_ada.URL | str, href: str) -> str | None:
@@ -50,7 +52,7 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
             return None
         url = (base + href).href
     except (ValueError, TypeError):  # TypeError: lone surrogates; InvalidURL is a ValueError
-        return None
+        return _resolve_odd(base, href)
     # The serialization holds no "#" but the one that starts the fragment.
     url = url.partition("#")[0] if "#" in url else url
     if "@" in url:
@@ -58,15 +60,15 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
     return _with_dots_resolved(url) if "/." in url else url
 
 
-def without_userinfo(url: str) -> str:
-    """``http://h/`` for ``http://user:word@h/``, an absolute URL as WHATWG writes it; other schemes
-    than http and https stay as they are."""
-    if not url.startswith(("http://", "https://")):
-        return url
-    start = url.index("//") + 2
-    end = url.find("/", start)
-    at = url.rfind("@", start, end if end >= 0 else len(url))
-    return url if at < 0 else url[:start] + url[at + 1 :]
+def _resolve_odd(base: can_ada.URL | str, href: str) -> str | None:
+    """The same where link or base has a host that the parser refuses (odd_punycode.py)."""
+    if (odd := disguised(href)) is not None:
+        url = resolve(odd.url, "")
+    elif isinstance(base, str) and (odd := disguised(base)) is not None:
+        url = resolve(odd.url, href)
+    else:
+        return None
+    return None if url is None else odd.restore(url)
 
 
 def location_of(header: bytes) -> str:
