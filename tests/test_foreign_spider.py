@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,9 +87,12 @@ def test_filters_and_stores_work_by_settings_alone(
 def test_an_item_without_a_body_is_refused_by_name(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """The log says which store wants which field."""
-    ran = run(scripted_server(ROUTES), tmp_path)
-    assert "PageFilesPipeline: the item of type dict has no field 'body'" in ran.err
+    """The log says which store wants which field of which page; it is counted."""
+    server = scripted_server(ROUTES)
+    ran = run(server, tmp_path)
+    refusal = f"PageFilesPipeline refuses {server.url('/nobody')}: the item of type dict has no"
+    assert f"{refusal} field 'body'" in ran.err
+    assert "'larm/stores/refused/PageFilesPipeline': 1" in ran.err
 
 
 FRONTIER_SPIDER = """
@@ -127,6 +131,33 @@ def run_over_the_frontier(server: ScriptedServer, folder: Path, *options: str) -
     (folder / "foreign_settings.py").write_text(FRONTIER_SETTINGS)
     arguments = ["crawl", "foreign", "-a", f"url={server.url('/')}", *options]
     return scrapy(*arguments, cwd=folder, settings_module="foreign_settings", timeout=60)
+
+
+def test_an_item_without_links_is_found_by_search(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """Through the whole storage chain; one that lacks its text is stored, and refused by name."""
+    server = scripted_server({"/": (200, {"Content-Type": "text/html"}, b"a rhubarb cake")})
+    (tmp_path / "foreign.py").write_text(
+        "from scrapy import Spider\n\nclass Foreign(Spider):\n    name = 'foreign'\n"
+        f"    start_urls = [{server.url()!r}]\n"
+        "    def parse(self, response):\n"
+        "        item = {'url': response.url, 'body': response.body, 'title': 'Cake'}\n"
+        "        yield item | {'text': response.text}\n"
+        "        yield item\n"
+    )
+    (tmp_path / "foreign_settings.py").write_text(
+        "from larmspider.settings import *\nSPIDER_MODULES = ['foreign']\n"
+    )
+    ran = scrapy("crawl", "foreign", cwd=tmp_path, settings_module="foreign_settings")
+    assert ran.status == 0, ran.err
+    refusal = f"SearchIndexPipeline refuses {server.url()}: the item of type dict has no field"
+    assert f"{refusal} 'text'" in ran.err
+    found = scrapy("search", "rhubarb", cwd=tmp_path, settings_module="foreign_settings")
+    assert "Cake" in found.out
+    assert len(records(tmp_path / "crawl" / "store.log")) == 2
+    year = str(time.gmtime().tm_year)
+    assert all(line["time"][:4] == year for line in records(tmp_path / "crawl" / "fetch.log"))
 
 
 def link(*paths: str) -> tuple[int, dict[str, str], bytes]:

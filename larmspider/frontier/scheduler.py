@@ -34,6 +34,7 @@ from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.frontier.scheduler_stores import recover_stores, store_positions
 from larmspider.requests import LEASE, REQUEUED
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -210,7 +211,8 @@ class FrontierScheduler:
             entry = self._entries.of(request, self.frontier)
         except ValueError as error:
             self._count(stats.SCHEDULER_UNSERIALIZABLE)
-            logger.warning("Refused: %s cannot be queued: %s", request, error)
+            shown = f"<{request.method} {without_userinfo(request.url)}>"
+            logger.warning("Refused: %s cannot be queued: %s", shown, error)
             return False
         return bool(self.frontier.add([entry]).new)
 

@@ -22,6 +22,7 @@ from larmspider.frontier.host import HostState
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -103,7 +104,8 @@ class Leases:
     def end_lost(self) -> None:
         """Nobody will end those that are out: their fetches failed."""
         for lease in self:
-            logger.error("Nobody ended the fetch of %s; it counts as failed", lease.url)
+            shown = without_userinfo(lease.url)
+            logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
             if lease.is_robots:
                 self.frontier.failed(lease, "lost", 0.0)
                 self.end_robots(lease)

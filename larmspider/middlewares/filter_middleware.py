@@ -17,6 +17,7 @@ from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
 from larmspider.requests import count_depth, normalized_of, without_userinfo
 from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -104,7 +105,8 @@ class FilterMiddleware:
             if not isinstance(item, Request) or (reason := self._rejected_request(item)) is None:
                 yield item
             elif reason != KNOWN:
-                logger.warning("Seed refused: %s (%s: %s)", item.url, self.filter.name, reason)
+                url = without_userinfo(item.url)
+                logger.warning("Seed refused: %s (%s: %s)", url, self.filter.name, reason)
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -163,7 +165,7 @@ class FilterMiddleware:
         if reason is not None:
             link.rejected_by, link.reason = self.filter.name, reason
         if self.log is not None:
-            self._log_verdict(link.normalized or link.url, reason)
+            self._log_verdict(link.normalized or without_userinfo(link.url), reason)
         return reason is not None
 
     def _rejected_request(self, request: Request) -> str | None:
@@ -178,7 +180,7 @@ class FilterMiddleware:
         if reason is not None:
             self.counters.inc_value(stats.filter_rejected(self.filter.name))
         if self.log is not None:
-            self._log_verdict(normalized or request.url, reason)
+            self._log_verdict(normalized or without_userinfo(request.url), reason)
         return reason
 
     def _raised(self, url: str, error: Exception) -> str:
@@ -189,7 +191,7 @@ class FilterMiddleware:
                 "Filter %s raised %r on %s; the URL is rejected%s",
                 self.filter.name,
                 error,
-                url,
+                without_userinfo(url),
                 "" if self.errors < MAX_ERRORS_TOLD else "; further ones are only counted",
                 exc_info=error if self.errors == 1 else None,
             )

@@ -11,6 +11,7 @@ from larmspider import signals
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
 from larmspider.pipelines.log_store import LogStore
 from larmspider.times import utc
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -46,9 +47,9 @@ class FetchLogPipeline(LogStore):
     def write(self, page: Page) -> None:
         self.log.append(
             utc(page.fetched),
-            page.url,
+            without_userinfo(page.url),
             page.normalized or "",
-            page.from_page,
+            without_userinfo(page.from_page),
             str(page.status),
             str(len(page.body)),
             str(round(page.latency * 1000)),
@@ -58,9 +59,9 @@ class FetchLogPipeline(LogStore):
     def write_failure(self, failed: FailedFetch) -> None:
         self.log.append(
             utc(failed.fetched),
-            failed.url,
+            without_userinfo(failed.url),
             failed.normalized or "",
-            failed.from_page,
+            without_userinfo(failed.from_page),
             failed.kind,
             "0",
             "",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options, stats
 from larmspider.items import Page
 from larmspider.pipelines.log_store import LogStore
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -19,7 +20,6 @@ LINK_LOG_COLUMNS = ("from-page", "to-page", "to-page-normalized", "link-type", "
 class LinkLogPipeline(LogStore):
     """Writes links.log."""
 
-    needs = ("url", "links")
     file_name = "links.log"
     files = (file_name,)
     columns = LINK_LOG_COLUMNS
@@ -34,9 +34,10 @@ class LinkLogPipeline(LogStore):
         return cls(options.larm_dir(crawler.settings), crawler.stats)
 
     def write(self, page: Page) -> None:
+        url, shown = without_userinfo(page.url), without_userinfo
         self.log.extend(
             [
-                (page.url, link.url, link.normalized or "", str(link.type), link.anchor)
+                (url, shown(link.url), link.normalized or "", str(link.type), link.anchor)
                 for link in page.links
             ]
         )

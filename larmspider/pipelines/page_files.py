@@ -18,6 +18,7 @@ from larmspider.items import Page
 from larmspider.pipelines.append_file import AppendFile
 from larmspider.pipelines.log_store import LogStore
 from larmspider.pipelines.records import truncate_file
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -99,8 +100,7 @@ class PageFilesPipeline(LogStore):
         size = len(page.body)
         if size > self.max_bytes:
             raise DropItem(
-                f"{type(self).__name__}: {page.url} has {size} bytes,"
-                f" a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
+                f"it has {size} bytes, a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
             )
         assert self._file is not None
         if self._file.end + size > self.max_bytes:
@@ -108,8 +108,8 @@ class PageFilesPipeline(LogStore):
         offset = self._file.end
         self._file.write(page.body)
         self.log.append(
-            page.from_page,
-            page.url,
+            without_userinfo(page.from_page),
+            without_userinfo(page.url),
             page.normalized or "",
             str(page.link_type),
             str(page.status),

@@ -16,6 +16,8 @@ class TitleLog(Store):
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import fields
@@ -24,16 +26,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 
-from larmspider import signals
+from larmspider import signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
+
+logger = logging.getLogger(__name__)
 
 _EMPTY = Page("")
 _FIELD_TYPES: dict[str, type] = {
@@ -48,7 +54,8 @@ class Store(ABC):
 
     Items of other kinds (dict, scrapy.Item, attrs, dataclass, pydantic) are read through
     itemadapter: a field the item lacks takes Page's default, unless it is in ``needs``, when the
-    item is dropped with a message that names the store and the field.
+    store refuses the item: it is dropped, counted, and a line of the log names store, URL and
+    field. ``write`` raises DropItem to refuse a page itself.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
@@ -56,11 +63,13 @@ class Store(ABC):
     """The files and folders in LARM_DIR that are this store's, as names or patterns with * and ?:
     what ``-a fresh=yes`` deletes."""
     _normalize: Callable[[str], str] = staticmethod(canonicalize)
+    _counters: StatsCollector | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         store = cls.build(crawler)
         store._normalize = normalizer_from_settings(crawler.settings)
+        store._counters = crawler.stats
         crawler.signals.connect(store.recovered, signal=signals.recovered)
         crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
         crawler.signals.connect(store.commit, signal=signals.commit)
@@ -106,18 +115,38 @@ class Store(ABC):
         return type(self).__name__, self.flush()
 
     def process_item(self, item: Any) -> Any:
+        try:
+            self._store(item)
+        except (MissingFieldError, InvalidURL, DropItem) as error:
+            raise self._refused(item, error) from None
+        return item
+
+    def _store(self, item: Any) -> None:
         if isinstance(item, Page):
             self.write(item)
         elif isinstance(item, FailedFetch):
             self.write_failure(item)
         else:
-            try:
-                page = as_page(item, self.needs)
-                page.normalized = page.normalized or self._normalize(page.url)
-            except (MissingFieldError, InvalidURL) as error:
-                raise DropItem(f"{type(self).__name__}: {error}") from None
-            self.write(page)
-        return item
+            self.write(self._foreign(item))
+
+    def _foreign(self, item: Any) -> Page:
+        """Raises MissingFieldError, InvalidURL."""
+        page = as_page(item, self.needs)
+        page.normalized = page.normalized or self._normalize(page.url)
+        page.url, page.from_page = without_userinfo(page.url), without_userinfo(page.from_page)
+        page.fetched = page.fetched or time.time()
+        return page
+
+    def _refused(self, item: Any, error: Exception) -> DropItem:
+        """Counted, and told in one line; at that item and URL are refused, as Scrapy drops them."""
+        name = type(self).__name__
+        if self._counters is not None:
+            self._counters.inc_value(stats.STORES_REFUSED.format(store=name))
+        url = ItemAdapter(item).get("url")
+        url = without_userinfo(url) if isinstance(url, str) else "an item without a URL"
+        message = f"{name} refuses {url}: {error}"
+        logger.warning("%s", message)
+        return DropItem(message, log_level="DEBUG")
 
 
 def as_page(item: Any, needs: Iterable[str]) -> Page:

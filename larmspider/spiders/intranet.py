@@ -22,6 +22,7 @@ from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -116,7 +117,8 @@ class IntranetSpider(Spider):
             return
         target = location_of(location)
         url = resolve(response.url, target)
-        page.links.insert(0, Link(url if url is not None else target, type=REDIRECT))
+        shown = url if url is not None else without_userinfo(target)
+        page.links.insert(0, Link(shown, type=REDIRECT))
 
     def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch]:
         request = failure.request  # type: ignore[attr-defined]
@@ -126,7 +128,7 @@ class IntranetSpider(Spider):
         if kind not in ("scope", "ignored"):  # counted where it was refused
             self.crawler.stats.inc_value(stats.FETCH_FAILED)
             self.crawler.stats.inc_value(stats.FETCH_FAILED_KIND.format(kind=kind))
-            self.logger.warning("Failed: %s (%s)", request.url, kind)
+            self.logger.warning("Failed: %s (%s)", without_userinfo(request.url), kind)
         yield FailedFetch(
             url=request.url,
             normalized=request.meta.get("normalized"),

@@ -12,11 +12,14 @@ import scrapy
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
-from larmspider.items import Link, Page
+from larmspider.items import FailedFetch, Link, Page
+from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.store import as_page
 from tests.crawling import records
+
+LOGS = ("store.log", "links.log", "fetch.log")
 
 
 class ScrapyItem(scrapy.Item):
@@ -46,6 +49,38 @@ def test_an_item_of_any_kind_is_read_as_a_page(item: Any) -> None:
     assert as_page(item, ("url", "body")) == Page("http://h/", body=b"x")
 
 
+def test_a_refusal_is_told_and_counted(
+    crawler_for: Callable[..., Crawler], caplog: pytest.LogCaptureFixture
+) -> None:
+    """By store, URL and reason; a page that write() refuses too. No password is shown."""
+    crawler = crawler_for(LARM_PAGEFILE_BYTES=9, DOWNLOAD_MAXSIZE=9)
+    store = PageFilesPipeline.from_crawler(crawler)
+    store.open_spider()
+    for item in ({"url": "http://u:secret@h/"}, Page("http://h/big", body=b"x" * 10)):
+        with pytest.raises(DropItem):
+            store.process_item(item)
+    store.close_spider()
+    assert [record.getMessage() for record in caplog.records] == [
+        "PageFilesPipeline refuses http://h/: the item of type dict has no field 'body'",
+        "PageFilesPipeline refuses http://h/big: it has 10 bytes, a page file holds 9"
+        " (LARM_PAGEFILE_BYTES)",
+    ]
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("larm/stores/refused/PageFilesPipeline") == 2
+
+
+def test_what_has_no_links_has_none_to_log(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    """links.log needs a URL only: a foreign item goes on to the stores behind."""
+    store = LinkLogPipeline.from_crawler(crawler_for())
+    store.open_spider()
+    item = {"url": "http://h/"}
+    assert store.process_item(item) is item
+    store.close_spider()
+    assert (tmp_path / "crawl" / "links.log").read_bytes() == b""
+
+
 def test_links_may_be_urls_mappings_or_links() -> None:
     """However a foreign spider names them."""
     links = ["http://a/", {"url": "http://b/", "anchor": "B", "rank": 1}, Link("http://c/")]
@@ -56,10 +91,9 @@ def test_links_may_be_urls_mappings_or_links() -> None:
 @pytest.mark.parametrize(
     ("store", "item", "message"),
     [
-        (PageFilesPipeline, {"url": "http://h/"}, "PageFilesPipeline: .* dict has no field 'body'"),
-        (PageFilesPipeline, {"body": b"x"}, "PageFilesPipeline: .* has no field 'url'"),
-        (LinkLogPipeline, {"url": "http://h/"}, "LinkLogPipeline: .* has no field 'links'"),
-        (LinkLogPipeline, {"url": "http://h/", "links": [7]}, "LinkLogPipeline: a link is int"),
+        (PageFilesPipeline, {"url": "http://h/"}, "refuses http://h/: .* dict has no field 'body'"),
+        (PageFilesPipeline, {"body": b"x"}, "refuses an item .* has no field 'url'"),
+        (LinkLogPipeline, {"url": "http://h/", "links": [7]}, "refuses http://h/: a link is int"),
     ],
 )
 def test_an_item_that_lacks_a_field_is_refused_by_name(
@@ -68,9 +102,33 @@ def test_an_item_that_lacks_a_field_is_refused_by_name(
     """The message names the store, the item's type and the field."""
     pipeline = store.from_crawler(crawler_for())
     pipeline.open_spider()
-    with pytest.raises(DropItem, match=message):
+    with pytest.raises(DropItem, match=f"{store.__name__} {message}"):
         pipeline.process_item(item)
     pipeline.close_spider()
+
+
+def test_no_log_has_a_password(crawler_for: Callable[..., Crawler], tmp_path: Path) -> None:
+    """Of a page, where it was found, its links and what failed, whoever made the item."""
+    url, found_on = "http://joe:secret@h/a", "http://joe:secret@h/"
+    links = [Link("http://joe:secret@[bad"), Link("ftp://joe:secret@h/")]
+    page = Page(url, "http://h/a", from_page=found_on, links=links)
+    failed = FailedFetch(url, "http://h/a", found_on, 0, 0, "dns", "", 0.0)
+    foreign = {"url": url, "from_page": found_on, "body": b"x", "links": [found_on]}
+    for kind in (PageFilesPipeline, LinkLogPipeline, FetchLogPipeline):
+        store = kind.from_crawler(crawler_for())
+        store.open_spider()
+        for item in (page, failed, foreign):
+            store.process_item(item)
+        store.close_spider()
+    written = {name: (tmp_path / "crawl" / name).read_text() for name in LOGS}
+    assert not [name for name, text in written.items() if "joe" in text or "secret" in text]
+    assert written["store.log"].startswith("http://h/\thttp://h/a\t")
+    assert written["links.log"].splitlines() == [
+        "http://h/a\thttp://[bad\t\t0\t",
+        "http://h/a\tftp://h/\t\t0\t",
+        "http://h/a\thttp://h/\t\t0\t",
+    ]
+    assert written["fetch.log"].count("\thttp://h/a\thttp://h/a\thttp://h/\t") == 3
 
 
 def test_links_log_has_larms_five_columns(
