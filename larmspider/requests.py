@@ -7,7 +7,6 @@ restart; never by pickle, so one whose meta holds anything but plain data cannot
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,6 @@ _RUNTIME = (
     "download_latency",
     "download_slot",
 )
-_USERINFO = re.compile(r"(https?://)[^/?#\\]*@", re.IGNORECASE)
 MAX_NUMBER = 0xFFFF
 """Of the numbers that are kept of a page: depth, redirects."""
 _PAGE_META = frozenset(
@@ -81,15 +79,6 @@ def page_request(
     request = Request(url, errback=errback, meta=meta, priority=-depth)
     request.meta[URL] = request.url  # as Scrapy writes it
     return request
-
-
-def without_userinfo(request: Request) -> Request:
-    """The Request with no user name and password in its URL: they are not sent (credentials are
-    LARM_SITES_FILE's) and belong in no log. The same Request where there are none."""
-    if "@" not in request.url:
-        return request
-    url = _USERINFO.sub(r"\1", request.url, count=1)
-    return request if url == request.url else request.replace(url=url)
 
 
 def origin_of(request: Request) -> dict[str, Any]:

@@ -62,8 +62,10 @@ def error_of(
         return errors.TlsFailed(words or "no TLS connection")
     if words.startswith("CONNECT tunnel failed"):  # the proxy's status is in the words
         return errors.Refused(words)
+    if code == pycurl.E_RECV_ERROR and "chunk" in words:
+        return errors.BadBody(words)
     if code == pycurl.E_RECV_ERROR and began:
-        return errors.BadBody(words) if "chunk" in words else errors.CutShort(words)
+        return errors.CutShort(words)
     cls = _CLASSES.get(code, errors.BadResponse)
     return cls(words or pycurl.easy_strerror(code))
 

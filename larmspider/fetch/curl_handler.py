@@ -137,8 +137,8 @@ class CurlHandler:
         transfer.begin(request, max_bytes, *self._listeners.now())
         apply_request(transfer, request)
         set_option(transfer, pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
-        head_only = request.method == "HEAD"  # its Content-Length is of no body that comes
-        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if head_only else max_bytes)
+        # of a HEAD, Content-Length is that of a body that does not come
+        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else max_bytes)
         bind = meta.get("bindaddress") or self._bind
         if bind:
             apply_bind_address(transfer, bind)

@@ -125,13 +125,10 @@ class _Brotli:
                 return bytes(self._stream.process(data))
             out = bytes(self._stream.process(data, output_buffer_limit=most))
             while len(out) < most and not self._stream.can_accept_more_data():
-                more = self._stream.process(b"", output_buffer_limit=most - len(out))
-                if not more:
-                    break
-                out += more
+                out += self._stream.process(b"", output_buffer_limit=most - len(out))
         except brotli.error as error:
             raise DecodingError(f"not brotli: {error}") from None
-        return out
+        return out[:most]  # brotli's limit is a block of 32 KB or so
 
 
 class _Zstd:

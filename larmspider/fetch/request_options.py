@@ -99,6 +99,8 @@ def url_for_curl(url: str) -> str:
     scheme, _, rest = url.partition("://")
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     authority, target = rest[:end], rest[end:].partition("#")[0]
+    if not authority:
+        raise errors.BadUrl("a URL without a host")
     if authority.isascii() and "@" not in authority and target.isascii() and " " not in target:
         return f"{scheme}://{authority}{target}" if "#" in rest else url
     try:

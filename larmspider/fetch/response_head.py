@@ -24,6 +24,10 @@ class BadHead(Exception):  # noqa: N818 - it becomes an error with a kind
     """A status line that is none."""
 
 
+class CutHead(Exception):  # noqa: N818 - it becomes an error with a kind
+    """A head without the empty line at its end."""
+
+
 @dataclass(slots=True)
 class ResponseHead:
     """``headers`` in order, values of one name together, as Scrapy keeps them."""
@@ -34,7 +38,8 @@ class ResponseHead:
 
     @classmethod
     def parse(cls, lines: list[bytes]) -> Self:
-        """Raises BadHead: no status line, a status outside 100 to 599, or 101 that nobody asked."""
+        """Raises BadHead: no status line, a status outside 100 to 599, or 101 that nobody asked;
+        CutHead, which libcurl takes for the whole head of an answer."""
         start = len(lines) - 1
         while start >= 0 and not (
             lines[start].startswith(b"HTTP/") and (start == 0 or lines[start - 1] in _ENDS)
@@ -57,6 +62,8 @@ class ResponseHead:
                 _unfold(values_of, line)
             elif colon:
                 values_of.setdefault(_key(name), []).append(value.strip())
+        else:
+            raise CutHead("the connection ended inside the head")
         dict.update(headers, values_of)  # names and values have their normal form
         return cls(status, match[1].decode(), headers)
 

@@ -18,7 +18,7 @@ from larmspider.fetch import errors
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
-from larmspider.fetch.response_head import BadHead, ResponseHead
+from larmspider.fetch.response_head import BadHead, CutHead, ResponseHead
 from larmspider.requests import CUT_BYTES
 
 _STOP = -1
@@ -58,6 +58,7 @@ class Transfer:
             self._reset()
         self.request, self.max_bytes = request, max_bytes
         self.on_head, self.on_bytes = on_head, on_bytes
+        self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)
         self.lines: list[bytes] = []
         self.header_bytes = 0
@@ -77,21 +78,22 @@ class Transfer:
         self.request = None
 
     def read_head(self) -> ResponseHead:
-        """The head, once it is complete. Raises BadResponse."""
+        """The head, once it is complete. Raises BadResponse, ConnectionLost."""
         if self.head is None:
             try:
                 self.head = ResponseHead.parse(self.lines)
             except BadHead as error:
                 raise errors.BadResponse(str(error)) from None
+            except CutHead as error:
+                raise errors.ConnectionLost(str(error)) from None
         return self.head
 
     def finish_head(self) -> ResponseHead:
-        """The head of an answer that is complete, with or without a body. Raises BadResponse."""
-        head = self.read_head()
-        if self.size == 0 and self.on_head is not None and self.request is not None:
-            self.stop = self.on_head(self.request, head)
-            self.on_head = None
-        return head
+        """The head of an answer that is over, with or without a body. Raises as read_head()."""
+        if self.head is None:
+            self._start_body()
+        assert self.head is not None
+        return self.head
 
     @property
     def body(self) -> bytes:
@@ -149,14 +151,14 @@ class Transfer:
         return None if self.stop is None else _STOP
 
     def _start_body(self) -> bool:
-        """Before the first byte of the body; False: it is not wanted."""
+        """Before the first byte of the body, or at the end of none; False: it is not wanted."""
         head = self.read_head()
         if self.on_head is not None and self.request is not None:
             self.stop = self.on_head(self.request, head)
             self.on_head = None
             if self.stop is not None:
                 return False
-        if self.decode and dict.__contains__(head.headers, b"Content-Encoding"):
+        if self.decode and b"Content-Encoding" in head.headers and not self.no_body:
             self._choose_decoder(head)
         return True
 
@@ -197,7 +199,20 @@ class Transfer:
                 self.denied = reason
                 return pycurl.SOCKET_BAD
         self.opened = True
-        return socket.socket(address.family, address.socktype, address.protocol)
+        return _Socket(socket.socket(address.family, address.socktype, address.protocol))
+
+
+class _Socket:
+    """pycurl takes a duplicate of what fileno() says and drops this at once."""
+
+    def __init__(self, inner: socket.socket) -> None:
+        self._inner = inner
+
+    def fileno(self) -> int:
+        return self._inner.fileno()
+
+    def __del__(self) -> None:
+        self._inner.close()
 
 
 def _text(value: str | bytes) -> str:

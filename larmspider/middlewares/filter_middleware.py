@@ -15,7 +15,7 @@ from larmspider import signals as larm_signals
 from larmspider.errors import InvalidURL
 from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
-from larmspider.requests import count_depth, normalized_of, without_userinfo
+from larmspider.requests import count_depth, normalized_of
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.urls.userinfo import without_userinfo
 
@@ -101,7 +101,7 @@ class FilterMiddleware:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for found in start:
-            item = without_userinfo(found) if isinstance(found, Request) else found
+            item = _without_credentials(found) if isinstance(found, Request) else found
             if not isinstance(item, Request) or (reason := self._rejected_request(item)) is None:
                 yield item
             elif reason != KNOWN:
@@ -112,7 +112,7 @@ class FilterMiddleware:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         async for found in result:
-            item = without_userinfo(found) if isinstance(found, Request) else found
+            item = _without_credentials(found) if isinstance(found, Request) else found
             if isinstance(item, Page):
                 self._filter_links(item)
             elif isinstance(item, Request):
@@ -200,3 +200,10 @@ class FilterMiddleware:
     def _log_verdict(self, url: str, reason: str | None) -> None:
         assert self.log is not None
         self.log.append(url, "pass" if reason is None else "reject", reason or "")
+
+
+def _without_credentials(request: Request) -> Request:
+    """The Request with no user name and password in its URL: they are not sent (credentials are
+    LARM_SITES_FILE's). The same Request where there are none."""
+    url = without_userinfo(request.url)
+    return request if url == request.url else request.replace(url=url)

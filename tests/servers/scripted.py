@@ -28,7 +28,8 @@ _MAX_HEAD_BYTES = 1 << 20
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request as it came. ``time`` is ``time.monotonic()`` at the end of its head, in seconds;
-    ``target`` is path and query as sent; header names are in lower case."""
+    ``target`` is path and query as sent; header names are in lower case. ``head`` is all of it
+    before the body, as it came."""
 
     time: float
     method: str
@@ -36,6 +37,7 @@ class Request:
     headers: dict[str, str]
     body: bytes = b""
     connection: int = 0
+    head: str = ""
 
     @property
     def path(self) -> str:
@@ -172,7 +174,7 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Reques
     pairs = (line.partition(":") for line in lines)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(time.monotonic(), method, target, headers, body, connection)
+    return Request(time.monotonic(), method, target, headers, body, connection, head)
 
 
 def _head(reply: Reply, close: bool) -> bytes:

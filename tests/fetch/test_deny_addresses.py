@@ -1,0 +1,82 @@
+"""Addresses that are never asked, whatever name, number or redirect leads there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.failures import kind_of, message_of
+from larmspider.options import defaults
+from tests.fetch.fetching import Fetcher
+from tests.servers.scripted import ScriptedServer
+
+DEFAULT = DenyAddresses(defaults()["LARM_DENY_ADDRESSES"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254", "169.254.0.1", "0.0.0.0", "0.1.2.3", "::", "fe80::1", "fe80::1%eth0",
+        "::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1", "::ffff:0.0.0.0",
+    ],
+)  # fmt: skip
+def test_denied_by_default(address: str) -> None:
+    """Link-local, this host, and IPv6 addresses that stand for those of IPv4."""
+    assert DEFAULT.reason(address) is not None
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.0.0.1", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1"]
+)
+def test_an_intranet_is_allowed(address: str) -> None:
+    assert DEFAULT.reason(address) is None
+
+
+def test_allow_wins() -> None:
+    """One network, or one address, out of a larger one."""
+    deny = DenyAddresses(["10.0.0.0/8", "::ffff:11.0.0.0/104"], ["10.1.0.0/16", "10.2.2.2"])
+    found = [deny.reason(text) for text in ("10.0.0.1", "10.1.9.9", "10.2.2.2", "11.1.1.1", "x")]
+    assert found == [
+        "10.0.0.1 is in 10.0.0.0/8", None, None, "11.1.1.1 is in 11.0.0.0/8", "x is no IP address",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["LARM_DENY_ADDRESSES", "LARM_ALLOW_ADDRESSES"])
+def test_an_entry_that_is_no_network_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: localhost is not accepted"):
+        DenyAddresses.from_settings(Settings({name: "127.0.0.0/8,localhost"}))
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "2130706433", "0x7f.1", "127.1"])
+def test_a_denied_address_is_never_connected(
+    scripted_server: Callable[..., ScriptedServer], fetcher: Callable[..., Fetcher], host: str
+) -> None:
+    """However it is written; with the reason, and it is not tried again."""
+    server = scripted_server({"*": "x"})
+    one = fetcher(LARM_DENY_ADDRESSES=["127.0.0.0/8", "::1"])
+    error = one.failure(f"http://{host}:{server.port}/")
+    assert kind_of(error) == "address"
+    assert "127.0.0.0/8" in message_of(error) or "::1" in message_of(error)
+    assert server.connections == 0
+    allowed = fetcher(LARM_DENY_ADDRESSES="127.0.0.0/8", LARM_ALLOW_ADDRESSES="127.0.0.1,::1")
+    assert allowed.get(f"http://{host}:{server.port}/").status == 200
+
+
+def test_a_name_with_another_address_is_asked_there(
+    scripted_server: Callable[..., ScriptedServer], fetcher: Callable[..., Fetcher]
+) -> None:
+    """localhost without ::1 is still 127.0.0.1."""
+    server = scripted_server({"*": "x"})
+    one = fetcher(LARM_DENY_ADDRESSES=["::1"])
+    assert one.get(f"http://localhost:{server.port}/").status == 200
+
+
+def test_a_proxy_is_no_way_around(fetcher: Callable[..., Fetcher]) -> None:
+    """A denied number in the URL is refused before the proxy hears of it."""
+    error = fetcher().failure("http://169.254.169.254/", meta={"proxy": "http://127.0.0.1:9"})
+    assert kind_of(error) == "address"

@@ -1,0 +1,160 @@
+"""Bytes and lines have limits: the fetch ends as soon as one is reached, and says which."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import brotli
+import pytest
+from scrapy import Request
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.limits import Limits
+from tests.fetch.fetching import Fetcher
+from tests.servers.scripted import Raw, Reply, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+Make = Callable[..., Fetcher]
+OK = b"HTTP/1.1 200 OK\r\n"
+MEGABYTE = b"x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Raw(OK + b"Content-Length: 5000000000\r\n\r\n", hang=True), id="promised"),
+        pytest.param(Raw([OK + b"\r\n", *repeat(MEGABYTE, 1000)]), id="until it closes"),
+        pytest.param(
+            Raw([OK + b"Transfer-Encoding: chunked\r\n\r\n",
+                 *repeat(b"f4240\r\n" + MEGABYTE + b"\r\n", 1000)]),
+            id="chunks",
+        ),
+    ],
+)  # fmt: skip
+def test_a_body_ends_at_its_limit(scripted_server: Start, fetcher: Make, answer: Raw) -> None:
+    """too-big, with the setting's name, and the server is not listened to any longer."""
+    server = scripted_server({"*": answer})
+    error = fetcher(DOWNLOAD_MAXSIZE=100_000).failure(server.url())
+    assert kind_of(error) == "too-big"
+    assert "DOWNLOAD_MAXSIZE" in message_of(error)
+
+
+@pytest.mark.parametrize("size", [999, 1000])
+def test_a_body_of_exactly_the_limit_is_fetched(
+    scripted_server: Start, fetcher: Make, size: int
+) -> None:
+    server = scripted_server({"*": Reply(body=b"x" * size)})
+    assert len(fetcher(DOWNLOAD_MAXSIZE=1000).get(server.url()).body) == size
+
+
+def test_a_request_may_have_its_own_limit(scripted_server: Start, fetcher: Make) -> None:
+    """meta download_maxsize, 0 for none; the next one has the setting's again."""
+    server, one = scripted_server({"*": Reply(body=b"x" * 2000)}), fetcher(DOWNLOAD_MAXSIZE=1000)
+    assert kind_of(one.failure(server.url())) == "too-big"
+    for own in (0, 2000):
+        assert len(one.get(server.url(), meta={"download_maxsize": own}).body) == 2000
+    assert kind_of(one.failure(server.url())) == "too-big"
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("gzip", gzip.compress(MEGABYTE * 30)),
+        ("deflate", zlib.compress(MEGABYTE * 30)),
+        ("br", brotli.compress(MEGABYTE * 30, quality=1)),
+        ("gzip, gzip", gzip.compress(gzip.compress(MEGABYTE * 30))),
+    ],
+)
+def test_a_bomb_stops_at_the_limit(
+    scripted_server: Start, fetcher: Make, name: str, packed: bytes
+) -> None:
+    """30 MB out of some KB: no more is unpacked than the limit, and one byte to know it."""
+    assert len(packed) < 60_000
+    server = scripted_server({"*": Reply(200, {"Content-Encoding": name}, packed)})
+    error = fetcher(DOWNLOAD_MAXSIZE=100_000).failure(server.url())
+    assert kind_of(error) == "too-big"
+    assert "after decompression" in message_of(error)
+
+
+def test_an_endless_bomb_is_not_waited_for(scripted_server: Start, fetcher: Make) -> None:
+    """The limit holds while it arrives: its end never comes."""
+    stream = zlib.compressobj(wbits=31)
+    packed = stream.compress(MEGABYTE * 10) + stream.flush(zlib.Z_SYNC_FLUSH)
+    server = scripted_server({"*": Raw(OK + b"Content-Encoding: gzip\r\n\r\n" + packed, hang=True)})
+    one = fetcher(DOWNLOAD_MAXSIZE=100_000, DOWNLOAD_TIMEOUT=60)
+    assert kind_of(one.failure(server.url())) == "too-big"
+
+
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "setting"),
+    [
+        pytest.param([OK, *repeat(b"X: %s\r\n" % (b"x" * 1000), 1000)], "BYTES", id="endless"),
+        pytest.param([OK + b"X: ", *repeat(b"x" * 1000, 1000)], "BYTES", id="one endless line"),
+        pytest.param([OK, *repeat(b"X: y\r\n", 9_000)], "LINES", id="many short lines"),
+        pytest.param([*repeat(INTERIM, 10_000)], "LINES", id="endless 1xx"),
+    ],
+)
+def test_a_head_ends_at_its_limit(
+    scripted_server: Start, fetcher: Make, chunks: list[bytes], setting: str
+) -> None:
+    """In bytes and lines, with all that comes before the answer."""
+    server = scripted_server({"*": Raw(chunks, hang=True)})
+    error = fetcher(LARM_HEADER_BYTES=20_000, DOWNLOAD_TIMEOUT=20).failure(server.url())
+    assert kind_of(error) == "too-big"
+    assert f"LARM_HEADER_{setting}" in message_of(error)
+
+
+def test_hints_before_the_answer_are_no_part_of_it(scripted_server: Start, fetcher: Make) -> None:
+    server = scripted_server({"*": Raw(INTERIM * 3 + OK + b"A: b\r\n\r\nbody")})
+    response = fetcher().get(server.url())
+    assert (response.status, response.body, dict(response.headers)) == (
+        200, b"body", {b"A": [b"b"]},
+    )  # fmt: skip
+
+
+def test_trailers_are_no_headers(scripted_server: Start, fetcher: Make) -> None:
+    body = b"Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n4\r\nbody\r\n0\r\nX: late\r\n\r\n"
+    response = fetcher().get(scripted_server({"*": Raw(OK + body)}).url())
+    assert (response.body, "X" in response.headers) == (b"body", False)
+
+
+def test_a_folded_header_is_one(scripted_server: Start, fetcher: Make) -> None:
+    """RFC 9112 5.2: the fold is a space."""
+    answer = Raw(OK + b"X: one\r\n two\r\nY: z\r\n\r\nbody")
+    response = fetcher().get(scripted_server({"*": answer}).url())
+    assert (response.headers["X"], response.headers["Y"]) == (b"one two", b"z")
+
+
+def test_a_body_may_be_cut_as_if_it_were_whole(scripted_server: Start, fetcher: Make) -> None:
+    """meta larm_cut_bytes, for robots.txt: so many bytes of an endless one."""
+    server = scripted_server({"*": Raw([OK + b"\r\n", *repeat(MEGABYTE, 1000)])})
+    request = Request(server.url(), meta={"larm_cut_bytes": 1234})
+    response = fetcher(DOWNLOAD_MAXSIZE=0).fetch(request)
+    assert (len(response.body), response.flags) == (1234, ["download_stopped"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LARM_CONNECT_TIMEOUT_SECS", 0),
+        ("LARM_LOW_SPEED_BYTES", -1),
+        ("LARM_LOW_SPEED_SECS", "soon"),
+        ("LARM_HEADER_BYTES", 10**9),
+        ("LARM_HEADER_LINES", 0),
+        ("LARM_DNS_CACHE_SECS", -1),
+        ("LARM_KEPT_CONNECTIONS", 0),
+        ("DOWNLOAD_MAXSIZE", "16M"),
+    ],
+)
+def test_a_limit_that_is_none_is_an_error(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=name):
+        Limits.from_settings(Settings({name: value}))
