@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider import __version__, options
 from larmspider.crawl_files import files_of_others, files_of_stores
+from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -50,7 +52,7 @@ def describe(crawler: Crawler) -> dict[str, Any]:
         "format": FORMAT,
         "larmspider": __version__,
         "spider": spider.name,
-        "seeds": list(getattr(spider, "start_urls", ())),
+        "seeds": _seeds(spider),
         "identity": _identity(crawler),
         "settings": _told(crawler.settings),
         "stores": files_of_stores(crawler.settings),
@@ -76,7 +78,7 @@ def _identity(crawler: Crawler) -> dict[str, Any]:
     settings = crawler.settings
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     identity: dict[str, Any] = {
-        "seeds": sorted(getattr(crawler.spider, "start_urls", ())),
+        "seeds": sorted(_seeds(crawler.spider)),
         "filters": sorted(str(name) for name, order in listed.items() if order is not None),
     }
     for name in _DECIDE:
@@ -85,6 +87,11 @@ def _identity(crawler: Crawler) -> dict[str, Any]:
             value = _digest(Path(value).expanduser())
         identity[name] = value
     return identity
+
+
+def _seeds(spider: Spider | None) -> list[str]:
+    """Of a foreign spider too, whose URLs may hold passwords."""
+    return [without_userinfo(url) for url in getattr(spider, "start_urls", ())]
 
 
 def _digest(path: Path) -> str:

@@ -27,6 +27,7 @@ FLOORS = [
         "options",
         "terminal",
         "times",
+        "userinfo",
         "crawl_files",
         "description",
         "log_formatter",

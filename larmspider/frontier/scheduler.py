@@ -34,7 +34,7 @@ from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.frontier.scheduler_stores import recover_stores, store_positions
 from larmspider.requests import LEASE, REQUEUED
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

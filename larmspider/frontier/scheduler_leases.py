@@ -22,7 +22,7 @@ from larmspider.frontier.host import HostState
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options, stats
 from larmspider.items import Page
 from larmspider.pipelines.log_store import LogStore
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -31,7 +31,7 @@ from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.normalizer import normalizer_from_settings
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from typing import Self

@@ -36,7 +36,7 @@ from larmspider.urls.escapes import lowercase, normalize_escapes
 from larmspider.urls.host_length import LONGEST_HOST, host_too_long
 from larmspider.urls.odd_punycode import disguised
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.userinfo import without_userinfo
 
 CACHE_SIZE = 16_384
 """URLs that ``cached`` remembers, by default; about 7 MB if they are 100 characters long."""

@@ -78,6 +78,7 @@ ErrorLog {folder}/error.log
 LogFormat "%>s %u %k %U" tests
 CustomLog {folder}/access.log tests
 DocumentRoot {folder}/site
+ForceType text/html
 StartServers 1
 <Location "/">
     AuthType GSSAPI
