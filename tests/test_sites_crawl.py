@@ -314,3 +314,20 @@ def test_a_proxy_is_not_asked_for_denied_addresses(scripted_server: Start, tmp_p
         crawl_with(sites, f"http://169.254.169.254:{server.port}/", tmp_path, **GIVE_UP)
         assert proxy.log == []
     assert server.log == []
+
+
+def test_a_proxy_that_opens_no_tunnel_is_named(scripted_server: Start, tmp_path: Path) -> None:
+    """Behind a tunnel there is no page: the proxy's 407 is the reason why the fetch failed."""
+    server = scripted_server({"*": "inside"}, tls=True)
+    with ProxyServer("joe", "gate") as proxy:
+        sites = (
+            f'[[site]]\nhosts = "127.0.0.1:*"\nverify = false\nproxy = "{proxy.url("http")}"\n'
+            'proxy_user = "joe"\nproxy_password = "wrong"'
+        )
+        settings = GIVE_UP | {"ROBOTSTXT_OBEY": "False"}
+        crawl_with(sites, server.url(), tmp_path, **settings)
+        assert ("CONNECT", f"127.0.0.1:{server.port}") in proxy.log
+    (failed,) = records(tmp_path / "crawl" / "fetch.log")
+    assert failed["result"] == "refused"
+    assert "407" in failed["message"]
+    assert server.log == []

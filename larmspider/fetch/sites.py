@@ -54,7 +54,7 @@ class Sites:
     def for_url(self, url: str) -> Site | None:
         """What applies to ``url``, the same object for all URLs of an origin; None: nothing does.
 
-        0.3 us for an origin that was asked for before, 0.05 without rules.
+        0.4 us for an origin that was asked for before, whatever the number of rules; 0.05 without.
         """
         if not self.rules:
             return None
