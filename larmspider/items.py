@@ -55,7 +55,8 @@ class Page:
     of links from a seed, ``redirects`` the number of redirects in a row that led here.
     ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in
     hex; ``etag`` and ``last_modified`` are those headers as they were sent. ``moved``: a meta
-    refresh sends its readers on at once, along one of its links of type 2.
+    refresh sends its readers on at once, along one of its links of type 2. ``unread`` says why a
+    document was too much to be read, so that it has neither text nor links; "" for all others.
     """
 
     url: str
@@ -82,6 +83,7 @@ class Page:
     noindex: bool = False
     nofollow: bool = False
     moved: bool = False
+    unread: str = ""
     links: list[Link] = field(default_factory=list)
 
     def __repr__(self) -> str:

@@ -41,6 +41,7 @@ BROKEN = "larm/checkpoint/broken"
 """Why the crawl broke off and nothing more was committed; not set otherwise."""
 PAGERANK_COMPUTED = "larm/pagerank/computed"
 EXTRACTION_ERRORS = "larm/extraction/errors"
+EXTRACTION_REFUSED = "larm/extraction/refused"
 
 
 def filter_rejected(name: str) -> str:

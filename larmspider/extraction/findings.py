@@ -25,7 +25,7 @@ from larmspider.extraction.metadata import (
 from larmspider.extraction.text import MAX_ANCHOR, MAX_DESCRIPTION, MAX_TITLE, one_line, page_text
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
 
-MAX_LINKS = 200_000
+MAX_LINKS = 100_000
 """Links kept of one page, in document order; those that follow are dropped without a trace."""
 
 MOVED_SECS = 1

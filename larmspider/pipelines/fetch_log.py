@@ -53,7 +53,7 @@ class FetchLogPipeline(LogStore):
             str(page.status),
             str(len(page.body)),
             str(round(page.latency * 1000)),
-            _dead_end(page),
+            page.unread or _dead_end(page),
         )
 
     def write_failure(self, failed: FailedFetch) -> None:

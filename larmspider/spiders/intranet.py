@@ -11,12 +11,15 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider
+from scrapy import Spider, signals
 
 from larmspider import options, stats
 from larmspider.errors import ConfigError
+from larmspider.extraction.cost import is_large
+from larmspider.extraction.reader import Reader, ReadingRefused
 from larmspider.extraction.registry import extractor_for
 from larmspider.extraction.robots_header import robots_header
+from larmspider.extraction.sniff import media_type
 from larmspider.fetch.failures import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import page_request
@@ -46,6 +49,7 @@ class IntranetSpider(Spider):
     """Fetches what the filters let through and makes a Page of every response."""
 
     name = "intranet"
+    reader: Reader
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -65,14 +69,20 @@ class IntranetSpider(Spider):
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )
-        return super().from_crawler(crawler, start_urls=seeds)
+        spider = super().from_crawler(crawler, start_urls=seeds)
+        spider.reader = Reader(
+            options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1),
+            options.integer(crawler.settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
+        )
+        crawler.signals.connect(spider.reader.close, signal=signals.engine_stopped)
+        return spider
 
     async def start(self) -> AsyncIterator[Any]:
         for seed in self.start_urls:
             yield page_request(self, seed)
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[Page]:
-        page = self._extract(response)
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page]:
+        page = await self._extract(response)
         meta = response.meta
         page.url = response.url
         page.normalized = meta.get("normalized")
@@ -94,14 +104,21 @@ class IntranetSpider(Spider):
             page.nofollow |= nofollow
         yield page
 
-    def _extract(self, response: Response) -> Page:
-        content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
-        mime = content_type.partition(";")[0].strip().lower()
+    async def _extract(self, response: Response) -> Page:
+        body, content_type = response.body, _header(response, "Content-Type")
+        mime = media_type(content_type, body)
         extract = extractor_for(mime)
         if extract is None:
             return Page(response.url, mime=mime)
         try:
-            page = extract(response.body, response.url, content_type)
+            if is_large(body):
+                page = await self.reader.read(mime, body, response.url, content_type)
+            else:
+                page = extract(body, response.url, content_type)
+        except ReadingRefused as refused:
+            self.logger.warning("Stored without links and text: %s %s", response.url, refused)
+            self.crawler.stats.inc_value(stats.EXTRACTION_REFUSED)
+            page = Page(response.url, unread=f"not read: {refused}")
         except Exception:
             # the page is stored even so: its body, without title and links
             self.logger.exception("Extraction failed on %s", response.url)

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(address: str) -> ssl.SSLContext:
-    """A server's TLS context for a loopback address, valid for a day."""
+def self_signed(address: str, lasts: timedelta = timedelta(days=1)) -> ssl.SSLContext:
+    """A server's TLS context for a loopback address; ``lasts`` from now, negative: it has ended."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     now = datetime.now(UTC)
@@ -25,8 +25,8 @@ def self_signed(address: str) -> ssl.SSLContext:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=2))
+        .not_valid_after(now + lasts)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), False)
         .sign(key, hashes.SHA256())
     )

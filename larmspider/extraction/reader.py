@@ -1,0 +1,118 @@
+"""Reads large documents in another process: the crawl goes on, and nothing they do can harm it.
+
+    reader = Reader(seconds=20, memory_bytes=1 << 30)
+    page = await reader.read("text/html", body, "http://wiki.example/all", "text/html")
+    reader.close()
+
+100,000 links take 0.6 s, hostile markup may take seconds or end a parser by a signal. The process
+is started for the first such document and kept; one that takes longer or more memory than allowed
+is refused, the process replaced. Documents are read one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from larmspider.errors import LarmspiderError
+from larmspider.extraction.reader_child import FIELDS, receive, send
+from larmspider.items import Link, Page
+
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r};"
+    " from larmspider.extraction.reader_child import main; main({memory_bytes})"
+)
+
+
+class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, not a fault
+    """A document needs more than it may have; the message says what."""
+
+
+class Reader:
+    """``seconds`` and ``memory_bytes`` are limits of one document, the latter where the system
+    knows such a limit (POSIX)."""
+
+    def __init__(self, seconds: float, memory_bytes: int) -> None:
+        self.seconds, self.memory_bytes = seconds, memory_bytes
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._child: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
+
+    def close(self) -> None:
+        """End the process; a document under way is refused."""
+        self._closed = True
+        if self._child is not None:
+            self._child.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._end()
+
+    def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        answer = self._ask((mime, body, url, content_type))
+        if "refused" in answer:
+            raise ReadingRefused(answer["refused"])
+        page = Page(url, body=body)
+        for name in FIELDS:
+            setattr(page, name, answer[name])
+        page.links = [
+            Link(target, None, kind, anchor, nofollow)
+            for target, kind, anchor, nofollow in answer["links"]
+        ]
+        return page
+
+    def _ask(self, request: tuple[str, bytes, str, str]) -> Any:
+        child = self._started()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(self.seconds, stop)
+        timer.start()
+        try:
+            send(child.stdin, request)
+            return receive(child.stdout)
+        except (EOFError, OSError):
+            status = self._end()
+            if late.is_set():
+                raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
+            raise ReadingRefused(f"ended its reader with status {status}") from None
+        finally:
+            timer.cancel()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._closed:
+            raise ReadingRefused("the crawl is being stopped")
+        if self._child is None:
+            program = _PROGRAM.format(path=sys.path, memory_bytes=self.memory_bytes)
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                [sys.executable, "-W", "ignore", "-c", program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        return self._child
+
+    def _end(self) -> int | None:
+        """Let go of the process, which has ended or does now; its exit status."""
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass  # what was not written is not wanted
+        return child.wait()

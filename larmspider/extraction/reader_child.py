@@ -1,0 +1,78 @@
+"""The process that reads large documents, started by reader.py; no part of the crawl runs here.
+
+Standard input has requests, standard output has answers, each of them its length (4 bytes, big
+endian) and msgpack. It ends when its input ends, so it does not outlive the crawl.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import msgpack
+
+from larmspider.extraction.registry import extractor_for
+from larmspider.items import Page
+
+LENGTH = struct.Struct(">I")
+FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
+          "moved")  # fmt: skip
+"""Of a Page: what extraction finds, but for its links."""
+
+
+def send(pipe: BinaryIO, message: Any) -> None:
+    data = msgpack.packb(message, unicode_errors="surrogatepass")
+    pipe.write(LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> Any:
+    """The next message. Raises EOFError where there is none."""
+    head = pipe.read(LENGTH.size)
+    data = pipe.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
+    if not data:
+        raise EOFError
+    return msgpack.unpackb(data, unicode_errors="surrogatepass")
+
+
+def _read(mime: str, body: bytes, url: str, content_type: str) -> dict[str, Any]:
+    extract = extractor_for(mime)
+    page = Page(url) if extract is None else extract(body, url, content_type)
+    found = {name: getattr(page, name) for name in FIELDS}
+    found["links"] = [(link.url, link.type, link.anchor, link.nofollow) for link in page.links]
+    return found
+
+
+def main(memory_bytes: int) -> None:
+    """Read documents until the input ends; more than ``memory_bytes`` for one is an error."""
+    _ignore_interrupts()
+    _limit(memory_bytes)
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            request = receive(source)
+            try:
+                answer = _read(*request)
+            except MemoryError:
+                answer = {"refused": f"needs more than {memory_bytes} bytes of memory"}
+            except Exception as error:  # noqa: BLE001 - the crawl says so in its log
+                answer = {"refused": f"raised {error!r}"}
+            send(sink, answer)
+
+
+def _ignore_interrupts() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the crawl, which ends us
+
+
+def _limit(memory_bytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # no POSIX
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

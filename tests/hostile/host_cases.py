@@ -1,0 +1,116 @@
+"""Names, certificates and robots.txt files that are wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from tests.hostile.behaviours import MB, endless, gzip_bomb, head, html, links_to, reply, sends
+from tests.hostile.link_cases import NOT_ASKED
+from tests.hostile.outcome import fails, page
+from tests.hostile.server import Behaviour, Case, Wire
+from tests.servers.certificate import self_signed
+
+HOSTS = [
+    Case("name-that-does-not-exist", sends(), fails("dns"), name_as="no-such-host.invalid"),
+    Case(
+        "name-with-underscore", sends(html("well")), page(200, b"well"), name_as="my_wiki.localhost"
+    ),
+    Case("nothing-listens", sends(), fails("refused"), listens=False),
+    Case("certificate-self-signed", sends(html("secret")), fails("tls"), tls=self_signed),
+    Case(
+        "certificate-expired",
+        sends(html("secret")),
+        fails("tls"),
+        tls=lambda address: self_signed(address, lasts=timedelta(days=-1)),
+    ),
+    Case(
+        "certificate-of-another",
+        sends(html("secret")),
+        fails("tls"),
+        tls=lambda _: self_signed("127.66.255.255"),
+    ),
+    Case("https-at-an-http-port", sends(b""), fails("tls"), scheme="https"),
+    Case(
+        "http-at-an-https-port",
+        sends(html("secret")),
+        fails("reset"),
+        tls=self_signed,
+        scheme="http",
+    ),
+]
+
+
+def robots(txt: Callable[[Wire], Awaitable[None]]) -> Behaviour:
+    """``txt`` answers for robots.txt; / leads to /private and /public."""
+
+    async def behave(wire: Wire) -> None:
+        while True:
+            if wire.target == "/":
+                await wire.send(links_to(["/private", "/public"]))
+            elif wire.target in ("/private", "/public"):
+                await wire.send(html("well"))
+            else:
+                await txt(wire)
+                return
+            await wire.next_request()
+
+    return behave
+
+
+def rules(name: str, txt: Behaviour, *, allowed: bool, obeyed: bool = False) -> Case:
+    """Whether / is fetched under this file, and whether its rule about /private counts."""
+    if not allowed:
+        return Case(name, robots(txt), NOT_ASKED, path="/")
+    also = {"/private": fails("robots") if obeyed else page(200), "/public": page(200)}
+    return Case(name, robots(txt), page(200, links=2), path="/", also=also)
+
+
+def text(body: bytes, *lines: str, status: str = "HTTP/1.1 200 OK") -> Behaviour:
+    return sends(
+        reply("Content-Type: text/plain", "Connection: close", *lines, body=body, status=status)
+    )
+
+
+def moved(location: str) -> Behaviour:
+    return text(b"", f"Location: {location}", status="HTTP/1.1 302 Found")
+
+
+RULE = b"User-agent: *\nDisallow: /private\n"
+
+ROBOTS = [
+    rules(
+        "robots-is-html",
+        sends(html("<title>Not found</title>" + "<p>Disallow this</p>" * 99)),
+        allowed=True,
+    ),
+    rules("robots-is-html-with-rules", sends(html(b"<pre>\n" + RULE)), allowed=True, obeyed=True),
+    rules("robots-is-binary", text(bytes(range(256)) * 400), allowed=True),
+    rules("robots-with-nul", text(RULE.replace(b"D", b"\0D")), allowed=True, obeyed=True),
+    rules("robots-of-10-mb", text(RULE + b"Disallow: /x\n" * 800_000), allowed=True, obeyed=True),
+    rules(
+        "robots-without-end",
+        endless(head("Content-Type: text/plain") + RULE, b"# on\n" * 99),
+        allowed=True,
+        obeyed=True,
+    ),
+    rules("robots-is-one-line", text(b"User-agent: *\nDisallow: /" + b"x" * 900_000), allowed=True),
+    rules(
+        "robots-is-a-gzip-bomb", text(gzip_bomb(64 * MB), "Content-Encoding: gzip"), allowed=True
+    ),
+    rules("robots-redirects-to-itself", moved("/robots.txt"), allowed=True),
+    rules("robots-redirects-to-a-file", moved("file:///etc/passwd"), allowed=True),
+    rules("robots-redirects-to-the-home-page", moved("/"), allowed=True),
+    rules("robots-forbidden", text(b"", status="HTTP/1.1 403 No"), allowed=True),
+    rules(
+        "robots-delays-for-years",
+        text(RULE + b"Crawl-delay: 99999999\n"),
+        allowed=True,
+        obeyed=True,
+    ),
+    rules("robots-fails", text(b"", status="HTTP/1.1 500 No"), allowed=False),
+    rules("robots-says-too-many", text(b"", status="HTTP/1.1 429 No"), allowed=False),
+    rules("robots-is-silent", lambda _: asyncio.sleep(99), allowed=False),
+    rules("robots-is-no-http", sends(b"User-agent: *\nDisallow: /\n"), allowed=False),
+]

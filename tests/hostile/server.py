@@ -1,0 +1,221 @@
+"""Hosts that misbehave: each case on a loopback address of its own, so that none spoils another's.
+
+    case = Case("reset", cut_off(b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\nshort"), fails("reset"))
+    with HostileServer([case]) as server:
+        server.url("reset")     # http://127.66.0.1:<port>/reset
+        server.asked("reset")   # the targets that were asked for, in order
+
+All of them live in one thread with an event loop of its own. A host answers one request on each
+connection, unless its behaviour reads on by itself, and closes; what it sends is up to the case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import ssl
+
+    from tests.hostile.outcome import Outcome
+
+NETWORK = "127.66"
+_START_SECS = 10.0
+_TLS_HANDSHAKE = b"\x16"
+_MAX_HEAD_BYTES = 1 << 20
+
+
+@dataclass
+class Wire:
+    """One connection: what was asked for, and the way to answer. ``target`` is path and query."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    host: Host
+    target: str = ""
+    number: int = 0
+    """Of this connection, from 1; the connections before it went to the same host."""
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def next_request(self) -> None:
+        """Read a request; IncompleteReadError where the client has left."""
+        head = await self.reader.readexactly(1)
+        if head == _TLS_HANDSHAKE:
+            await self.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            raise EOFError
+        head += await self.reader.readuntil(b"\r\n\r\n")
+        self.target = head.split(b" ", 2)[1].decode("latin-1")
+        self.host.asked.append(self.target)
+
+    async def until_it_leaves(self) -> None:
+        """Say nothing more until the client hangs up."""
+        while await self.reader.read(65_536):
+            pass
+
+    def reset(self) -> None:
+        """End the connection by RST instead of FIN."""
+        sock: socket.socket = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Behaviour = Callable[[Wire], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A host's name in tests and docs, what it does with each request, and how the crawl ends.
+
+    ``path`` is that of the seed, "" stands for ``/name``; None makes it no seed: another case leads
+    there. ``also``: outcomes of further paths. ``most``: so many requests it gets at most. ``tls``
+    makes the context of a host that speaks it. ``name_as``: the host name in its URL, where that is
+    not its address; ``scheme``: likewise, where it is not what it speaks. Not ``listens``:
+    connections are refused.
+    """
+
+    name: str
+    behave: Behaviour
+    outcome: Outcome
+    path: str | None = ""
+    also: Mapping[str, Outcome] = field(default_factory=dict)
+    most: int | None = None
+    tls: Callable[[str], ssl.SSLContext] | None = None
+    name_as: str = ""
+    scheme: str = ""
+    listens: bool = True
+
+
+@dataclass
+class Host:
+    """A case while it is served."""
+
+    case: Case
+    address: str
+    sock: socket.socket
+    asked: list[str] = field(default_factory=list)
+    connections: int = 0
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.port = self.sock.getsockname()[1]
+
+    @property
+    def origin(self) -> str:
+        scheme = self.case.scheme or ("https" if self.case.tls else "http")
+        return f"{scheme}://{self.case.name_as or self.address}:{self.port}"
+
+
+class HostileServer:
+    """Serves cases until the ``with`` block ends; connections that are open then are cut."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self.hosts: dict[str, Host] = {}
+        for number, case in enumerate(cases, start=1):
+            if case.name in self.hosts:
+                raise ValueError(f"two cases are called {case.name}")
+            address = f"{NETWORK}.{number // 250}.{number % 250 + 1}"
+            self.hosts[case.name] = Host(
+                case, address, _bound((case.name_as and "127.0.0.1") or address)
+            )
+        self.open: dict[str, int] = defaultdict(int)
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready = threading.Event()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="hostile-server", daemon=True)
+
+    def url(self, name: str, path: str | None = None) -> str:
+        """The seed of a case, or another path on its host."""
+        host = self.hosts[name]
+        if path is None:
+            path = host.case.path or f"/{name}"
+        return host.origin + path
+
+    def seeds(self) -> list[str]:
+        return [self.url(name) for name, host in self.hosts.items() if host.case.path is not None]
+
+    def asked(self, name: str) -> list[str]:
+        """The targets that the case was asked for so far, in order."""
+        return list(self.hosts[name].asked)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._ready.wait(_START_SECS):
+            raise RuntimeError("the hostile server did not start")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        servers = []
+        for host in self.hosts.values():
+            if not host.case.listens:
+                continue
+            server = await asyncio.start_server(
+                lambda reader, writer, host=host: self._accept(reader, writer, host),
+                sock=host.sock,
+                limit=_MAX_HEAD_BYTES,
+                ssl=host.case.tls(host.address) if host.case.tls else None,
+            )
+            servers.append(server)
+        self._loop.set_exception_handler(_ignore)  # failed handshakes are what some cases are for
+        self._ready.set()
+        await self._stop.wait()
+        for server in servers:
+            server.close()
+        for host in self.hosts.values():
+            host.sock.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: Host
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        host.connections += 1
+        wire = Wire(reader, writer, host, number=host.connections)
+        try:
+            await wire.next_request()
+            await host.case.behave(wire)
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # the client left, or we close down
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort() if self._stop.is_set() else writer.close()
+
+
+def _bound(address: str) -> socket.socket:
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((address, 0))
+    return sock
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    pass

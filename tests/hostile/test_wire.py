@@ -1,0 +1,19 @@
+"""Broken HTTP and endless replies, one host each, in one crawl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.hostile.healthy import HEALTHY, is_complete
+from tests.hostile.limit_cases import LIMITS
+from tests.hostile.running import crawl, differences
+from tests.hostile.server import HostileServer
+from tests.hostile.wire_cases import WIRE
+
+
+def test_each_case_ends_as_promised(tmp_path: Path) -> None:
+    """By fetch.log, store.log and links.log."""
+    with HostileServer([HEALTHY, *LIMITS, *WIRE]) as server:
+        crawled = crawl(server.seeds(), tmp_path)
+    assert not (wrong := differences(server, crawled.found)), wrong
+    assert is_complete(server, crawled.found)
