@@ -53,8 +53,9 @@ LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
 ]
 LARM_ALLOW_ADDRESSES: list[str] = []  # but these are
 LARM_SITES_FILE = ""  # TOML: passwords, certificates, proxies and more by host (docs/sites.md)
-LARM_EXTRACTION_SECS = 20.0  # for a document that is read in the second process, as large ones are
+LARM_EXTRACTION_SECS = 10.0  # for a document that is read in the second process, as large ones are
 LARM_EXTRACTION_BYTES = 1 << 30  # memory of that process
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 32 * 1024 * 1024  # bytes of bodies fetched but not stored
 LARM_RETRY_TIMES = 2  # further attempts after a fetch that failed
 LARM_BACKOFF_SECS = 5.0  # before the first of them; doubled each time
 LARM_BACKOFF_MAX_SECS = 600.0

@@ -9,6 +9,7 @@ from scrapy import Request
 
 from larmspider import stats
 from larmspider.items import REDIRECT, Link, Page
+from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.requests import SAME_PAGE, SEED, page_request
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class FollowMiddleware:
             for link in page.links
             if link.rejected_by is None and link.url.startswith(("http://", "https://"))
         ]
+        if len(links) > SLICE:  # the filters did not see all of them together
+            first = {link.normalized or link.url: link for link in reversed(links)}
+            links = [link for link in links if first[link.normalized or link.url] is link]
         self.counters.inc_value(stats.FOLLOW_PAGES)
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
         self._count_new([link.normalized or link.url for link in links])

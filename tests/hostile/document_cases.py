@@ -60,11 +60,9 @@ DEEP = [
 LONG = [
     document("100000-links", many_links(100_000, 2_000), page(200, links=100_000)),
     document("10-mb-text-node", LINK + WORDS * (10 * MB // len(WORDS)), ONE),
-    document("10-mb-text-node-without-spaces", LINK + b"x" * (10 * MB), ONE),
     document("10-mb-of-less-than-signs", LINK + b"<" * (10 * MB), ONE),
     document("10-mb-comment", LINK + b"<!--" + b"-" * (10 * MB), ONE),
     document("10-mb-script", LINK + b"<script>" + WORDS * (10 * MB // len(WORDS)), ONE),
-    document("10-mb-title", LINK + b"<title>" + WORDS * (10 * MB // len(WORDS)), ONE),
     document("10-mb-href", LINK + b"<a href='" + b"x" * (10 * MB) + b"'>x</a>", page(200, links=2)),
     document("10-mb-plain-text", WORDS * (10 * MB // len(WORDS)), NONE, "text/plain"),
     document("10-mb-of-nul", LINK + bytes(10 * MB), ONE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from tests.hostile.behaviours import (
+    HTML,
     count,
     html,
     links_to,

@@ -125,7 +125,7 @@ class HostileServer:
                 raise ValueError(f"two cases are called {case.name}")
             address = f"{NETWORK}.{number // 250}.{number % 250 + 1}"
             self.hosts[case.name] = Host(
-                case, address, _bound((case.name_as and "127.0.0.1") or address)
+                case, address, _bound(case.name_as and "127.0.0.1" or address)
             )
         self.open: dict[str, int] = defaultdict(int)
         self._loop = asyncio.new_event_loop()

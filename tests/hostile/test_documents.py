@@ -16,7 +16,11 @@ def test_each_document_is_read_and_holds_up_nobody(tmp_path: Path) -> None:
     """Links and text of each; the event loop is never busy with one thing for 200 ms of CPU."""
     with HostileServer([HEALTHY, *DOCUMENTS]) as server:
         crawled = crawl(
-            server.seeds(), tmp_path, DOWNLOAD_MAXSIZE=str(16 << 20), DOWNLOAD_TIMEOUT="15"
+            server.seeds(),
+            tmp_path,
+            DOWNLOAD_MAXSIZE=str(16 << 20),
+            DOWNLOAD_TIMEOUT="15",
+            CONCURRENT_REQUESTS="8",
         )
     print(crawled.longest_block_secs, crawled.peak_mb)
     assert not (wrong := differences(server, crawled.found)), wrong
