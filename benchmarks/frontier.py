@@ -4,8 +4,12 @@
 
 For each number of known URLs, in a process of its own: they are added (and committed as in a
 crawl), then pages of 140 links are checked, 99% of them known, then URLs are pushed and popped.
-Commits are part of the time. Figures are medians of rounds; memory is RssAnon, which leaves out the
-mapped file.
+Checks are measured twice: as long as most of the database's pages are not in the process's page
+table yet, as after a start, and when each was read once. Commits are part of the time.
+
+Figures are medians of rounds, by the clock and by the CPU time of the measuring thread: on a
+machine that does other work only the second can be compared. Memory is RssAnon, which leaves out
+the mapped file.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -22,6 +27,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from larmspider.frontier.frontier import CHECKPOINT_AT, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
@@ -33,7 +39,40 @@ from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.strategies import BreadthFirst
 
 LINKS, MENU, ROUNDS = 140, 60, 7
+SITE = 1000
 STORED = Visit(UrlState.STORED, 1.8e9, 200, etag='"abc123"', digest=bytes(16))
+
+
+class Rate(NamedTuple):
+    """Operations a second, by the clock and by CPU time."""
+
+    clock: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:12,.0f}{self.cpu:14,.0f}"
+
+
+class Timer:
+    """``with timer: ...`` adds up what its blocks take."""
+
+    def __init__(self) -> None:
+        self.clock = self.cpu = 0.0
+
+    def __enter__(self) -> None:
+        self.clock -= time.perf_counter()
+        self.cpu -= time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu += time.thread_time()
+        self.clock += time.perf_counter()
+
+    def rate(self, count: int) -> Rate:
+        return Rate(count / self.clock, count / self.cpu)
+
+
+def median(rates: list[Rate]) -> Rate:
+    return Rate(*(statistics.median(column) for column in zip(*rates, strict=True)))
 
 
 def private_mb() -> float:
@@ -97,63 +136,101 @@ class Bench:
             self.peak = max(self.peak, private_mb())
 
     def page(self, menu: int) -> list[str]:
-        """Links of one page: ``menu`` on all pages of its host, 1% new, a tenth elsewhere."""
-        home, pick = self.random.randrange(self.hosts), self.random.randrange
-        links = [url(home, number % self.each) for number in range(menu)]
+        """Links of one page: ``menu`` on all pages of its site, 1% new, a tenth elsewhere.
+
+        A site is a host, or as many as have 1,000 URLs together: so few links come twice.
+        """
+        pick, each = self.random.randrange, self.each
+        width = min(self.hosts, max(1, SITE // each))
+        home = pick(self.hosts // width) * width
+        links = [url(home + number % width, number // width % each) for number in range(menu)]
         while len(links) < LINKS:
-            host = home if pick(10) else pick(self.hosts)
-            number = pick(self.each)
-            links.append(url(host, self.each + 10**9 + number if not pick(100) else number))
+            host = home + pick(width) if pick(10) else pick(self.hosts)
+            number = pick(each)
+            links.append(url(host, each + 10**9 + number if not pick(100) else number))
         return links
 
-    def checks(self, menu: int, *, cached: bool) -> float:
-        """Links a second."""
+    def checks(self, menu: int = 0, *, cached: bool = False) -> Rate:
+        """Links a second; ``cached``: through RecentlySeen."""
         rates = []
         for _ in range(ROUNDS):
-            pages = [self.page(menu) for _ in range(300)]
-            begin = time.perf_counter()
-            for links in pages:
-                if cached:
-                    self.frontier.known(links)
-                else:
-                    self.frontier.backend.check([url_key(link) for link in links])
-            rates.append(300 * LINKS / (time.perf_counter() - begin))
-        return statistics.median(rates)
+            pages, timer = [self.page(menu) for _ in range(300)], Timer()
+            with timer:
+                for links in pages:
+                    self.check(links, cached=cached)
+            rates.append(timer.rate(300 * LINKS))
+        return median(rates)
 
-    def push_pop(
-        self, checkpoint: Callable[[], None], *, count: int = 30_000
-    ) -> tuple[float, float]:
+    def check(self, links: list[str], *, cached: bool = False) -> None:
+        if cached:
+            self.frontier.known(links)
+        else:
+            self.frontier.backend.check([url_key(link) for link in links])
+
+    def warm_up(self) -> None:
+        """Read each page of the database's tree at least once, all but some in a hundred."""
+        for _ in range(min(20_000, self.urls // 1000)):
+            self.check(self.page(0))
+
+    def push_pop(self, checkpoint: Callable[[], None], *, count: int = 30_000) -> tuple[Rate, Rate]:
         """(Push and pop alone, whole cycles) a second.
 
         A cycle: a new URL in, one out, its answer, its acknowledgement, and its part of a commit.
         """
         alone, whole = [], []
-        frontier, clock = self.frontier, time.perf_counter
+        frontier = self.frontier
         for _ in range(ROUNDS):
             self.number += count
             urls = [url(self.random.randrange(self.hosts), self.number + at) for at in range(count)]
-            begin, pushing = clock(), 0.0
-            for start in range(0, count, 10):
-                links, leases = urls[start : start + 10], []
-                before = clock()
-                frontier.add([frontier.entry(u, u, depth=1, from_page=links[0]) for u in links])
-                while len(leases) < len(links) and (lease := frontier.pop()):
-                    leases.append(lease)
-                pushing += clock() - before
-                if len(leases) < len(links):
-                    raise SystemExit("the frontier has nothing to fetch")
-                for lease in leases:
-                    frontier.answered(lease, 0.001)
-                    frontier.done(lease, STORED)
-                checkpoint()
-            whole.append(count / (clock() - begin))
-            alone.append(count / pushing)
+            cycles, pushing = Timer(), Timer()
+            with cycles:
+                for start in range(0, count, 10):
+                    links, leases = urls[start : start + 10], []
+                    with pushing:
+                        frontier.add(
+                            [frontier.entry(u, u, depth=1, from_page=links[0]) for u in links]
+                        )
+                        while len(leases) < len(links) and (lease := frontier.pop()):
+                            leases.append(lease)
+                    if len(leases) < len(links):
+                        raise SystemExit("the frontier has nothing to fetch")
+                    for lease in leases:
+                        frontier.answered(lease, 0.001)
+                        frontier.done(lease, STORED)
+                    checkpoint()
+            whole.append(cycles.rate(count))
+            alone.append(pushing.rate(count))
         if self.writer is not None:
             self.writer.join()
             frontier.settle()
             self.writer = None
         frontier.checkpoint({})
-        return statistics.median(alone), statistics.median(whole)
+        return median(alone), median(whole)
+
+    def measure(self) -> None:
+        """Prints the rates."""
+        print(f"  {'':34}{'a second':>12}{'a CPU second':>14}")
+        before = faults()
+        print(f"  {'link checks, most pages unmapped':34}{self.checks()}")
+        print(f"    page faults a link {(faults() - before) / (ROUNDS * 300 * LINKS):.2f}")
+        self.warm_up()
+        before = faults()
+        print(f"  {'link checks, nothing repeated':34}{self.checks()}")
+        print(f"    page faults a link {(faults() - before) / (ROUNDS * 300 * LINKS):.2f}")
+        print(f"  {'the same through recently seen':34}{self.checks(cached=True)}")
+        print(f"  {f'{MENU} of {LINKS} links a menu':34}{self.checks(MENU, cached=True)}")
+        alone, inline = self.push_pop(self.checkpoint_if_due)
+        print(f"  {'push+pop':34}{alone}")
+        print(f"  {'with answer, acknowledge, commit':34}{inline}")
+        _, thread = self.push_pop(self.checkpoint_in_thread)
+        print(f"  {'... commits in a thread':34}{thread}")
+        self.frontier.audit()
+
+
+def faults() -> int:
+    """Page faults of this process so far, those that read the disk among them."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_minflt + usage.ru_majflt
 
 
 def run(urls: int, hosts: int, folder: str) -> None:
@@ -163,23 +240,11 @@ def run(urls: int, hosts: int, folder: str) -> None:
         filled = bench.fill()
         before = time.perf_counter()
         print(f"{urls:,} URLs, {hosts:,} hosts: filled in {filled:.1f} s ({urls / filled:,.0f}/s)")
-        print(f"  link checks/s, nothing repeated    {bench.checks(0, cached=False):10,.0f}")
-        print(f"  the same through recently seen     {bench.checks(0, cached=True):10,.0f}")
-        print(
-            f"  {MENU} of {LINKS} links a menu             {bench.checks(MENU, cached=True):10,.0f}"
-        )
-        alone, inline = bench.push_pop(bench.checkpoint_if_due)
-        _, thread = bench.push_pop(bench.checkpoint_in_thread)
-        print(f"  push+pop/s                         {alone:10,.0f}")
-        print(f"  with answer, acknowledge, commit   {inline:10,.0f}")
-        print(f"  ... commits in a thread            {thread:10,.0f}")
-        bench.frontier.audit()
+        bench.measure()
         size = sum(file.stat().st_blocks for file in path.iterdir()) * 512 / 2**20
-        print(
-            f"  private MB                         {private_mb():10,.0f}   (peak {bench.peak:.0f})"
-        )
-        print(f"  file MB                            {size:10,.0f}")
-        print(f"  (measured for {time.perf_counter() - before:.0f} s)")
+        print(f"  {'private MB':34}{private_mb():12,.0f}   (peak {bench.peak:.0f})")
+        print(f"  {'file MB':34}{size:12,.0f}")
+        print(f"  (measured for {time.perf_counter() - before:.0f} s)", flush=True)
         bench.frontier.backend.close()
     finally:
         shutil.rmtree(path)

@@ -36,17 +36,14 @@ class Layers:
         return self.files.get(key, self.files.urls) if found is None else found
 
     def urls(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The records of many, in their order."""
+        """The records of many, in their order. To sort the keys first takes longer than it saves:
+        a page's keys lie together as it is, and LMDB looks for each from the root."""
+        if not keys:
+            return []
         new, ended = self.new.urls, self.ended.urls
-        found = [new.get(key) or ended.get(key) for key in keys]
-        missing = [(key, at) for at, key in enumerate(keys) if found[at] is None]
-        if missing:
-            missing.sort()  # neighbours on disk one after the other
-            with self.files.read() as txn:
-                get, db = txn.get, self.files.urls
-                for key, at in missing:
-                    found[at] = get(key, None, db)
-        return found
+        with self.files.read() as txn:
+            get, db = txn.get, self.files.urls
+            return [new.get(key) or ended.get(key) or get(key, None, db) for key in keys]
 
     def all_urls(self) -> Iterator[tuple[bytes, bytes]]:
         """Every record; O(URLs)."""

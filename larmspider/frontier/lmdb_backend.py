@@ -38,6 +38,8 @@ from larmspider.frontier.tally import Tally
 HEAD_ENTRIES = 65_536
 """Queue entries held in memory over all hosts, beside those not yet committed; some 25 MB."""
 
+_STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
+
 
 class LmdbBackend(Backend):
     """See backend.py for the contract and the module for the layout.
@@ -87,11 +89,11 @@ class LmdbBackend(Backend):
     # URLs
 
     def check(self, keys: Sequence[bytes]) -> list[UrlState]:
-        leases = self._leases
+        leases, states = self._leases, _STATES
         return [
             UrlState.UNKNOWN
             if record is None
-            else (UrlState.LEASED if key in leases else UrlState(record[0]))
+            else (UrlState.LEASED if key in leases else states[record[0]])
             for key, record in zip(keys, self._layers.urls(keys), strict=True)
         ]
 
