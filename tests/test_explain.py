@@ -60,6 +60,7 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     ran = scrapy(*arguments, cwd=tmp_path, settings_module="fewer")
     assert ran.status == 0, ran.err
     assert not (tmp_path / "crawl" / "fetch.log").exists()
+    assert re.search(r"^failed    2 URLs \(http-500 1, too-big 1\)$", ran.out, re.MULTILINE)
 
     def explained(path: str, *options: str) -> str:
         arguments = ["explain", server.url(path), *options]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -72,7 +73,7 @@ def test_a_failure_has_its_kind_and_its_attempts(
     assert found is not None
     assert (found.state, found.reason) == (UrlState.FAILED, kind)
     assert results(tmp_path) == {server.url(): "200", server.url("/bad"): kind}
-    assert f"failed    1 fetches ({kind} 1)" in ran.out
+    assert f"failed    1 URLs ({kind} 1)" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_server_that_is_not_there(tmp_path: Path, url: str, kind: str) -> None
     found = visit(tmp_path, url)
     assert found is not None
     assert found.reason == kind
-    assert f"failed    1 fetches ({kind} 1)" in ran.out
+    assert f"failed    1 URLs ({kind} 1)" in ran.out
 
 
 def test_a_certificate_that_nobody_signed(scripted_server: Start, tmp_path: Path) -> None:
@@ -129,6 +130,9 @@ def test_the_last_server_error_is_a_page_that_failed(
     assert (found.state, found.status) == (UrlState.FAILED, status)
     assert found.reason == f"http-{status}"
     assert "'larm/frontier/failed': 1" in ran.err
+    assert re.search(r"^stored    1 pages, .*\(HTTP 200 1\)", ran.out, re.MULTILINE)
+    assert f"failed    1 URLs (http-{status} 1), each with its reason in" in ran.out
+    assert results(tmp_path)[server.url("/bad")] == str(status)
 
 
 @pytest.mark.parametrize(

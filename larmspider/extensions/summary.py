@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
+from larmspider.crawl_files import files_of_stores
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 """The reason of a crawl that was ended before it could close: by a second Ctrl-C, for one."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
+_RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
+_RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
+_RUN_FAILED = re.compile(stats.RUN_FAILED.format(kind="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
@@ -24,15 +28,17 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of one crawl. ``refused`` counts links by filter (one URL may be linked often);
-    links to pages already known are in ``known``. ``kept`` are stored pages of earlier
-    runs too, ``left`` URLs still to fetch, ``given_up``
-    hosts that are not asked any more in this run."""
+    """Totals of one run. ``pages`` and ``failed`` are URLs by how they ended, as the frontier has
+    it: one that ends in a server error has failed, although its last answer is in the page files.
+    Under another scheduler they are what the stores and the spider counted. ``refused`` counts
+    links by filter (one URL may be linked often); links to pages already known are in ``known``.
+    """
 
     directory: Path
     reason: str
     pages: int
-    bytes: int
+    bytes: int | None
+    """Of bodies in page files; None where there are none."""
     statuses: dict[str, int]
     known: int
     refused: dict[str, int]
@@ -43,6 +49,12 @@ class Summary:
     """Hosts that are left alone until the next run."""
     broken: str = ""
     """Why the crawl broke off."""
+    has_fetch_log: bool = True
+    beyond_max_pages: int = 0
+    """URLs left because LARM_MAX_PAGES is reached."""
+    beyond_host_budget: int = 0
+    """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
+    hosts_spent: int = 0
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -50,18 +62,32 @@ class Summary:
         counters = crawler.stats.get_stats()
         refused = _matching(counters, _REJECTED)
         known = refused.pop("visited", 0)
+        urls, run = _matching(counters, _FRONTIER), _matching(counters, _RUN)
+        files = {name for own in files_of_stores(crawler.settings).values() for name in own}
+        get: Callable[..., Any] = counters.get
+        if urls or run:
+            pages, statuses = run.get("stored", 0), _matching(counters, _RUN_STATUS)
+            failed = _matching(counters, _RUN_FAILED)
+        else:
+            seen = get(stats.FOLLOW_PAGES, 0) or get("item_scraped_count", 0)
+            pages, statuses = get(stats.PAGE_FILES_PAGES, seen), _matching(counters, _STATUS)
+            failed = _matching(counters, _FAILED)
         return cls(
             directory=options.larm_dir(crawler.settings),
             reason=str(counters.get("finish_reason", UNKNOWN)),
-            pages=counters.get(stats.PAGE_FILES_PAGES, 0),
-            bytes=counters.get(stats.PAGE_FILES_BYTES, 0),
-            statuses=_matching(counters, _STATUS),
+            pages=pages,
+            bytes=get(stats.PAGE_FILES_BYTES, 0) if "store.log" in files else None,
+            statuses=statuses,
             known=known,
             refused=refused,
-            failed=_matching(counters, _FAILED),
-            urls=_matching(counters, _FRONTIER),
-            given_up=counters.get(stats.HOSTS_GIVEN_UP, 0),
-            broken=str(counters.get(stats.BROKEN, "")),
+            failed=failed,
+            urls=urls,
+            given_up=get(stats.HOSTS_GIVEN_UP, 0),
+            broken=str(get(stats.BROKEN, "")),
+            has_fetch_log="fetch.log" in files,
+            beyond_max_pages=get(stats.LEFT.format(why="max_pages"), 0),
+            beyond_host_budget=get(stats.LEFT.format(why="host_budget"), 0),
+            hosts_spent=get(stats.HOSTS_SPENT, 0),
         )
 
     @property
@@ -74,18 +100,21 @@ class Summary:
 
     def lines(self) -> Iterator[str]:
         """The last lines of a crawl: of this run, then of the whole crawl."""
-        yield f"{'ended':<9} {'broken' if self.broken else self.reason}"
+        reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
+        yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
+        size = "without page files" if self.bytes is None else _size(self.bytes)
         yield (
-            f"{'stored':<9} {self.pages:,} pages, {_size(self.bytes)}"
+            f"{'stored':<9} {self.pages:,} pages, {size}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
             f"{'refused':<9} {sum(self.refused.values()):,} links ({_listed(self.refused)});"
             f" {self.known:,} more led to pages already known"
         )
+        told = f", each with its reason in {self.directory / 'fetch.log'}"
         yield (
-            f"{'failed':<9} {sum(self.failed.values()):,} fetches ({_listed(self.failed)}),"
-            f" each with its reason in {self.directory / 'fetch.log'}"
+            f"{'failed':<9} {sum(self.failed.values()):,} URLs ({_listed(self.failed)})"
+            f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
         count = self.urls.get
         if self.urls:
@@ -94,7 +123,22 @@ class Summary:
                 f" {count('refused', 0):,} refused by robots.txt or a store,"
                 f" {count('failed', 0):,} failed"
             )
-        if left := count("queued", 0):
+        yield from self._left(count("queued", 0))
+
+    def _left(self, queued: int) -> Iterator[str]:
+        """What is queued yet, by what it needs."""
+        if self.beyond_max_pages:
+            yield (
+                f"{'left':<9} {self.beyond_max_pages:,} URLs, beyond LARM_MAX_PAGES:"
+                " with more than that the same command goes on with them"
+            )
+        if self.beyond_host_budget:
+            yield (
+                f"{'left':<9} {self.beyond_host_budget:,} URLs, beyond the budgets of"
+                f" {self.hosts_spent:,} hosts (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):"
+                " with larger ones the same command goes on with them"
+            )
+        if left := queued - self.beyond_max_pages - self.beyond_host_budget:
             hosts = f"; {self.given_up:,} hosts were given up" if self.given_up else ""
             yield f"{'left':<9} {left:,} URLs, for the same command to go on with{hosts}"
 
@@ -115,4 +159,8 @@ def _size(number: float) -> str:
 
 
 def _listed(counts: dict[str, int], prefix: str = "") -> str:
-    return ", ".join(f"{prefix}{name} {count:,}" for name, count in counts.items()) or "none"
+    """``prefix`` stands before numbers."""
+    named = ((prefix if name.isdigit() else "", name, count) for name, count in counts.items())
+    return (
+        ", ".join(f"{before}{name} {count:,}" for before, name, count in named if count) or "none"
+    )

@@ -29,6 +29,7 @@ from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.lease import Lease
+from larmspider.frontier.outcomes import final_counts
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
@@ -160,13 +161,11 @@ class FrontierScheduler:
     def _end(self, reason: str) -> None:
         assert self._frontier is not None
         assert self._directory is not None
-        counts = self._frontier.backend.counts()
         assert self.crawler.stats is not None
         if self.broken:
             self.crawler.stats.set_value(stats.BROKEN, self.broken)
-        for name in ("discovered", "queued", "stored", "failed", "refused"):
-            key = stats.FRONTIER.format(state=name)
-            self.crawler.stats.set_value(key, getattr(counts, name))
+        for key, number in final_counts(self._frontier).items():
+            self.crawler.stats.set_value(key, number)
         self._frontier.backend.close()
         self._directory.finish("broken" if self.broken else reason)
 
@@ -239,6 +238,7 @@ class FrontierScheduler:
         refused = self.frontier.refused
         while refused:
             self._count(stats.ROBOTS_REJECTED)
+            self._count(stats.RUN.format(state="refused"))
             failed = refused_by_robots(refused.pop(0))
             self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
         return lease

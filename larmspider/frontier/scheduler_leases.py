@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from larmspider import stats
 from larmspider.frontier.host import HostState
 from larmspider.frontier.lease import Lease
+from larmspider.frontier.outcomes import keys_of
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.userinfo import without_userinfo
@@ -90,6 +91,8 @@ class Leases:
     def settle_lease(self, lease: Lease, visit: Visit, seconds: float = 0.0) -> None:
         """The same by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
+        for key in keys_of(visit):
+            self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:
             self.frontier.failed_for_good(lease, visit, seconds)
             self._tell_if_parked(lease)

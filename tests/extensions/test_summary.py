@@ -9,6 +9,7 @@ import pytest
 from scrapy.utils.test import get_crawler
 
 from larmspider.extensions.summary import Summary, _size
+from larmspider.settings import ITEM_PIPELINES
 
 
 @pytest.mark.parametrize(
@@ -29,18 +30,89 @@ def test_sizes_are_for_people(number: float, text: str) -> None:
 
 def test_counts_are_sorted_and_known_links_apart() -> None:
     """Filters by how much they refused; links to known pages are no refusals."""
-    crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
-    crawler.stats = _Counters()
-    lines = list(Summary.of(crawler).lines())
+    lines = summary_lines({})
     assert lines == [
         "ended     finished",
-        "stored    1,200 pages, 3.0 MB (HTTP 200 1,190, HTTP 404 10) in /x",
+        "stored    1,200 pages, 3.0 MB (HTTP 200 1,189, HTTP 404 10, replaced 1) in /x",
         "refused   12 links (scope 9, traps 3); 4,000 more led to pages already known",
-        f"failed    2 fetches (dns 2), each with its reason in {Path('/x/fetch.log')}",
+        f"failed    10 URLs (http-503 8, dns 2), each with its reason in {Path('/x/fetch.log')}",
         "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed",
         "left      100 URLs, for the same command to go on with",
     ]
-    assert Summary.of(crawler).exit_status == 0
+
+
+def summary_lines(
+    counted: dict[str, object], pipelines: dict[str, int] = ITEM_PIPELINES
+) -> list[str]:
+    """The lines for the counters below, changed by ``counted``."""
+    crawler = get_crawler(settings_dict={"LARM_DIR": "/x", "ITEM_PIPELINES": pipelines})
+    crawler.stats = _Counters(_Counters().get_stats() | counted)
+    return list(Summary.of(crawler).lines())
+
+
+def test_without_stores_the_frontier_says_what_was_stored() -> None:
+    """No bytes, and no file that is not there; what failed is counted even so."""
+    lines = summary_lines({}, {})
+    assert lines[1].startswith("stored    1,200 pages, without page files (HTTP 200 1,189,")
+    assert lines[3] == "failed    10 URLs (http-503 8, dns 2)"
+
+
+def test_nothing_failed_points_nowhere() -> None:
+    """No reason is to be found where there is none."""
+    counted = {"larm/run/failed/http-503": 0, "larm/run/failed/dns": 0}
+    assert "failed    0 URLs (none)" in summary_lines(counted)
+
+
+@pytest.mark.parametrize(
+    ("counted", "ended", "left"),
+    [
+        (
+            {"larm/left/max_pages": 100},
+            "finished; LARM_MAX_PAGES is reached",
+            ["100 URLs, beyond LARM_MAX_PAGES: with more than that the same command goes on"],
+        ),
+        (
+            {"larm/left/host_budget": 60, "larm/left/hosts": 2},
+            "finished",
+            [
+                "60 URLs, beyond the budgets of 2 hosts (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):",
+                "40 URLs, for the same command to go on with",
+            ],
+        ),
+        (
+            {"larm/frontier/hosts_given_up": 3},
+            "finished",
+            ["100 URLs, for the same command to go on with; 3 hosts were given up"],
+        ),
+        ({"larm/frontier/queued": 0}, "finished", []),
+    ],
+)
+def test_what_is_left_says_what_it_needs(
+    counted: dict[str, object], ended: str, left: list[str]
+) -> None:
+    """The same command, or one with a larger budget."""
+    lines = summary_lines(counted)
+    assert lines[0] == f"ended     {ended}"
+    for line, start in zip(lines[5:], left, strict=True):
+        assert line.startswith(f"left      {start}")
+
+
+@pytest.mark.parametrize(
+    ("counted", "pages"),
+    [
+        ({"larm/page_files/pages": 7, "larm/follow/pages": 9, "item_scraped_count": 11}, 7),
+        ({"larm/follow/pages": 9, "item_scraped_count": 11}, 9),
+        ({"item_scraped_count": 11}, 11),
+        ({}, 0),
+    ],
+)
+def test_under_another_scheduler_stores_or_spider_count(
+    counted: dict[str, object], pages: int
+) -> None:
+    """Whoever is nearest to what was stored."""
+    crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
+    crawler.stats = SimpleNamespace(get_stats=lambda: counted)
+    assert Summary.of(crawler).pages == pages
 
 
 @pytest.mark.parametrize(
@@ -84,6 +156,13 @@ class _Counters:
             "larm/scope/rejected": 9,
             "larm/fetch/failed": 2,
             "larm/fetch/failed/dns": 2,
+            "larm/run/stored": 1200,
+            "larm/run/failed": 10,
+            "larm/run/status/404": 10,
+            "larm/run/status/200": 1189,
+            "larm/run/status/replaced": 1,
+            "larm/run/failed/dns": 2,
+            "larm/run/failed/http-503": 8,
             "larm/frontier/discovered": 1300,
             "larm/frontier/stored": 1190,
             "larm/frontier/failed": 10,
