@@ -10,6 +10,9 @@ from scrapy.exceptions import NotConfigured
 from larmspider import options
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.curl_setup import setup_from_settings
+from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites import Sites
 from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
@@ -29,7 +32,9 @@ class PreflightExtension:
         """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
         options.check_names(crawler.settings)
         check_settings(crawler.settings)
-        options.seconds(crawler.settings, "DOWNLOAD_TIMEOUT", minimum=0.1)
+        limits = Limits.from_settings(crawler.settings)
+        DenyAddresses.from_settings(crawler.settings)
+        setup_from_settings(crawler.settings, limits)
         for warning in Sites.from_settings(crawler.settings).warnings:
             logger.warning("%s", warning)
         if not options.text(crawler.settings, "USER_AGENT").strip():

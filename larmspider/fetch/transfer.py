@@ -158,7 +158,8 @@ class Transfer:
             self.on_head = None
             if self.stop is not None:
                 return False
-        if self.decode and b"Content-Encoding" in head.headers and not self.no_body:
+        encoded = dict.__contains__(head.headers, b"Content-Encoding")
+        if encoded and self.decode and not self.no_body:
             self._choose_decoder(head)
         return True
 

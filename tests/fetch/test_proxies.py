@@ -1,0 +1,79 @@
+"""meta["proxy"]: plain, through a tunnel, over SOCKS; its password goes to it and no further."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+import pytest
+
+from larmspider.fetch.failures import kind_of, message_of
+from tests.fetch.fetching import Fetcher
+from tests.servers.proxy import ProxyServer
+from tests.servers.scripted import ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+Make = Callable[..., Fetcher]
+CANARY = base64.b64encode(b"joe:canary").decode()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("scheme", ["http", "socks5", "socks5h"])
+def test_a_page_comes_through_a_proxy(
+    scripted_server: Start, fetcher: Make, scheme: str, tls: bool
+) -> None:
+    """With user and password in the URL, or as HttpProxyMiddleware writes them."""
+    server = scripted_server({"*": "through"}, tls=tls)
+    one, other = (fetcher(DOWNLOAD_VERIFY_CERTIFICATES=False) for _ in range(2))
+    with ProxyServer(user="joe", password="canary") as proxy:
+        url = proxy.url(scheme)
+        named = url.replace("://", "://joe:canary@")
+        assert one.get(server.url("/1"), meta={"proxy": named}).body == b"through"
+        headers = {"Proxy-Authorization": f"Basic {CANARY}"}
+        meta = {"proxy": url}
+        assert other.get(server.url("/2"), meta=meta, headers=headers).body == b"through"
+        assert len(proxy.log) == 2
+    assert [request.target for request in server.log] == ["/1", "/2"]
+    assert not any("proxy-authorization" in request.headers for request in server.log)
+    assert "canary" not in str(server.log)
+
+
+def test_a_proxy_without_a_scheme_is_http(scripted_server: Start, fetcher: Make) -> None:
+    server = scripted_server({"*": "through"})
+    with ProxyServer() as proxy:
+        meta = {"proxy": f"127.0.0.1:{proxy.port}"}
+        assert fetcher().get(server.url(), meta=meta).body == b"through"
+        assert proxy.log == [("GET", server.url())]
+
+
+def test_the_next_fetch_needs_no_proxy(scripted_server: Start, fetcher: Make) -> None:
+    """And tells its server nothing of it."""
+    server, one = scripted_server({"*": "x"}), fetcher()
+    with ProxyServer(user="joe", password="canary") as proxy:
+        meta = {"proxy": proxy.url("http").replace("://", "://joe:canary@")}
+        one.get(server.url(), meta=meta)
+        one.get(server.url())
+        assert len(proxy.log) == 1
+
+
+def test_proxy_authorization_without_a_proxy_stays_here(
+    scripted_server: Start, fetcher: Make
+) -> None:
+    server = scripted_server({"*": "x"})
+    fetcher().get(server.url(), headers={"Proxy-Authorization": f"Basic {CANARY}"})
+    assert "proxy-authorization" not in server.log[-1].headers
+
+
+def test_a_proxy_that_is_not_there(fetcher: Make) -> None:
+    error = fetcher().failure("http://h/", meta={"proxy": "http://joe:canary@127.0.0.1:9"})
+    assert kind_of(error) == "refused"
+    assert "canary" not in message_of(error)
+
+
+def test_a_name_that_only_the_proxy_knows(scripted_server: Start, fetcher: Make) -> None:
+    """socks5h hands the name over."""
+    server = scripted_server({"*": "inside"})
+    with ProxyServer(names={"wiki.internal": "127.0.0.1"}) as proxy:
+        meta = {"proxy": proxy.url("socks5h")}
+        url = f"http://wiki.internal:{server.port}/"
+        assert fetcher().get(url, meta=meta).body == b"inside"
