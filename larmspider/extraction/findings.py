@@ -124,15 +124,11 @@ class Findings:
         """Complete ``page``, which has a url; its other fields stay as they are."""
         resolver = LinkResolver(page.url, self.base)
         resolve = resolver.resolve
-        cache: dict[str, str] = {}
-        links = page.links
+        add = page.links.append
         for href, kind, anchor, nofollow in self.links[:MAX_LINKS]:
-            url = cache.get(href)
-            if url is None:
-                url = cache[href] = resolve(href)
+            url = resolve(href)
             if url.startswith("http") or is_link(url):
-                line = one_line(anchor, MAX_ANCHOR)
-                links.append(Link(url, None, kind, line, nofollow))
+                add(Link(url, None, kind, one_line(anchor, MAX_ANCHOR), nofollow))
         page.title = one_line(self.title or "", MAX_TITLE)
         page.text = page_text(self.pieces)
         page.description = self.description

@@ -33,23 +33,23 @@ class LinkResolver:
     def __init__(self, url: str, base_href: str | None) -> None:
         """``url`` is the document's, ``base_href`` that of its first base element, if any."""
         self._base = _base(url, base_href)
-        self._known: dict[str, str | None] = {}
+        self._known: dict[str, str] = {}
 
     def resolve_or_none(self, href: str) -> str | None:
         """Absolute URL without fragment, None where ``href`` does not resolve."""
-        # A "#" starts the fragment wherever it stands; links that differ in it alone are many.
-        href = href.partition("#")[0]
-        try:
-            return self._known[href]
-        except KeyError:
-            url = self._known[href] = resolve(self._base, href)
-            return url
+        return resolve(self._base, href.partition("#")[0])
 
     def resolve(self, href: str) -> str:
         """Like ``resolve_or_none``, but the trimmed and cut href where it does not resolve, without
         user name and password."""
-        url = self.resolve_or_none(href)
-        return without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
+        # A "#" starts the fragment wherever it stands; links that differ in it alone are many.
+        href = href.partition("#")[0]
+        known = self._known.get(href)
+        if known is None:
+            url = resolve(self._base, href)
+            known = without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
+            self._known[href] = known
+        return known
 
 
 def _base(url: str, base_href: str | None) -> can_ada.URL | str:

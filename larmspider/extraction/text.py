@@ -19,6 +19,8 @@ def one_line(text: str, limit: int) -> str:
 
     What lies beyond four times the limit is not looked at, so that 10 MB of spaces cost nothing.
     """
+    if len(text) <= limit:
+        return " ".join(text.split())
     return " ".join(text[: limit * _SLACK].split())[:limit].rstrip()
 
 
