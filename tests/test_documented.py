@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from larmspider import options, stats
 from larmspider.explain import filters
-from larmspider.fetch import failures
+from larmspider.frontier.failures import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -50,8 +50,8 @@ def test_every_result_of_fetch_log_is_documented() -> None:
     """Each word that stands there where there was no response."""
     row = re.search(r"^\| result \|.*$", (DOCS / "formats.md").read_text("utf-8"), re.MULTILINE)
     assert row is not None
-    words = {kind for _, kind in failures._KINDS} | {"tls", "bad-response", "error", "robots"}
-    assert words | {"ignored"} == set(re.findall(r"`([a-z-]+)`", row[0]))
+    words = KINDS.keys() | {"error", "robots", "scope", "ignored"}
+    assert words == set(re.findall(r"`([a-z-]+)`", row[0]))
 
 
 def test_the_filter_of_the_guide_does_something() -> None:

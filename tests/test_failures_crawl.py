@@ -213,12 +213,17 @@ def test_a_failing_host_is_parked_probed_and_given_up(
 def test_a_host_that_recovers_while_parked_is_crawled(
     scripted_server: Start, tmp_path: Path
 ) -> None:
-    """The probe succeeds, and what waited is fetched in the same run."""
+    """The probe succeeds, and what waited is fetched in the same run; the monitor says what the
+    crawl waits for meanwhile."""
     answers = iter([Raw(b"")] * 3)
     server = scripted_server({"*": lambda _: next(answers, Reply(body=b"well again"))})
     seeds = " ".join(server.url(f"/{number}") for number in range(5))
-    ran = crawl(seeds, tmp_path, **PARKING, LARM_RETRY_TIMES="5")  # one URL may get all three
+    slower = {"LARM_HOST_PARK_SECS": "2.5", "LARM_MONITOR_SECS": "0.2"}
+    # one URL may get all three answers that fail
+    ran = crawl(seeds, tmp_path, **{**PARKING, **slower}, LARM_RETRY_TIMES="5")
     assert ran.status == 0
+    host = f"127.0.0.1:{server.port}"
+    assert f"; waiting 2 s for {host} (parked: 3 failures in a row: reset)" in ran.err
     assert len(records(tmp_path / "crawl" / "store.log")) == 5
     assert "given up" not in ran.out
 

@@ -14,6 +14,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
 from larmspider.extensions.snapshot import Snapshot
+from larmspider.frontier.scheduler import scheduler_of
 from larmspider.pipelines.records import RecordLog
 from larmspider.times import utc
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LONG_WAIT_SECS = 1.0
+"""A crawl that waits for longer says for what."""
 MONITOR_COLUMNS = (
     "time",
     "pages",
@@ -94,7 +97,7 @@ class MonitorExtension:
         )
         self._log.flush()
         logger.info(
-            "%d pages (%.1f/s), %d queued, %d in flight, %d hosts, %d failed, %.0f MB",
+            "%d pages (%.1f/s), %d queued, %d in flight, %d hosts, %d failed, %.0f MB%s",
             now.pages,
             rate,
             now.queued,
@@ -102,4 +105,16 @@ class MonitorExtension:
             now.hosts,
             now.failures,
             now.memory / 1e6,
+            _waiting(self.crawler, now.time),
         )
+
+
+def _waiting(crawler: Crawler, now: float) -> str:
+    """Why nothing happens, where nothing does: whose turn is next, when, and what holds it up."""
+    scheduler = scheduler_of(crawler)
+    host = None if scheduler is None or scheduler.closed else scheduler.frontier.waits_for()
+    if host is None or host.turn_time < now + LONG_WAIT_SECS:
+        return ""
+    state, reason = host.record.state.name.lower(), host.record.reason
+    why = f"{state}: {reason}" if reason else state
+    return f"; waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"

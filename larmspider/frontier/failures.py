@@ -26,7 +26,6 @@ KINDS = {
     "reset": FailureKind(retry=True, blames_host=True, snoozes=True),
     "too-big": FailureKind(retry=False, blames_host=False),
     "bad-response": FailureKind(retry=True, blames_host=False),
-    "denied": FailureKind(retry=False, blames_host=False),
     "address": FailureKind(retry=False, blames_host=False),
     "bad-url": FailureKind(retry=False, blames_host=False),
 }

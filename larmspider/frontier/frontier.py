@@ -148,6 +148,14 @@ class Frontier:
         self.places.age(now)
         return None if self._pages_spent() else self._schedule.next_ready_time(now)
 
+    def waits_for(self) -> Host | None:
+        """The host whose turn comes next, while nothing is in flight or due; ``turn_time`` is when.
+        None while there is something to do at once."""
+        ready = self.next_ready_time()
+        return (
+            None if self.in_flight or (ready or 0) <= self.clock() else self._schedule.next_host()
+        )
+
     def _pages_spent(self) -> bool:
         if not self.bounds.max_pages:
             return False

@@ -67,6 +67,10 @@ class Schedule:
         times = [self._turns.next_time(), places.next_age() if due else None]
         return min((time for time in times if time is not None), default=None)
 
+    def next_host(self) -> Host | None:
+        """The first of those whose turn has not come yet; ``turn_time`` is when it does."""
+        return self._turns.next_host()
+
     def set(self, host: Host) -> None:
         """Its next turn as its state, gap and queue allow; none while there is nothing to do.
 

@@ -94,7 +94,12 @@ class Turns(Generic[T]):
 
     def next_time(self) -> float | None:
         """The first time that has not come yet, as of the last take()."""
+        host = self.next_host()
+        return None if host is None else host.turn_time
+
+    def next_host(self) -> T | None:
+        """Whose time that is."""
         later = self._later
         while later and later[0][2].turn != later[0][1]:
             heappop(later)
-        return later[0][0] if later else None
+        return later[0][2] if later else None
