@@ -9,6 +9,7 @@ import pytest
 from tests.crawling import crawl, scrapy
 
 SEED = "http://127.0.0.1:9/"
+STOCK = ("scrapy.core.scheduler.Scheduler", "scrapy.core.downloader.Downloader")
 
 
 @pytest.fixture
@@ -71,6 +72,8 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"LARM_HOST_MAX_FAILURES": "0"}, ["LARM_HOST_MAX_FAILURES=0", "at least 1"]),
         (SEED, {"LARM_CRAWL_DELAY_MAX_SECS": "nan"}, ["LARM_CRAWL_DELAY_MAX_SECS=nan is not"]),
         (SEED, {"LARM_SLOW_SHARE": "2"}, ["LARM_SLOW_SHARE=2 is not accepted", "at most 1"]),
+        (SEED, {"SCHEDULER": STOCK[0]}, [f"SCHEDULER={STOCK[0]} and", "no slots"]),
+        (SEED, {"DOWNLOADER": STOCK[1]}, [f"DOWNLOADER={STOCK[1]} do not go together"]),
         (SEED, {"DOWNLOAD_DELAY": "-1"}, ["DOWNLOAD_DELAY=-1 is not accepted"]),
         (SEED, {"CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, ["CONCURRENT_REQUESTS_PER_DOMAIN=0"]),
         (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),

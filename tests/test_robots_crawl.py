@@ -53,6 +53,10 @@ LONG_LINES = b"# " + b"x" * 98 + b"\n"
         pytest.param((204, TEXT, b""), False, id="204"),
         pytest.param((301, {"Location": ""}, NO), False, id="301 to nowhere"),
         pytest.param((301, {"Location": "ftp://h/"}, NO), False, id="301 to ftp"),
+        pytest.param((301, {"Location": "httpx://h/"}, NO), False, id="301 to httpx"),
+        pytest.param((301, {"Location": "file:///etc/passwd"}, NO), False, id="301 to a file"),
+        pytest.param((301, {"Location": "data:,Disallow: /no"}, NO), False, id="301 to data"),
+        pytest.param((301, {"Location": "s3://b/robots.txt"}, NO), False, id="301 to s3"),
         pytest.param((304, TEXT, b""), False, id="304"),
         pytest.param((401, TEXT, NO), False, id="401"),
         pytest.param((403, TEXT, NO), False, id="403"),
@@ -103,6 +107,22 @@ def test_five_redirects_are_followed_to_another_host(
     assert crawl(server.url(), tmp_path).status == 0
     assert pages(server) == (["/", "/yes"] if refused else ["/", "/no", "/yes"])
     assert len(other.log) == (1 if refused else 0)
+
+
+def test_a_redirect_of_robots_txt_takes_no_password_along(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Neither one in its Location nor cookies; what it leads to is no page."""
+    other = scripted_server({"/rules": (200, HTML, NO + b"<a href=/secret>x</a>")}, "127.0.0.2")
+    onward = other.url("/rules").replace("//", "//joe:secret@")
+    away = (302, {"Location": onward, "Set-Cookie": "a=b; Path=/"}, b"")
+    server = scripted_server(SITE | {"/robots.txt": away})
+    assert crawl(server.url(), tmp_path).status == 0
+    (asked,) = other.log
+    assert (asked.method, asked.target) == ("GET", "/rules")
+    assert not {"authorization", "cookie"} & set(asked.headers)
+    stored = {line["url"] for line in records(tmp_path / "crawl" / "store.log")}
+    assert stored == {server.url(), server.url("/yes")}
 
 
 class Recovering:

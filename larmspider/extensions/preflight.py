@@ -6,22 +6,53 @@ import logging
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.curl_setup import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites import Sites
 from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
 from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.scheduler import FrontierScheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+
+_PAIR = (
+    "larmspider.frontier.scheduler.FrontierScheduler",
+    "larmspider.fetch.downloader.LarmDownloader",
+)
+
+
+def check_pair(settings: BaseSettings) -> None:
+    """Raise ConfigError where one of SCHEDULER and DOWNLOADER is ours and the other is not."""
+    scheduler, downloader = load_object(settings["SCHEDULER"]), load_object(settings["DOWNLOADER"])
+    ours = (_is_a(scheduler, FrontierScheduler), _is_a(downloader, LarmDownloader))
+    if ours == (True, False):
+        why = "that downloader's slots would hold back what the frontier has found to be due"
+        change = f"DOWNLOADER={_PAIR[1]}"
+    elif ours == (False, True):
+        why = "this downloader has no slots: it leaves politeness to the frontier"
+        change = f"SCHEDULER={_PAIR[0]}"
+    else:
+        return
+    raise ConfigError(
+        f"SCHEDULER={settings['SCHEDULER']} and DOWNLOADER={settings['DOWNLOADER']} do not go"
+        f" together: {why}; set {change}, or both to others"
+    )
+
+
+def _is_a(component: object, ours: type) -> bool:
+    return isinstance(component, type) and issubclass(component, ours)
 
 
 class PreflightExtension:
@@ -32,6 +63,7 @@ class PreflightExtension:
         """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
         options.check_names(crawler.settings)
         check_settings(crawler.settings)
+        check_pair(crawler.settings)
         limits = Limits.from_settings(crawler.settings)
         DenyAddresses.from_settings(crawler.settings)
         setup_from_settings(crawler.settings, limits)

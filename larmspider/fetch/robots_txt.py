@@ -1,7 +1,7 @@
 """Fetches robots.txt for the scheduler, and reads the answer as RFC 9309 2.3 does.
 
 2xx                    the rules; of the body 500 KiB count, and no more are taken
-3xx                    followed, five times at most; then as 4xx
+3xx                    followed to any http or https URL, five times at most; then as 4xx
 4xx                    no rules: everything is allowed
 429, 5xx, no answer    unreachable: nothing is allowed for now, asked again with backoff
 address refused        no rules: each page is refused then, for its address
@@ -35,6 +35,7 @@ MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
 MAX_NAMED_BYTES = 64 * 1024 * 1024
 """Instead of DOWNLOAD_MAXSIZE: a file that says it is larger counts as unreachable."""
+_SCHEMES = ("http://", "https://")
 _HOPS = "larm_robots_hops"
 
 
@@ -120,7 +121,7 @@ class RobotsFetch:
         hops = response.meta[_HOPS] + 1
         location = response.headers.get("Location") or b""
         url = resolve(response.url, location_of(location))
-        if hops > MAX_REDIRECTS or not location or url is None or not url.startswith("http"):
+        if hops > MAX_REDIRECTS or not location or url is None or not url.startswith(_SCHEMES):
             return False
         self.scheduler.hand_out(self.request(lease, url, hops))
         return True
