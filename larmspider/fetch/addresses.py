@@ -29,7 +29,7 @@ MOST_NAMES = 16_384
 class Addresses:
     """``known(name, address)`` is called in the event loop that ran when of() was asked.
 
-    ``look_up`` blocks; OSError or UnicodeError: the name does not resolve. ``clock`` in seconds.
+    ``look_up`` blocks; OSError or ValueError: the name does not resolve. ``clock`` in seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Addresses:
         self._asked.discard(name)
         try:
             address, ttl = future.result(), TTL_SECS
-        except (OSError, UnicodeError):
+        except (OSError, ValueError):  # no address, none that can be read, no name for the DNS
             address, ttl = name, FAILED_TTL_SECS
         self._known.pop(name, None)
         self._known[name] = (address, self._clock() + ttl)
@@ -85,7 +85,7 @@ class Addresses:
 
 
 def smallest_address(name: str) -> str:
-    """By the system's resolver. OSError, UnicodeError: it has none."""
+    """By the system's resolver. OSError, ValueError: it has none."""
     found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     texts = {_text(str(address[0]).partition("%")[0]) for *_, address in found}
     return min(texts, key=lambda text: (":" in text, text))

@@ -71,7 +71,9 @@ def test_looked_up_again_when_it_is_old(name: str, ttl: float) -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("error", [socket.gaierror("no such name"), UnicodeError("too long")])
+@pytest.mark.parametrize(
+    "error", [socket.gaierror("no name"), UnicodeError("too long"), ValueError("no address")]
+)
 def test_a_name_that_does_not_resolve_is_its_own_address(error: Exception) -> None:
     async def play() -> None:
         names = Names(error)
