@@ -130,12 +130,28 @@ class Frontier:
         self.places.age(now)
         if self._pages_spent():
             return None
-        while host := self._schedule.take(now):
+        joined: dict[Group[Host], None] = {}  # their turns are set once, not for each new member
+        while True:
+            host = self._schedule.take(now)
+            if joined and (host is None or host.group in joined):
+                self._set_groups(joined)
+                continue
+            if host is None:
+                return None
+            before = host.group
             lease = self._leasing.lease(host, now)
+            if host.group is not before and host.group is not None:
+                joined[host.group] = None
+                continue
             self._schedule.set(host)
             if lease is not None:
+                self._set_groups(joined)
                 return lease
-        return None
+
+    def _set_groups(self, groups: dict[Group[Host], None]) -> None:
+        for group in groups:
+            self._schedule.set_group(group)
+        groups.clear()
 
     @property
     def refused(self) -> list[Entry]:

@@ -47,8 +47,9 @@ class Grouping:
         """The look-up that ``address_of`` began is over."""
         for host in self._waiting.pop(name, ()):
             host.waits = False
-            self._join(host, address)
-            self._schedule.set(host)
+            if host.group is not None:
+                self._join(host, address)
+            self._schedule.set(host)  # one without a group joins when it is asked, with others
 
     def _join(self, host: Host, address: str) -> None:
         before = host.group

@@ -11,6 +11,7 @@ from larmspider.frontier.groups import name_of
 from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.schedule import Schedule
 
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0)
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.1", "c": "10.0.0.2"}
@@ -212,6 +213,44 @@ def test_after_a_restart_the_gap_holds_between_them():
     assert world.pops() == []
     world.clock.now += 2.0
     assert len(world.pops()) == 1
+
+
+def test_one_that_joins_while_another_is_asked_has_its_turn():
+    world = World()
+    world.add("http://c/1", "http://c/2")
+    (lease,) = world.leases()
+    world.store(lease)
+    world.clock.now += 3.0
+    world.add("http://a/1")
+    assert sorted(world.pops()) == ["http://a/1", "http://c/2"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_many_names_of_one_address_join_in_linear_time(late, monkeypatch):
+    """400 names: turns are worked out a few times for each, not once for every other one."""
+    names = [f"h{number}" for number in range(400)]
+    world = World({} if late else dict.fromkeys(names, "10.0.0.1"))
+    asked = []
+    turn_time = Schedule._turn_time
+    monkeypatch.setattr(
+        Schedule,
+        "_turn_time",
+        lambda schedule, host: (asked.append(1), turn_time(schedule, host))[1],
+    )
+    world.add(*(f"http://{name}/{n}" for name in names for n in range(2)))
+    if late:
+        assert world.pops() == []
+        for name in names:
+            world.addresses[name] = "10.0.0.1"
+            world.frontier.address_known(name, "10.0.0.1")
+    first = []
+    for _ in range(3):
+        (lease,) = world.leases()
+        first.append(lease.host)
+        world.store(lease)
+        world.clock.now += 2.0
+    assert len(set(first)) == 3, "they take turns"
+    assert len(asked) < 40 * len(names)
 
 
 def gap_of(first: str, second: str) -> float:
