@@ -55,8 +55,9 @@ def error_of(
     if code == pycurl.E_OPERATION_TIMEDOUT:
         return _timeout(words, limits, total_secs, elapsed)
     if code == pycurl.E_FILESIZE_EXCEEDED:
-        return errors.TooBig("it says it is larger than the limit (DOWNLOAD_MAXSIZE)")
+        return errors.TooBig("larger than the limit (DOWNLOAD_MAXSIZE)")
     if code == _TOO_LARGE or (code == pycurl.E_RECV_ERROR and "response headers" in words):
+        words = words or "a header line over libcurl's limit of 100 KB"
         return errors.TooBig(f"{words} (LARM_HEADER_BYTES, LARM_HEADER_LINES)")
     if code in _TLS:
         return errors.TlsFailed(words or "no TLS connection")

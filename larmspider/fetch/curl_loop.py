@@ -3,23 +3,16 @@
     loop = CurlLoop(kept_connections=128)
     code, words = await loop.start(curl)     # 0 and "": it went well; else libcurl's code
 
-libcurl says which sockets it waits for and until when; nothing polls. Its sockets are watched by an
-epoll of their own, which the event loop watches: asyncio's add_reader and remove_reader, which each
-fetch needs once (libcurl lets go of a connection between two fetches), cost ten times the system
-calls under them. Where there is no epoll, the event loop watches the sockets.
+libcurl says which sockets it waits for (socket_watchers.py) and until when; nothing polls.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Protocol
 
 import pycurl
 
-Act = Callable[[int, int], None]
+from larmspider.fetch.socket_watchers import Watcher, watcher
 
 
 class CurlLoop:
@@ -32,7 +25,7 @@ class CurlLoop:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._watcher: _Watcher = watcher(self._loop, self._act)
+        self._watcher: Watcher = watcher(self._loop, self._act)
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._starting = False
@@ -127,85 +120,3 @@ class CurlLoop:
         self._multi.remove_handle(curl)
         if not future.done():
             future.set_result((code, words))
-
-
-class _Watcher(Protocol):
-    def watch(self, fd: int, what: int) -> None:
-        """Wait for POLL_IN, POLL_OUT, both or nothing (0) on ``fd``."""
-
-    def close(self) -> None: ...
-
-
-def watcher(loop: asyncio.AbstractEventLoop, act: Act) -> _Watcher:
-    """The one for this system."""
-    return EpollWatcher(loop, act) if hasattr(select, "epoll") else LoopWatcher(loop, act)
-
-
-class EpollWatcher:
-    """Linux: an epoll inside the event loop's."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, act: Act) -> None:
-        self._loop, self._act = loop, act
-        self._epoll = select.epoll()
-        self._watched: set[int] = set()
-        loop.add_reader(self._epoll.fileno(), self._ready)
-
-    def watch(self, fd: int, what: int) -> None:
-        if what:
-            mask = (what & pycurl.POLL_IN and select.EPOLLIN) | (
-                what & pycurl.POLL_OUT and select.EPOLLOUT
-            )
-            if fd not in self._watched:
-                self._watched.add(fd)
-                self._epoll.register(fd, mask)
-                return
-            self._epoll.modify(fd, mask)
-        elif fd in self._watched:
-            self._watched.remove(fd)
-            with suppress(OSError):  # libcurl may have closed it
-                self._epoll.unregister(fd)
-
-    def _ready(self) -> None:
-        for fd, mask in self._epoll.poll(0):
-            if fd in self._watched:  # what came before may have ended it
-                self._act(fd, _events(mask))
-
-    def close(self) -> None:
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
-
-
-def _events(mask: int) -> int:
-    events = 0
-    if mask & select.EPOLLIN:
-        events |= pycurl.CSELECT_IN
-    if mask & select.EPOLLOUT:
-        events |= pycurl.CSELECT_OUT
-    if mask & (select.EPOLLERR | select.EPOLLHUP):
-        events |= pycurl.CSELECT_ERR | pycurl.CSELECT_IN
-    return int(events)
-
-
-class LoopWatcher:
-    """Any selector event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, act: Act) -> None:
-        self._loop, self._act = loop, act
-        self._watched: dict[int, int] = {}
-
-    def watch(self, fd: int, what: int) -> None:
-        before = self._watched.pop(fd, 0)
-        if what:
-            self._watched[fd] = what
-        if what & ~before & pycurl.POLL_IN:
-            self._loop.add_reader(fd, self._act, fd, pycurl.CSELECT_IN)
-        elif before & ~what & pycurl.POLL_IN:
-            self._loop.remove_reader(fd)
-        if what & ~before & pycurl.POLL_OUT:
-            self._loop.add_writer(fd, self._act, fd, pycurl.CSELECT_OUT)
-        elif before & ~what & pycurl.POLL_OUT:
-            self._loop.remove_writer(fd)
-
-    def close(self) -> None:
-        for fd in list(self._watched):
-            self.watch(fd, 0)

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from larmspider.fetch import curl_loop
-from larmspider.fetch.curl_loop import EpollWatcher, LoopWatcher
+from larmspider.fetch.socket_watchers import EpollWatcher, LoopWatcher
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import Raw, Reply, ScriptedServer
 

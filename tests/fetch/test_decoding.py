@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import brotli
 import pytest
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, TextResponse
 
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
 from tests.fetch.fetching import Fetcher
@@ -130,6 +130,7 @@ def test_an_encoding_that_is_none_changes_nothing(
     server = scripted_server({"*": Reply(200, headers, BODY)})
     response = fetcher().get(server.url())
     assert (response.body, response.headers["Content-Encoding"]) == (BODY, b"utf-8")
+    assert type(response) is TextResponse, "by its body, as Scrapy does: its type is not trusted"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
