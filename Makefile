@@ -54,6 +54,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python -m benchmarks.canonical
 	$(BIN)/python benchmarks/frontier.py --urls 10000 100000
+	$(BIN)/python benchmarks/fetch.py
 	$(BIN)/python -m benchmarks.profile_page
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 

@@ -72,10 +72,11 @@ class Transfer:
         self.opened = False
 
     def end(self) -> None:
-        """Let go of what it holds."""
+        """Let go of what it holds; an error would hold the whole fetch by its traceback."""
         self.chunks, self.lines = [], []
+        self.head = self.decoder = None
         self.on_head = self.on_bytes = None
-        self.request = None
+        self.request = self.error = self.stop = None
 
     def read_head(self) -> ResponseHead:
         """The head, once it is complete. Raises BadResponse, ConnectionLost."""

@@ -259,8 +259,8 @@ def test_the_environment_sets_nothing(
     assert fetcher().get(server.url()).status == 200
 
 
-def test_http2_is_spoken_where_it_is_turned_on(fetcher: Make, scripted_server: Start) -> None:
-    """By ALPN only: a server without it is asked in HTTP/1.1 all the same."""
+def test_http2_turned_on_asks_a_server_without_it(fetcher: Make, scripted_server: Start) -> None:
+    """In HTTP/1.1: which it is, ALPN tells."""
     server = scripted_server({"*": "x"}, tls=True)
     one = fetcher(LARM_HTTP2=True, DOWNLOAD_VERIFY_CERTIFICATES=False)
     assert one.get(server.url()).protocol == "HTTP/1.1"

@@ -91,7 +91,7 @@ def test_tls_where_plain_http_is_spoken(nginx: Callable[..., Nginx], fetcher: Ma
 
 SILENT = Raw(b"", hang=True)
 HALF = Raw(OK + b"Content-Length: 9\r\n\r\nshort", hang=True)
-TRICKLE = Raw(repeat(b"x", 10_000), pause=0.1)
+TRICKLE = Raw([OK + b"\r\n", *repeat(b"x", 10_000)], pause=0.1)
 
 
 @pytest.mark.parametrize("answer", [SILENT, HALF], ids=["no word", "half a body"])
@@ -121,11 +121,10 @@ def test_the_connection_has_a_limit(fetcher: Make) -> None:
     assert message_of(error) == "no connection within 0.3 s (LARM_CONNECT_TIMEOUT_SECS)"
 
 
-def test_a_trickled_body_is_given_up(scripted_server: Start, fetcher: Make) -> None:
-    """10 bytes/s where 1,000 are asked for, long before the total time is over."""
-    server = scripted_server({"*": TRICKLE})
-    body = Raw([OK + b"\r\n", *repeat(b"x", 10_000)], pause=0.1)
-    server.routes["*"] = body
+@pytest.mark.parametrize("answer", [TRICKLE, SILENT], ids=["trickled body", "no word"])
+def test_a_slow_answer_is_given_up(scripted_server: Start, fetcher: Make, answer: Raw) -> None:
+    """10 bytes/s or none where 1,000 are asked for, long before the total time is over."""
+    server = scripted_server({"*": answer})
     settings = {"LARM_LOW_SPEED_BYTES": 1000, "LARM_LOW_SPEED_SECS": 1, "DOWNLOAD_TIMEOUT": 60}
     error = fetcher(**settings).failure(server.url())
     assert isinstance(error, exceptions.DownloadTimeoutError)
