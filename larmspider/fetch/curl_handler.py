@@ -62,6 +62,7 @@ class CurlHandler:
                 " twisted.internet.asyncioreactor.AsyncioSelectorReactor, Scrapy's default"
             )
         settings = crawler.settings
+        self._crawler = crawler
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
@@ -108,6 +109,7 @@ class CurlHandler:
         if self._loop is not None:
             self._loop.close()  # before its handles
         self._idle.clear()
+        self._of_crawler.pop(self._crawler, None)  # a handler holds its crawler
 
     def _take(self, site: Site | None) -> Transfer:
         """An idle handle, one that served this site before if there is one (it may have learned

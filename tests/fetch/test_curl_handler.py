@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -240,6 +242,14 @@ def test_both_schemes_have_one_handler(scripted_server: Start, fetcher: Make) ->
     one, other = fetcher(), fetcher()
     assert CurlHandler.from_crawler(one.crawler) is one.handler
     assert other.handler is not one.handler
+
+
+def test_a_closed_handler_holds_no_crawler() -> None:
+    with Fetcher() as one:
+        crawler = weakref.ref(one.crawler)
+    del one
+    gc.collect()
+    assert crawler() is None
 
 
 def test_another_event_loop_than_asyncio_is_a_clear_error(
