@@ -16,7 +16,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
-from larmspider.errors import InvalidURL
+from larmspider.errors import ConfigError, InvalidURL
 from larmspider.extraction.registry import extractor_for
 from larmspider.fetch.sites import Sites
 from larmspider.frontier.build import politeness_from
@@ -113,9 +113,7 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
         explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
-    site = Sites.from_settings(settings).for_url(fetched)
-    if site is not None:
-        explanation.sites = [*site.rules, str(site.options)]
+    explanation.sites = _sites_that_apply(fetched, settings)
     return explanation
 
 
@@ -195,6 +193,15 @@ def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explana
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects
         reason = f"the filter raised {error!r}"
     return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")
+
+
+def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
+    """A file that cannot be read here, where its variables may not be set, is a line too."""
+    try:
+        site = Sites.from_settings(settings).for_url(url)
+    except ConfigError as error:
+        return [str(error)]
+    return [] if site is None else [*site.rules, str(site.options)]
 
 
 def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:

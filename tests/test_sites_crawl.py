@@ -192,6 +192,7 @@ def test_redirects_carry_nothing_to_the_next_host(scripted_server: Start, tmp_pa
     server = scripted_server(
         {
             "/": f"{links}<a href=/a>a</a><a href=/b>b</a>",
+            "/robots.txt": Reply(302, {"Location": other.url("/robots-moved")}),
             "/a": Reply(302, {"Location": other.url("/redirected").replace("//", "//eve:evil@")}),
             "/b": Reply(302, {"Location": port.url("/redirected")}),
         }
@@ -212,7 +213,9 @@ def test_redirects_carry_nothing_to_the_next_host(scripted_server: Start, tmp_pa
     ran = crawl_with(sites, server.url(), tmp_path, restrict=".*", LOG_LEVEL="DEBUG")
     word = "Basic " + base64.b64encode(b"joe:word").decode()
     assert {request.headers.get("authorization") for request in server.log} == {word}
-    assert {request.path for request in other.log} == {"/robots.txt", "/link", "/redirected"}
+    assert {request.path for request in other.log} == {
+        "/robots.txt", "/robots-moved", "/link", "/redirected",
+    }  # fmt: skip
     assert {request.path for request in port.log} == {"/robots.txt", "/redirected"}
     assert {request.path for request in tls.log} == {"/robots.txt", "/"}
     for request in (*other.log, *port.log, *tls.log):
@@ -304,6 +307,10 @@ def test_explain_names_the_tables_that_apply(scripted_server: Start, tmp_path: P
     assert "jonas" not in ran.out + ran.err
     other = scrapy("explain", "--json", "http://127.0.0.9/", cwd=tmp_path)
     assert other.json["sites"] == [f"{tmp_path}/sites.toml [[site]] 2 (127.*)", "no proxy"]
+    (tmp_path / "sites.toml").unlink()
+    without = scrapy("explain", server.url(), cwd=tmp_path)
+    assert without.status == 0
+    assert f"site         {tmp_path}/sites.toml: No such file" in without.out
 
 
 def test_a_proxy_is_not_asked_for_denied_addresses(scripted_server: Start, tmp_path: Path) -> None:
@@ -331,3 +338,15 @@ def test_a_proxy_that_opens_no_tunnel_is_named(scripted_server: Start, tmp_path:
     assert failed["result"] == "refused"
     assert "407" in failed["message"]
     assert server.log == []
+
+
+def test_scrapy_fetch_uses_the_file_too(scripted_server: Start, tmp_path: Path) -> None:
+    """As shell, parse and view do."""
+    guard = DigestGuard("joe", "word")
+    server = scripted_server({"*": guard.protect(b"inside")})
+    (tmp_path / "sites.toml").write_text(
+        f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\nauth = "digest"\nuser = "joe"\n'
+        'password = "word"'
+    )
+    ran = scrapy("fetch", "--nolog", server.url(), "-s", "LARM_SITES_FILE=sites.toml", cwd=tmp_path)
+    assert ran.out.strip() == "inside"
