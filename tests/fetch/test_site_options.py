@@ -1,81 +1,22 @@
-"""larmspider/fetch/site_options.py: libcurl does what the sites file says, against real servers."""
+"""larmspider/fetch/site_options.py: what a host is told, and that no other host is."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from io import BytesIO
+from collections.abc import Callable
 from pathlib import Path
 
 import pycurl
 import pytest
 
-from larmspider.fetch.site_options import apply_site, forget_site
-from larmspider.fetch.sites import Sites
-from larmspider.fetch.sites_file import read_sites_file
+from larmspider.fetch.site_options import apply_site
+from tests.fetch.bare_curl import CANARY, BareCurl, echo, fails
 from tests.servers.certificate import Authority
 from tests.servers.digest import DigestGuard
 from tests.servers.nginx import Nginx
 from tests.servers.proxy import ProxyServer
 from tests.servers.scripted import Reply, ScriptedServer
-
-CANARY = "canary-7d1f"
-E_PROXY = 97
-"""CURLE_PROXY, which pycurl does not name."""
-
-
-@dataclass
-class Fetcher:
-    """A minimal fetch: one easy handle, one sites file; what is not set is libcurl's default."""
-
-    folder: Path
-    curl: pycurl.Curl = field(default_factory=pycurl.Curl)
-    sites: Sites = field(default_factory=Sites)
-
-    def configure(self, text: str) -> None:
-        path = self.folder / "sites.toml"
-        path.write_text(text)
-        file = read_sites_file(path)
-        self.sites = Sites(file.rules, file.warnings)
-
-    def get(self, url: str, headers: tuple[str, ...] = (), *, forget: bool = True) -> str:
-        """Body of the page, after "status "; raises pycurl.error. ``forget``: a handle as new."""
-        body = BytesIO()
-        if forget:
-            forget_site(self.curl)
-        self.curl.setopt(pycurl.URL, url)
-        self.curl.setopt(pycurl.TIMEOUT, 20)
-        self.curl.setopt(pycurl.WRITEFUNCTION, body.write)
-        self.curl.setopt(pycurl.HTTPHEADER, list(headers))
-        site = self.sites.for_url(url)
-        if site is not None:
-            apply_site(self.curl, site, url, [line.encode() for line in headers])
-        self.curl.perform()
-        return f"{self.curl.getinfo(pycurl.RESPONSE_CODE)} {body.getvalue().decode()}".strip()
-
-
-@pytest.fixture
-def fetcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetcher]:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    made = Fetcher(tmp_path)
-    yield made
-    made.curl.close()
-
-
-@contextmanager
-def fails(*codes: int) -> Iterator[None]:
-    """The fetch fails with one of libcurl's error codes, whose text holds no secret."""
-    with pytest.raises(pycurl.error) as caught:
-        yield
-    assert caught.value.args[0] in codes, caught.value
-    assert CANARY not in str(caught.value)
-
 
 Start = Callable[..., ScriptedServer]
 
@@ -86,7 +27,7 @@ def basic(password: str) -> str:
 
 @pytest.mark.parametrize("password", ["word", "sp ace:colon", "pässwörd ☃"])
 def test_basic_by_nginx(
-    fetcher: Fetcher, nginx: Callable[..., Nginx], tmp_path: Path, password: str
+    bare: BareCurl, nginx: Callable[..., Nginx], tmp_path: Path, password: str
 ) -> None:
     """nginx checks the password in its own file; without one, or with another, it is a 401."""
     digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
@@ -94,55 +35,51 @@ def test_basic_by_nginx(
     (tmp_path / "index.html").write_text("inside")
     guard = f'auth_basic "x"; auth_basic_user_file "{tmp_path}/htpasswd";'
     server = nginx({"127.31.0.1": f'root "{tmp_path}"; index index.html; {guard}'})
-    assert fetcher.get(server.url()).startswith("401")
+    assert bare.get(server.url()).startswith("401")
     rule = f'[[site]]\nhosts = "127.31.0.1:{server.port}"\nauth = "basic"\nuser = "joe"\n'
-    fetcher.configure(f'{rule}scheme = "http"\npassword = "{password}"')
-    assert fetcher.get(server.url()) == "200 inside"
-    fetcher.configure(f'{rule}scheme = "http"\npassword = "{password[:-1]}"')
-    assert fetcher.get(server.url()).startswith("401")
-    fetcher.configure(f'{rule}password = "{password}"')
-    assert fetcher.get(server.url()).startswith("401"), "https only, where http is not said"
+    bare.configure(f'{rule}scheme = "http"\npassword = "{password}"')
+    assert bare.get(server.url()) == "200 inside"
+    bare.configure(f'{rule}scheme = "http"\npassword = "{password[:-1]}"')
+    assert bare.get(server.url()).startswith("401")
+    bare.configure(f'{rule}password = "{password}"')
+    assert bare.get(server.url()).startswith("401"), "https only, where http is not said"
 
 
 @pytest.mark.parametrize("algorithm", ["MD5", "SHA-256"])
-def test_digest(fetcher: Fetcher, scripted_server: Start, algorithm: str) -> None:
+def test_digest(bare: BareCurl, scripted_server: Start, algorithm: str) -> None:
     """The first page costs a second request; the next ones do not, on a handle of that site."""
     guard = DigestGuard("joe", "word:☃", algorithm)
     server = scripted_server({"*": guard.protect(b"inside")})
     rule = f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\nauth = "digest"\nuser = "joe"\n'
-    fetcher.configure(f'{rule}password = "word:☃"')
-    assert fetcher.get(server.url("/a?b=c")) == "200 inside"
+    bare.configure(f'{rule}password = "word:☃"')
+    assert bare.get(server.url("/a?b=c")) == "200 inside"
     assert (guard.challenged, guard.accepted) == (1, 1)
-    assert fetcher.get(server.url("/d"), forget=False) == "200 inside"
+    assert bare.get(server.url("/d"), forget=False) == "200 inside"
     assert (guard.challenged, guard.accepted) == (1, 2)
-    assert fetcher.get(server.url("/e")) == "200 inside"
+    assert bare.get(server.url("/e")) == "200 inside"
     assert (guard.challenged, guard.accepted) == (2, 3)
-    fetcher.configure(f'{rule}password = "other"')
-    assert fetcher.get(server.url()) == "401 who are you?"
+    bare.configure(f'{rule}password = "other"')
+    assert bare.get(server.url()) == "401 who are you?"
     assert all("word" not in str(request.headers) for request in server.log)
 
 
-def test_digest_nonces_end(fetcher: Fetcher, scripted_server: Start) -> None:
+def test_digest_nonces_end(bare: BareCurl, scripted_server: Start) -> None:
     """A nonce that the server has had enough of is replaced on the way."""
     guard = DigestGuard("joe", "word", stale_after=2)
     server = scripted_server({"*": guard.protect(b"inside")})
-    fetcher.configure(
+    bare.configure(
         f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\nauth = "digest"\n'
         'user = "joe"\npassword = "word"'
     )
-    pages = [fetcher.get(server.url(f"/{number}"), forget=False) for number in range(5)]
+    pages = [bare.get(server.url(f"/{number}"), forget=False) for number in range(5)]
     assert pages == ["200 inside"] * 5
     assert guard.challenged == 3
 
 
-def echo(request: object) -> Reply:
-    return Reply(body=b"ok")
-
-
-def test_bearer_cookies_and_headers(fetcher: Fetcher, scripted_server: Start) -> None:
+def test_bearer_cookies_and_headers(bare: BareCurl, scripted_server: Start) -> None:
     """Sent with the first request, once each; what the request brings along stays."""
     server = scripted_server({"*": echo})
-    fetcher.configure(
+    bare.configure(
         f"""
         [[site]]
         hosts = "http://127.0.0.1:{server.port}"
@@ -152,12 +89,12 @@ def test_bearer_cookies_and_headers(fetcher: Fetcher, scripted_server: Start) ->
         headers = {{ X-Key = "k e y", Accept-Language = "de" }}
         """
     )
-    assert fetcher.get(server.url()) == "200 ok"
+    assert bare.get(server.url()) == "200 ok"
     first = server.log[-1].headers
     assert first["authorization"] == "Bearer tok.en=="
     assert first["cookie"] == "sid=1; lang=de"
     assert first["x-key"] == "k e y"
-    fetcher.get(server.url(), ("accept-language: fr", "Cookie: own=2", "Authorization: Own x"))
+    bare.get(server.url(), ("accept-language: fr", "Cookie: own=2", "Authorization: Own x"))
     second = server.log[-1].headers
     assert second["accept-language"] == "fr"
     assert second["cookie"] == "own=2; sid=1; lang=de"
@@ -179,33 +116,33 @@ def everything(port: int, proxy: str = "") -> str:
         """
 
 
-def test_a_redirect_carries_nothing_over(fetcher: Fetcher, scripted_server: Start) -> None:
+def test_a_redirect_carries_nothing_over(bare: BareCurl, scripted_server: Start) -> None:
     """Not followed by libcurl; fetched as the new URL that it is, its origin gets nothing."""
     other = scripted_server({"*": echo}, "127.31.0.2")
     server = scripted_server({"/": Reply(302, {"Location": other.url("/stolen")}, b"moved")})
-    fetcher.configure(everything(server.port))
-    assert fetcher.get(server.url()) == "302 moved"
+    bare.configure(everything(server.port))
+    assert bare.get(server.url()) == "302 moved"
     assert server.log[-1].headers["authorization"] == basic(CANARY)
     assert other.log == []
-    assert fetcher.get(other.url("/stolen")) == "200 ok"
-    assert fetcher.get(other.url("/stolen")) == "200 ok"
+    assert bare.get(other.url("/stolen")) == "200 ok"
+    assert bare.get(other.url("/stolen")) == "200 ok"
     for request in other.log:
         assert not {"authorization", "cookie", "x-key"} & set(request.headers)
 
 
 def test_even_followed_by_libcurl_it_carries_no_password(
-    fetcher: Fetcher, scripted_server: Start
+    bare: BareCurl, scripted_server: Start
 ) -> None:
     """Should a handle be told to follow: the password stays with its host and port."""
     other = scripted_server({"*": echo})
     server = scripted_server({"/": Reply(302, {"Location": other.url()}, b"moved")})
-    fetcher.configure(
+    bare.configure(
         f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\nauth = "basic"\nuser = "joe"\n'
         f'password = "{CANARY}"'
     )
-    fetcher.get(server.url())
-    fetcher.curl.setopt(pycurl.FOLLOWLOCATION, 1)
-    fetcher.curl.perform()
+    bare.get(server.url())
+    bare.curl.setopt(pycurl.FOLLOWLOCATION, 1)
+    bare.curl.perform()
     assert server.log[-1].headers["authorization"] == basic(CANARY)
     assert "authorization" not in other.log[-1].headers
 
@@ -221,24 +158,24 @@ def test_even_followed_by_libcurl_it_carries_no_password(
     ],
 )
 def test_a_site_applies_to_its_origin_only(
-    fetcher: Fetcher, scripted_server: Start, url: str
+    bare: BareCurl, scripted_server: Start, url: str
 ) -> None:
     """Whoever mixes them up gets an error, and a handle without a secret."""
     server = scripted_server({"*": echo})
-    fetcher.configure(everything(server.port))
-    site = fetcher.sites.for_url(server.url())
+    bare.configure(everything(server.port))
+    site = bare.sites.for_url(server.url())
     assert site is not None
     with pytest.raises(ValueError, match="does not apply") as caught:
-        apply_site(fetcher.curl, site, url.format(port=server.port, other=server.port + 1))
+        apply_site(bare.curl, site, url.format(port=server.port, other=server.port + 1))
     assert CANARY not in str(caught.value)
-    fetcher.curl.setopt(pycurl.URL, server.url())
-    fetcher.curl.setopt(pycurl.WRITEFUNCTION, len)
-    fetcher.curl.perform()
+    bare.curl.setopt(pycurl.URL, server.url())
+    bare.curl.setopt(pycurl.WRITEFUNCTION, len)
+    bare.curl.perform()
     assert not {"authorization", "cookie", "x-key"} & set(server.log[-1].headers)
 
 
 def test_a_forgotten_site_is_forgotten(
-    fetcher: Fetcher, scripted_server: Start, tmp_path: Path
+    bare: BareCurl, scripted_server: Start, tmp_path: Path
 ) -> None:
     """A handle that served a site with everything sends nothing of it to the next host."""
     certificate, key = Authority(tmp_path).issue("crawler")
@@ -259,192 +196,17 @@ def test_a_forgotten_site_is_forgotten(
             client_cert = "{certificate}"
             client_key = "{key}"
             """
-        fetcher.configure(everything(server.port, keys) + unsafe)
-        assert fetcher.get(server.url()) == "200 ok"
-        assert fetcher.get(tls.url()) == "200 ok"
+        bare.configure(everything(server.port, keys) + unsafe)
+        assert bare.get(server.url()) == "200 ok"
+        assert bare.get(tls.url()) == "200 ok"
         assert len(proxy.log) == 1
-        fetcher.configure("")
-        assert fetcher.get(plain.url()) == "200 ok"
-        assert fetcher.get(server.url()) == "200 ok"
+        bare.configure("")
+        assert bare.get(plain.url()) == "200 ok"
+        assert bare.get(server.url()) == "200 ok"
         for request in (plain.log[-1], server.log[-1]):
             assert not {"authorization", "cookie", "x-key", "proxy-authorization"} & set(
                 request.headers
             )
         assert len(proxy.log) == 1
         with fails(pycurl.E_SSL_CACERT, pycurl.E_SSL_CACERT_BADFILE):
-            fetcher.get(tls.url())
-
-
-def test_own_ca_and_verify_false(
-    fetcher: Fetcher, nginx: Callable[..., Nginx], tmp_path: Path
-) -> None:
-    """A certificate of a CA that only the site knows; and one that nobody can verify, for one host
-    and no other."""
-    authority = Authority(tmp_path)
-    blocks = {}
-    for address in ("127.31.0.1", "127.31.0.2"):
-        certificate, key = authority.issue(address)
-        blocks[address] = (
-            f'ssl_certificate {certificate}; ssl_certificate_key {key}; return 200 "inside";'
-        )
-    server = nginx(blocks, tls=blocks)
-    one, two = (server.url(address) for address in blocks)
-    with fails(pycurl.E_SSL_CACERT, pycurl.E_SSL_CACERT_BADFILE):
-        fetcher.get(one)
-    fetcher.configure(f'[[site]]\nhosts = "127.31.0.1:{server.port}"\nca_file = "{authority.ca}"\n')
-    assert fetcher.get(one) == "200 inside"
-    with fails(pycurl.E_SSL_CACERT, pycurl.E_SSL_CACERT_BADFILE):
-        fetcher.get(two)
-    fetcher.configure(f'[[site]]\nhosts = "127.31.0.2:{server.port}"\nverify = false\n')
-    assert fetcher.get(two) == "200 inside"
-    with fails(pycurl.E_SSL_CACERT, pycurl.E_SSL_CACERT_BADFILE):
-        fetcher.get(one)
-    other = Authority(tmp_path, "another authority")
-    fetcher.configure(f'[[site]]\nhosts = "127.31.0.1:{server.port}"\nca_file = "{other.ca}"\n')
-    with fails(pycurl.E_SSL_CACERT, pycurl.E_SSL_CACERT_BADFILE):
-        fetcher.get(one)
-
-
-@pytest.mark.parametrize("password", ["", "pass phrase"])
-def test_client_certificate(
-    fetcher: Fetcher, nginx: Callable[..., Nginx], tmp_path: Path, password: str
-) -> None:
-    """nginx verifies it (ssl_verify_client) and says whose it is; without one it is a 400."""
-    authority = Authority(tmp_path)
-    certificate, key = authority.issue("127.31.0.1")
-    inside = (
-        f"ssl_certificate {certificate}; ssl_certificate_key {key};"
-        f" ssl_client_certificate {authority.ca}; ssl_verify_client on;"
-        ' location / { return 200 "$ssl_client_s_dn"; }'
-    )
-    server = nginx({"127.31.0.1": inside}, tls=["127.31.0.1"])
-    rule = f'[[site]]\nhosts = "127.31.0.1:{server.port}"\nca_file = "{authority.ca}"\n'
-    fetcher.configure(rule)
-    assert fetcher.get(server.url()).startswith("400")
-    mine, mine_key = authority.issue("crawler", password)
-    word = f'client_key_password = "{password}"\n' if password else ""
-    fetcher.configure(f'{rule}client_cert = "{mine}"\nclient_key = "{mine_key}"\n{word}')
-    assert fetcher.get(server.url()) == "200 CN=crawler"
-    stranger, stranger_key = Authority(tmp_path, "another authority").issue("stranger")
-    fetcher.configure(f'{rule}client_cert = "{stranger}"\nclient_key = "{stranger_key}"\n')
-    assert fetcher.get(server.url()).startswith("400")
-
-
-@pytest.mark.parametrize(
-    "tls_min, offered, works",
-    [
-        ("1.3", "TLSv1.2", False),
-        ("1.2", "TLSv1.2", True),
-        ("1.2", "TLSv1.1", False),
-        ("1.0", "TLSv1", True),
-        ("1.1", "TLSv1.1", True),
-        ("1.1", "TLSv1", False),
-    ],
-)
-def test_tls_min(
-    fetcher: Fetcher,
-    nginx: Callable[..., Nginx],
-    tmp_path: Path,
-    tls_min: str,
-    offered: str,
-    works: bool,
-) -> None:
-    """A server that offers less is refused; an old one can be spoken to, if told so."""
-    authority = Authority(tmp_path)
-    certificate, key = authority.issue("127.31.0.1")
-    inside = (
-        f"ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols {offered};"
-        ' ssl_ciphers "DEFAULT:@SECLEVEL=0"; return 200 $ssl_protocol;'
-    )
-    server = nginx({"127.31.0.1": inside}, tls=["127.31.0.1"])
-    fetcher.configure(
-        f'[[site]]\nhosts = "127.31.0.1:{server.port}"\nca_file = "{authority.ca}"\n'
-        f'tls_min = "{tls_min}"'
-    )
-    if works:
-        assert fetcher.get(server.url()) == f"200 {offered}"
-    else:
-        with fails(pycurl.E_SSL_CONNECT_ERROR):
-            fetcher.get(server.url())
-
-
-@pytest.mark.parametrize("scheme", ["http", "https", "socks5", "socks5h"])
-@pytest.mark.parametrize("far", ["http", "https"])
-def test_proxy(
-    fetcher: Fetcher, scripted_server: Start, tmp_path: Path, scheme: str, far: str
-) -> None:
-    """With its own password, which the server never sees, as the proxy never sees the server's
-    where that speaks TLS. By http and socks5h the proxy resolves names that only it knows."""
-    name = "127.0.0.1" if scheme == "socks5" else "only.proxy.example"
-    server = scripted_server({"*": echo}, tls=far == "https")
-    tls = None
-    authority = Authority(tmp_path)
-    if scheme == "https":
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(*authority.issue("127.0.0.1"))
-    with ProxyServer("joe", "gate:☃", names={name: "127.0.0.1"}, tls=tls) as proxy:
-        rule = f"""
-            [[site]]
-            hosts = "{far}://{name}:{server.port}"
-            headers = {{ X-Key = "{CANARY}" }}
-            cookies = {{ sid = "{CANARY}" }}
-            {"verify = false" if far == "https" else ""}
-            proxy = "{proxy.url(scheme)}"
-            {f'proxy_ca_file = "{authority.ca}"' if scheme == "https" else ""}
-            """
-        url = f"{far}://{name}:{server.port}/page"
-        fetcher.configure(f'{rule}\nproxy_user = "joe"\nproxy_password = "gate:☃"')
-        assert fetcher.get(url) == "200 ok"
-        headers = server.log[-1].headers
-        assert headers["x-key"] == CANARY
-        assert headers["cookie"] == f"sid={CANARY}"
-        assert "proxy-authorization" not in headers
-        asked = {("SOCKS5", f"{name}:{server.port}")}
-        if scheme.startswith("http"):
-            asked = {("CONNECT", f"{name}:{server.port}")} if far == "https" else {("GET", url)}
-        assert set(proxy.log) == asked
-        if far == "https":
-            assert all(CANARY not in head for head in proxy.heads)
-        fetcher.configure(f'{rule}\nproxy_user = "joe"\nproxy_password = "{CANARY}"')
-        if scheme.startswith("http") and far == "http":
-            assert fetcher.get(url) == "407"
-        else:
-            with fails(pycurl.E_COULDNT_CONNECT, pycurl.E_RECV_ERROR, E_PROXY):
-                fetcher.get(url)
-        assert len(server.log) == 1
-
-
-@pytest.mark.parametrize("no_proxy", ["", "*"])
-def test_the_environment_is_no_match_for_the_file(
-    fetcher: Fetcher, scripted_server: Start, monkeypatch: pytest.MonkeyPatch, no_proxy: str
-) -> None:
-    """Neither its http_proxy where the file says none, nor its no_proxy where that names one."""
-    server = scripted_server({"*": echo})
-    with ProxyServer() as proxy:
-        monkeypatch.setenv("no_proxy", no_proxy)
-        if not no_proxy:
-            monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-        rule = f'[[site]]\nhosts = "127.0.0.1:{server.port}"\n'
-        fetcher.configure(f'{rule}proxy = ""')
-        assert fetcher.get(server.url()) == "200 ok"
-        assert proxy.log == []
-        fetcher.configure(f'{rule}proxy = "{proxy.url("http")}"')
-        assert fetcher.get(server.url()) == "200 ok"
-        assert proxy.log == [("GET", server.url())]
-
-
-def test_the_password_of_another_proxy_is_not_told(
-    fetcher: Fetcher, scripted_server: Start
-) -> None:
-    """A request may name a proxy with its password; where the file names one, that is asked."""
-    server = scripted_server({"*": echo})
-    with ProxyServer() as proxy:
-        fetcher.configure(
-            f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nproxy = "{proxy.url("http")}"'
-        )
-        fetcher.curl.setopt(pycurl.PROXYUSERNAME, "joe")
-        fetcher.curl.setopt(pycurl.PROXYPASSWORD, CANARY)
-        fetcher.curl.setopt(pycurl.PROXYHEADER, [f"Proxy-Authorization: X {CANARY}"])
-        assert fetcher.get(server.url(), forget=False) == "200 ok"
-        assert len(proxy.heads) == 1
-        assert "proxy-authorization" not in proxy.heads[0].lower()
+            bare.get(tls.url())
