@@ -159,9 +159,12 @@ class CurlHandler:
         self, transfer: Transfer, request: Request, code: int, words: str, total: float
     ) -> Response:
         flags: list[str] = []
-        if transfer.error is not None:
+        if (code or transfer.error) and transfer.redirects():
+            transfer.chunks.clear()  # whatever is wrong with its body
+            flags.append("dataloss")
+        elif transfer.error is not None:
             raise transfer.error
-        if code and transfer.stop is None:
+        elif code and transfer.stop is None:
             error = self._error(transfer, request, code, words, total)
             self._unless_dataloss(error, request, transfer)
             flags.append("dataloss")

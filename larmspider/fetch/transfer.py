@@ -89,6 +89,16 @@ class Transfer:
                 raise errors.ConnectionLost(str(error)) from None
         return self.head
 
+    def redirects(self) -> bool:
+        """Whether a whole head is here that leads elsewhere: then the body does not matter."""
+        if not self.lines or self.lines[-1] not in (b"\r\n", b"\n"):
+            return False
+        try:
+            head = self.read_head()
+        except errors.BadResponse:
+            return False
+        return 300 <= head.status < 400 and b"Location" in head.headers
+
     def finish_head(self) -> ResponseHead:
         """The head of an answer that is over, with or without a body. Raises as read_head()."""
         if self.head is None:
