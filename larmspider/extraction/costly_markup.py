@@ -25,8 +25,8 @@ MAX_FORMAT_COPIES = 500_000
 """Different formatting start tags times all tags of a page that is not large: what reopening them
 can add in nodes (three times that, HTML 13.2.4.3); real pages stay below 200,000."""
 MAX_TAG_BYTES = 16_384
-"""Of one tag, or so many tags that their squares are as much: 4 of 8 KB, each up to 2,300
-attributes of which each is compared with each (0.1 s)."""
+"""Of one tag, or of so many that their squares are as much: 4 of 8 KB, where each of up to 2,300
+attributes is compared with each (0.1 s in all)."""
 _LONG_TAG_BYTES = 2_048
 """A shorter one does not count for that: 512 KB of them take 0.1 s."""
 MAX_ROOT_TAGS = 100

@@ -56,7 +56,7 @@ class Reader:
         self._end()
 
     def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        answer = self._ask((mime, body, url, content_type))
+        answer = self._ask((mime, len(body), url, content_type), body)
         if "refused" in answer:
             raise ReadingRefused(answer["refused"])
         page = Page(url, body=body)
@@ -68,7 +68,7 @@ class Reader:
         ]
         return page
 
-    def _ask(self, request: tuple[str, bytes, str, str]) -> Any:
+    def _ask(self, request: tuple[str, int, str, str], body: bytes) -> Any:
         child = self._started()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -82,6 +82,8 @@ class Reader:
         timer.start()
         try:
             send(child.stdin, request)
+            child.stdin.write(body)
+            child.stdin.flush()
             return receive(child.stdout)
         except (EOFError, OSError):
             status = self._end()

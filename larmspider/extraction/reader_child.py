@@ -1,7 +1,7 @@
 """The process that reads large documents, started by reader.py; no part of the crawl runs here.
 
-Standard input has requests, standard output has answers, each of them its length (4 bytes, big
-endian) and msgpack. It ends when its input ends, so it does not outlive the crawl.
+Standard input has requests, each with the body behind it, standard output has answers: length
+(4 bytes, big endian) and msgpack. It ends when its input ends, so it does not outlive the crawl.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgpack
 
@@ -22,14 +22,13 @@ FIELDS = ("charset", "title", "text", "description", "language", "canonical", "n
 """Of a Page: what extraction finds, but for its links."""
 
 
-def send(pipe: BinaryIO, message: Any) -> None:
+def send(pipe: IO[bytes], message: Any) -> None:
     data = msgpack.packb(message, unicode_errors="surrogatepass")
     pipe.write(LENGTH.pack(len(data)))
     pipe.write(data)
-    pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> Any:
+def receive(pipe: IO[bytes]) -> Any:
     """The next message. Raises EOFError where there is none."""
     head = pipe.read(LENGTH.size)
     data = pipe.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
@@ -55,12 +54,14 @@ def main(memory_bytes: int) -> None:
         while True:
             request = receive(source)
             try:
-                answer = _read(*request)
+                mime, size, url, content_type = request
+                answer = _read(mime, source.read(size), url, content_type)
             except MemoryError:
                 answer = {"refused": f"needs more than {memory_bytes} bytes of memory"}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
                 answer = {"refused": f"raised {error!r}"}
             send(sink, answer)
+            sink.flush()
 
 
 def _ignore_interrupts() -> None:

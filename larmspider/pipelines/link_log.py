@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
-from larmspider.items import Page
+from larmspider.items import Link, Page
 from larmspider.pipelines.log_store import LogStore
+from larmspider.pipelines.store import MANY_LINKS
 from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
@@ -33,12 +35,27 @@ class LinkLogPipeline(LogStore):
         assert crawler.stats is not None
         return cls(options.larm_dir(crawler.settings), crawler.stats)
 
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and len(item.links) > MANY_LINKS:
+            return self._write_in_turns(item)
+        return super().process_item(item)
+
     def write(self, page: Page) -> None:
+        self._write(page, page.links)
+
+    async def _write_in_turns(self, page: Page) -> Page:
+        """A part, then the crawl does something else; lines of other pages may come between."""
+        for start in range(0, len(page.links), MANY_LINKS):
+            self._write(page, page.links[start : start + MANY_LINKS])
+            await asyncio.sleep(0)
+        return page
+
+    def _write(self, page: Page, links: list[Link]) -> None:
         url, shown = without_userinfo(page.url), without_userinfo
         self.log.extend(
             [
                 (url, shown(link.url), link.normalized or "", str(link.type), link.anchor)
-                for link in page.links
+                for link in links
             ]
         )
-        self.counters.inc_value(stats.LINK_LOG_LINKS, len(page.links))
+        self.counters.inc_value(stats.LINK_LOG_LINKS, len(links))

@@ -1,4 +1,4 @@
-"""Documents that are well-formed HTTP and nothing else: too deep, too long, or not what they say."""
+"""Documents that arrive in good order, and are too deep, too long, or not what they say."""
 
 from __future__ import annotations
 

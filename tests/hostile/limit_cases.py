@@ -112,7 +112,7 @@ LIMITS = [
         page(200, TEXT, links=1),
     ),
 ]
-"""What has no end. The limits are those of tests/hostile/test_wire.py, smaller than the defaults."""
+"""What has no end. The limits are those of running.py, smaller than the defaults."""
 
 LORIS = [
     Case(f"slow-loris-{number}", endless(b"HTTP/1.1 200 OK\r\nX-Y: ", b"z", 0.5), fails("timeout"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 
 from tests.hostile.behaviours import (
-    HTML,
     count,
     html,
     links_to,

@@ -29,6 +29,9 @@ SETTINGS = {
 }
 """The limits of these crawls: small, so that they are met soon."""
 
+MORE_MB = 200
+"""So much memory a crawl among hostile hosts may take beyond one that meets none."""
+
 _SETTINGS_MODULE = """
 from larmspider.settings import *
 EXTENSIONS = {**EXTENSIONS, "tests.hostile.watch.Watch": 100}

@@ -1,9 +1,9 @@
 """Hosts that misbehave: each case on a loopback address of its own, so that none spoils another's.
 
-    case = Case("reset", cut_off(b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\nshort"), fails("reset"))
+    case = Case("short", sends(b"HTTP/1.1 200 OK\\r\\nA: b\\r\\n\\r\\n"), fails("reset"))
     with HostileServer([case]) as server:
-        server.url("reset")     # http://127.66.0.1:<port>/reset
-        server.asked("reset")   # the targets that were asked for, in order
+        server.url("short")     # http://127.66.0.1:<port>/short
+        server.asked("short")   # the targets that were asked for, in order
 
 All of them live in one thread with an event loop of its own. A host answers one request on each
 connection, unless its behaviour reads on by itself, and closes; what it sends is up to the case.
@@ -125,7 +125,7 @@ class HostileServer:
                 raise ValueError(f"two cases are called {case.name}")
             address = f"{NETWORK}.{number // 250}.{number % 250 + 1}"
             self.hosts[case.name] = Host(
-                case, address, _bound(case.name_as and "127.0.0.1" or address)
+                case, address, _bound((case.name_as and "127.0.0.1") or address)
             )
         self.open: dict[str, int] = defaultdict(int)
         self._loop = asyncio.new_event_loop()

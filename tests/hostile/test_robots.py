@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tests.hostile.healthy import HEALTHY, is_complete
 from tests.hostile.host_cases import ROBOTS
-from tests.hostile.running import crawl, differences
+from tests.hostile.running import MORE_MB, crawl, differences
 from tests.hostile.server import HostileServer
 
 
-def test_each_robots_txt_is_read_as_promised(tmp_path: Path) -> None:
+def test_each_robots_txt_is_read_as_promised(tmp_path: Path, idle_mb: float) -> None:
     """RFC 9309: what cannot be read allows everything, what cannot be had allows nothing."""
     with HostileServer([HEALTHY, *ROBOTS]) as server:
         crawled = crawl(
@@ -18,3 +18,4 @@ def test_each_robots_txt_is_read_as_promised(tmp_path: Path) -> None:
         )
     assert not (wrong := differences(server, crawled.found)), wrong
     assert is_complete(server, crawled.found)
+    assert crawled.peak_mb < idle_mb + MORE_MB

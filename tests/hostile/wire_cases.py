@@ -52,7 +52,7 @@ LENGTHS = [
     Case("length-textual", sends(head(HTML, "Content-Length: thousand") + TEXT), BAD),
     Case("length-and-letters", sends(head(HTML, "Content-Length: 52kB") + TEXT), BAD),
     Case("length-empty", sends(head(HTML, "Content-Length:") + TEXT), BAD),
-    Case("length-doubled", sends(head(HTML, *["Content-Length: %d" % len(TEXT)] * 2) + TEXT), WELL),
+    Case("length-doubled", sends(head(HTML, *[f"Content-Length: {len(TEXT)}"] * 2) + TEXT), WELL),
     Case(
         "length-doubled-differing",
         sends(head(HTML, "Content-Length: 4", "Content-Length: 9") + TEXT),

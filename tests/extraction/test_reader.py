@@ -1,0 +1,108 @@
+"""Large documents are read in another process, which may be stopped or may end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from larmspider.extraction import html
+from larmspider.extraction.cost import MAX_BYTES, MAX_TAGS, is_large
+from larmspider.extraction.reader import Reader, ReadingRefused
+
+MEMORY = 1 << 30
+BODY = (
+    b"<html lang=de><title>T</title><meta name=description content=d>"
+    b"<link rel=canonical href=/c><meta name=robots content=noindex>"
+    b"<a href=/x rel=nofollow>caf\xc3\xa9</a><iframe src=/f></iframe>\xed\xa0\x80 text"
+)
+NESTED = b"<i>" * 20_000 + b"</u>" * 1_000_000  # seconds
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    reader = Reader(30, MEMORY)
+    yield reader
+    reader.close()
+
+
+def read(reader: Reader, body: bytes, mime: str = "text/html"):
+    return asyncio.run(reader.read(mime, body, "http://h/x", mime))
+
+
+def test_finds_what_the_crawl_itself_would_find(reader):
+    """Every field, and the types of its values."""
+    assert read(reader, BODY) == html.extract(BODY, "http://h/x", "text/html")
+
+
+def test_one_process_reads_one_document_after_the_other(reader):
+    async def both():
+        return await asyncio.gather(
+            *(reader.read("text/plain", text, "http://h/", "") for text in (b"a", b"b"))
+        )
+
+    assert [page.text for page in asyncio.run(both())] == ["a", "b"]
+    child = reader._child.pid
+    read(reader, BODY)
+    assert reader._child.pid == child
+
+
+def test_a_document_that_takes_too_long_is_refused_and_the_next_one_read():
+    reader = Reader(0.3, MEMORY)
+    try:
+        with pytest.raises(ReadingRefused, match=r"takes longer than 0\.3 s"):
+            read(reader, NESTED)
+        reader.seconds = 30
+        assert read(reader, BODY).title == "T"
+    finally:
+        reader.close()
+
+
+def test_a_document_that_takes_too_much_memory_is_refused(reader):
+    """The limit is for all that the process holds: 64 MB do not hold 16 MB as text and as tree."""
+    small = Reader(30, 1 << 26)
+    try:
+        with pytest.raises(ReadingRefused, match=r"memory|status"):
+            read(small, b"<p>x" * (4 << 20))
+        assert read(small, BODY).title == "T"
+    finally:
+        small.close()
+
+
+def test_a_process_that_dies_is_replaced(reader):
+    read(reader, BODY)
+    os.kill(reader._child.pid, signal.SIGSEGV)
+    reader._child.wait()
+    with pytest.raises(ReadingRefused, match="status -11"):
+        read(reader, BODY)
+    assert read(reader, BODY).title == "T"
+
+
+def test_closing_ends_the_process_and_what_it_reads():
+    reader = Reader(60, MEMORY)
+
+    async def close_meanwhile():
+        reading = asyncio.ensure_future(reader.read("text/html", NESTED, "http://h/", ""))
+        while reader._child is None:
+            await asyncio.sleep(0.01)
+        reader.close()
+        with pytest.raises(ReadingRefused):
+            await reading
+
+    asyncio.run(close_meanwhile())
+    assert reader._child is None
+
+
+@pytest.mark.parametrize(
+    ("body", "large"),
+    [
+        (b"x" * MAX_BYTES, False),
+        (b"x" * (MAX_BYTES + 1), True),
+        (b"<" * MAX_TAGS, False),
+        (b"<" * (MAX_TAGS + 1), True),
+    ],
+    ids=["bytes", "more bytes", "tags", "more tags"],
+)
+def test_what_is_large(body, large):
+    assert is_large(body) is large

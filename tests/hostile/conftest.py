@@ -1,0 +1,16 @@
+"""What a crawl takes that meets nobody but the healthy host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile.healthy import HEALTHY
+from tests.hostile.running import crawl
+from tests.hostile.server import HostileServer
+
+
+@pytest.fixture(scope="session")
+def idle_mb(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """The most memory that it ever held, in MB."""
+    with HostileServer([HEALTHY]) as server:
+        return crawl(server.seeds(), tmp_path_factory.mktemp("idle")).peak_mb
