@@ -13,7 +13,7 @@ from tests.hostile.server import Behaviour, Case, Wire
 from tests.servers.certificate import self_signed
 
 HOSTS = [
-    Case("name-that-does-not-exist", sends(), fails("dns"), name_as="no-such-host.invalid"),
+    Case("name-that-does-not-exist", sends(), fails("dns"), name_as="no-host.invalid"),
     Case(
         "name-with-underscore", sends(html("well")), page(200, b"well"), name_as="my_wiki.localhost"
     ),
