@@ -12,24 +12,33 @@ from tests.hostile.outcome import fails, page
 from tests.hostile.server import Behaviour, Case, Wire
 from tests.servers.certificate import self_signed
 
+TRUSTED: list[bytes] = []
+"""Certificates, as PEM, that the crawl trusts; complete when the server has started."""
+
 HOSTS = [
     Case("name-that-does-not-exist", sends(), fails("dns"), name_as="no-host.invalid"),
     Case(
         "name-with-underscore", sends(html("well")), page(200, b"well"), name_as="my_wiki.localhost"
     ),
     Case("nothing-listens", sends(), fails("refused"), listens=False),
-    Case("certificate-self-signed", sends(html("secret")), fails("tls"), tls=self_signed),
+    Case(
+        "certificate-that-is-trusted",
+        sends(html("well")),
+        page(200, b"well"),
+        tls=lambda address: self_signed(address, trusted=TRUSTED),
+    ),
+    Case("certificate-self-signed", sends(html("x")), fails("tls", "self-signed"), tls=self_signed),
     Case(
         "certificate-expired",
-        sends(html("secret")),
-        fails("tls"),
-        tls=lambda address: self_signed(address, lasts=timedelta(days=-1)),
+        sends(html("x")),
+        fails("tls", "expired"),
+        tls=lambda address: self_signed(address, timedelta(days=-1), TRUSTED),
     ),
     Case(
         "certificate-of-another",
-        sends(html("secret")),
-        fails("tls"),
-        tls=lambda _: self_signed("127.66.255.255"),
+        sends(html("x")),
+        fails("tls", "match"),
+        tls=lambda _: self_signed("127.66.255.255", trusted=TRUSTED),
     ),
     Case("https-at-an-http-port", sends(b""), fails("tls"), scheme="https"),
     Case(

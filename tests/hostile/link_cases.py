@@ -6,6 +6,8 @@ from datetime import date
 
 from tests.hostile.behaviours import (
     count,
+    endless,
+    head,
     html,
     links_to,
     pages,
@@ -14,7 +16,7 @@ from tests.hostile.behaviours import (
     sends,
     site,
 )
-from tests.hostile.outcome import Outcome, page
+from tests.hostile.outcome import Outcome, fails, page
 from tests.hostile.server import Behaviour, Case, Wire
 
 NOT_ASKED = Outcome("no line in fetch.log")
@@ -42,6 +44,29 @@ REDIRECTS = [
         "/redirect-with-a-cookie-wall",
         "redirect loop",
         "Set-Cookie: seen=yes",
+    ),
+    Case("redirect-doubled", redirects("/on", "Location: /other"), fails("bad-response"), most=1),
+    Case(
+        "redirect-with-a-broken-body",
+        sends(
+            head(
+                "Location: /redirect-with-a-broken-body",
+                "Transfer-Encoding: chunked",
+                status="HTTP/1.1 302 Found",
+            )
+            + b"no chunk"
+        ),
+        page(302, b"", says="redirect loop"),
+        most=1,
+    ),
+    Case(
+        "redirect-with-an-endless-body",
+        endless(
+            head("Location: /redirect-with-an-endless-body", status="HTTP/1.1 302 Found"),
+            b"x" * 9999,
+        ),
+        page(302, b"", says="redirect loop"),
+        most=1,
     ),
     Case("redirect-blank", redirects(""), page(302, says="redirect loop"), most=1),
     Case(

@@ -23,7 +23,7 @@ SETTINGS = {
     "LARM_HOST_PARK_SECS": "0.2",
     "LARM_MAX_REDIRECTS": "5",
     "LARM_HOST_MAX_PAGES": "40",
-    "restrict": r"https?://(127\.66\.|my_wiki\.localhost|no-such-host\.invalid).*",
+    "restrict": r"https?://(127\.66\.|my_wiki\.localhost|no-host\.invalid).*",
     "DOWNLOAD_TIMEOUT": "2",
     "DOWNLOAD_MAXSIZE": str(1 << 20),
 }

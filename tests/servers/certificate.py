@@ -14,8 +14,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(address: str, lasts: timedelta = timedelta(days=1)) -> ssl.SSLContext:
-    """A server's TLS context for a loopback address; ``lasts`` from now, negative: it has ended."""
+def self_signed(
+    address: str, lasts: timedelta = timedelta(days=1), trusted: list[bytes] | None = None
+) -> ssl.SSLContext:
+    """A server's TLS context for a loopback address; ``lasts`` from now, negative: it has ended.
+
+    The certificate is added to ``trusted``, as PEM, for a client that is to trust it.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     now = datetime.now(UTC)
@@ -30,7 +35,10 @@ def self_signed(address: str, lasts: timedelta = timedelta(days=1)) -> ssl.SSLCo
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), False)
         .sign(key, hashes.SHA256())
     )
-    pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+    public = certificate.public_bytes(serialization.Encoding.PEM)
+    if trusted is not None:
+        trusted.append(public)
+    pem = public + key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
