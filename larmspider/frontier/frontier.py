@@ -168,9 +168,8 @@ class Frontier:
         """The host whose turn comes next, while nothing is in flight or due; ``turn_time`` is when.
         None while there is something to do at once."""
         ready = self.next_ready_time()
-        return (
-            None if self.in_flight or (ready or 0) <= self.clock() else self._schedule.next_host()
-        )
+        idle = not self.in_flight and ready is not None and ready > self.clock()
+        return self._schedule.next_host() if idle else None
 
     def _pages_spent(self) -> bool:
         if not self.bounds.max_pages:
