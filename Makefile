@@ -56,6 +56,7 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/frontier.py --urls 10000 100000
 	$(BIN)/python benchmarks/fetch.py
 	$(BIN)/python -m benchmarks.profile_page
+	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 # the demo intranet by itself, on a port of its own choice
