@@ -435,3 +435,25 @@ def test_a_large_page_is_quick():
     assert len(page("x y " * 2_500_000).text) >= MAX_TEXT - 1
     assert page("<select>" + "<option>x</option>" * 50_000).text.count("x") == 50_000
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>a</p>b", "a b"),
+        ("<p>a</p>\n b", "a b"),
+        ("<div><p>a</p></div>b", "a b"),
+        ("<span><p>a</p></span>b", "a b"),
+        ("<div><span><p>a</p></span></div>b", "a b"),
+        ("<p>a</p><p>b</p>c", "a b c"),
+        ("<div><p>a</p><br></div>b", "a b"),
+        ("<p>a</p><script>x</script>b", "a b"),
+        ("<p>a</p><!-- x -->b", "a b"),
+        ("<p>a</p><b>b</b>c", "a bc"),
+        ("<p>a</p><img>b", "a b"),
+        ("<a href=x><div>a</div></a>b", "a b"),
+    ],
+)
+def test_a_block_parts_its_text_from_what_follows(markup: str, text: str) -> None:
+    """Whether white space, a block, an element that parts nothing or the end of another follows."""
+    assert extract(markup.encode(), "http://h/", "text/html").text == text
