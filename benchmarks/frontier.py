@@ -87,8 +87,15 @@ def url(host: int, number: int) -> str:
     return f"http://host{host}.example/docs/section{number % 97}/page{number}.html"
 
 
+def address_of(name: str) -> str:
+    """Of host123.example: that of nine others too."""
+    return name.removesuffix(".example")[:-1]
+
+
 class Bench:
-    def __init__(self, path: Path, urls: int, hosts: int) -> None:
+    """``grouped``: ten hosts share an address, as with LARM_GROUP_BY=address."""
+
+    def __init__(self, path: Path, urls: int, hosts: int, *, grouped: bool = False) -> None:
         self.urls, self.hosts, self.each = urls, hosts, max(1, urls // hosts)
         self.random = random.Random(1)
         self.peak, self.number = 0.0, 2 * 10**9
@@ -99,7 +106,13 @@ class Bench:
             self.random.random,
         )
         self.frontier = Frontier(
-            LmdbBackend(path), politeness, BreadthFirst(), Places(32), time.time, lambda _: 0.0
+            LmdbBackend(path),
+            politeness,
+            BreadthFirst(),
+            Places(32),
+            time.time,
+            lambda _: 0.0,
+            address_of=address_of if grouped else None,
         )
         self.frontier.recover()
 
@@ -233,10 +246,10 @@ def faults() -> int:
     return usage.ru_minflt + usage.ru_majflt
 
 
-def run(urls: int, hosts: int, folder: str) -> None:
+def run(urls: int, hosts: int, folder: str, *, grouped: bool) -> None:
     path = Path(tempfile.mkdtemp(prefix="frontier", dir=folder))
     try:
-        bench = Bench(path, urls, hosts)
+        bench = Bench(path, urls, hosts, grouped=grouped)
         filled = bench.fill()
         before = time.perf_counter()
         print(f"{urls:,} URLs, {hosts:,} hosts: filled in {filled:.1f} s ({urls / filled:,.0f}/s)")
@@ -255,12 +268,14 @@ def main() -> None:
     parser.add_argument("--urls", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the database goes")
+    parser.add_argument("--group-by", choices=["host", "address"], default="host")
     options = parser.parse_args()
     if len(options.urls) == 1:
-        run(options.urls[0], options.hosts, options.folder)
+        run(options.urls[0], options.hosts, options.folder, grouped=options.group_by == "address")
         return
     for urls in options.urls:
         sizes = ["--urls", str(urls), "--hosts", str(options.hosts), "--folder", options.folder]
+        sizes += ["--group-by", options.group_by]
         root = str(Path(__file__).parents[1])
         subprocess.run(
             [sys.executable, __file__, *sizes], check=True, env={**os.environ, "PYTHONPATH": root}
