@@ -92,7 +92,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.nofollow.NofollowFilter": 640,
     "larmspider.middlewares.depth.DepthFilter": 630,
     "larmspider.middlewares.visited.VisitedFilter": 620,
-    "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed becomes Requests
+    "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed is queued
     "larmspider.middlewares.acknowledge.AcknowledgeMiddleware": 10,  # what all stores have is done
     # our own filters do what these did
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,

@@ -1,4 +1,7 @@
-"""Follow, the last step: the links that no filter rejected become Requests."""
+"""Follow, the last step: the links that no filter rejected are queued.
+
+They become Requests, or take the short way into the frontier (short_way.py).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from scrapy import Request
 from larmspider import stats
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.filter_middleware import SLICE
+from larmspider.middlewares.short_way import ShortWay
 from larmspider.requests import SAME_PAGE, SEED, page_request
 
 if TYPE_CHECKING:
@@ -20,12 +24,14 @@ if TYPE_CHECKING:
 
 
 class FollowMiddleware:
-    """Yields a Request for each link of a Page that passed the filters, then the Page.
+    """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
+    last.
 
     What is no http or https URL is left out, should no filter stand before.
     """
 
-    def __init__(self, spider: Spider, counters: StatsCollector) -> None:
+    def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:
+        self.short_way = ShortWay(crawler, self)
         self.spider = spider
         self.counters = counters
         self._hosts: set[str] = set()
@@ -34,7 +40,7 @@ class FollowMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.spider is not None
         assert crawler.stats is not None
-        return cls(crawler.spider, crawler.stats)
+        return cls(crawler, crawler.spider, crawler.stats)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for item in start:
@@ -65,6 +71,8 @@ class FollowMiddleware:
         self.counters.inc_value(stats.FOLLOW_PAGES)
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
         self._count_new([link.normalized or link.url for link in links])
+        if not links or self.short_way.queue(links, page):
+            return iter(())
         return (self._request(link, page) for link in links)
 
     def _request(self, link: Link, page: Page) -> Request:
