@@ -12,6 +12,7 @@ is refused, the process replaced. Documents are read one after the other.
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +23,9 @@ from larmspider.errors import LarmspiderError
 from larmspider.extraction.reader_child import FIELDS, receive, send
 from larmspider.items import Link, Page
 
+WALL = 6
+"""For a machine that is busy with other things."""
+_SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r};"
     " from larmspider.extraction.reader_child import main; main({memory_bytes})"
@@ -33,8 +37,8 @@ class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, n
 
 
 class Reader:
-    """``seconds`` and ``memory_bytes`` are limits of one document, the latter where the system
-    knows such a limit (POSIX)."""
+    """``seconds`` of CPU and ``memory_bytes`` are limits of one document, where the system knows
+    such limits (POSIX); WALL times the seconds by the clock everywhere."""
 
     def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.seconds, self.memory_bytes = seconds, memory_bytes
@@ -56,7 +60,7 @@ class Reader:
         self._end()
 
     def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        answer = self._ask((mime, len(body), url, content_type), body)
+        answer = self._ask((mime, len(body), url, content_type, self.seconds), body)
         if "refused" in answer:
             raise ReadingRefused(answer["refused"])
         page = Page(url, body=body)
@@ -68,7 +72,7 @@ class Reader:
         ]
         return page
 
-    def _ask(self, request: tuple[str, int, str, str], body: bytes) -> Any:
+    def _ask(self, request: tuple[str, int, str, str, float], body: bytes) -> Any:
         child = self._started()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -78,7 +82,7 @@ class Reader:
             late.set()
             child.kill()
 
-        timer = threading.Timer(self.seconds, stop)
+        timer = threading.Timer(self.seconds * WALL, stop)
         timer.start()
         try:
             send(child.stdin, request)
@@ -87,7 +91,7 @@ class Reader:
             return receive(child.stdout)
         except (EOFError, OSError):
             status = self._end()
-            if late.is_set():
+            if late.is_set() or status == -_SIGPROF:
                 raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
             raise ReadingRefused(f"ended its reader with status {status}") from None
         finally:

@@ -6,6 +6,7 @@ Standard input has requests, each with the body behind it, standard output has a
 
 from __future__ import annotations
 
+import signal
 import struct
 import sys
 from contextlib import suppress
@@ -54,8 +55,11 @@ def main(memory_bytes: int) -> None:
         while True:
             request = receive(source)
             try:
-                mime, size, url, content_type = request
-                answer = _read(mime, source.read(size), url, content_type)
+                mime, size, url, content_type, seconds = request
+                body = source.read(size)
+                _limit_time(seconds)
+                answer = _read(mime, body, url, content_type)
+                _limit_time(0)
             except MemoryError:
                 answer = {"refused": f"needs more than {memory_bytes} bytes of memory"}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
@@ -65,9 +69,13 @@ def main(memory_bytes: int) -> None:
 
 
 def _ignore_interrupts() -> None:
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the crawl, which ends us
+
+
+def _limit_time(seconds: float) -> None:
+    """Of CPU; SIGPROF ends this process then. 0: no limit. Not on Windows."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit(memory_bytes: int) -> None:

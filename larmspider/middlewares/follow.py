@@ -65,7 +65,7 @@ class FollowMiddleware:
             for link in page.links
             if link.rejected_by is None and link.url.startswith(("http://", "https://"))
         ]
-        if len(links) > SLICE:  # the filters did not see all of them together
+        if len(page.links) > SLICE:  # the filters did not see all of them together
             first = {link.normalized or link.url: link for link in reversed(links)}
             links = [link for link in links if first[link.normalized or link.url] is link]
         self.counters.inc_value(stats.FOLLOW_PAGES)

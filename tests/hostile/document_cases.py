@@ -55,7 +55,7 @@ DEEP = [
     document("50000-attributes", attributes(50_000), ONE),
     document("9000-attributes", attributes(9_000), ONE),
     document("attributes-that-hide-tags", attributes(36_000, hides=500), ONE),
-    document("100000-end-tags", nested(b"i", 20_000) + b"</u>" * 100_000, ONE),
+    document("50000-end-tags", nested(b"i", 20_000) + b"</u>" * 50_000, ONE),
 ]
 LONG = [
     document("100000-links", many_links(100_000, 2_000), page(200, links=100_000)),

@@ -20,6 +20,7 @@ HOSTS = [
     Case(
         "name-with-underscore", sends(html("well")), page(200, b"well"), name_as="my_wiki.localhost"
     ),
+    Case("address-of-metadata", sends(html("x")), fails("address"), name_as="169.254.169.254"),
     Case("nothing-listens", sends(), fails("refused"), listens=False),
     Case(
         "certificate-that-is-trusted",

@@ -23,7 +23,7 @@ SETTINGS = {
     "LARM_HOST_PARK_SECS": "0.2",
     "LARM_MAX_REDIRECTS": "5",
     "LARM_HOST_MAX_PAGES": "40",
-    "restrict": r"https?://(127\.66\.|my_wiki\.localhost|no-host\.invalid).*",
+    "restrict": r"https?://(127\.66\.|my_wiki\.localhost|no-host\.invalid|169\.254\.169\.254:).*",
     "DOWNLOAD_TIMEOUT": "2",
     "DOWNLOAD_MAXSIZE": str(1 << 20),
 }
@@ -62,6 +62,7 @@ def crawl(seeds: Iterable[str], cwd: Path, timeout: float = 50, **settings: str)
     assert ran.status == 0, ran.err[-3000:]
     assert "Traceback" not in ran.err, ran.err[ran.err.index("Traceback") - 500 :][:3000]
     watched = json.loads((cwd / "crawl" / "watch.json").read_text())
+    print(f"{watched['peak_mb']:.0f} MB, longest block {watched['longest_block_secs']:.3f} s")
     return Crawled(ran, read(cwd / "crawl"), **watched)
 
 

@@ -52,5 +52,4 @@ class Watch:
         status = Path("/proc/self/status").read_text("ascii")
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         found = {"longest_block_secs": self.longest, "peak_mb": int(peak.split()[1]) / 1024}
-        print(found)
         (self.directory / "watch.json").write_text(json.dumps(found))
