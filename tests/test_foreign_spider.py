@@ -137,21 +137,21 @@ def test_an_item_without_links_is_found_by_search(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
     """Through the whole storage chain; one that lacks its text is stored, and refused by name."""
-    server = scripted_server({"/": (200, {"Content-Type": "text/html"}, b"a rhubarb cake")})
+    page = (200, {"Content-Type": "text/html"}, b"a rhubarb cake")
+    server = scripted_server({"/": page, "/bare": page})
     (tmp_path / "foreign.py").write_text(
         "from scrapy import Spider\n\nclass Foreign(Spider):\n    name = 'foreign'\n"
-        f"    start_urls = [{server.url()!r}]\n"
+        f"    start_urls = {[server.url(), server.url('/bare')]!r}\n"
         "    def parse(self, response):\n"
         "        item = {'url': response.url, 'body': response.body, 'title': 'Cake'}\n"
-        "        yield item | {'text': response.text}\n"
-        "        yield item\n"
+        "        yield item if 'bare' in response.url else item | {'text': response.text}\n"
     )
     (tmp_path / "foreign_settings.py").write_text(
         "from larmspider.settings import *\nSPIDER_MODULES = ['foreign']\n"
     )
     ran = scrapy("crawl", "foreign", cwd=tmp_path, settings_module="foreign_settings")
     assert ran.status == 0, ran.err
-    refusal = f"SearchIndexPipeline refuses {server.url()}: the item of type dict has no field"
+    refusal = f"SearchIndexPipeline refuses {server.url('/bare')}: the item of type dict has no field"
     assert f"{refusal} 'text'" in ran.err
     found = scrapy("search", "rhubarb", cwd=tmp_path, settings_module="foreign_settings")
     assert "Cake" in found.out

@@ -159,7 +159,8 @@ class CurlHandler:
         self, transfer: Transfer, request: Request, code: int, words: str, total: float
     ) -> Response:
         flags: list[str] = []
-        if (code or transfer.error) and transfer.redirects():
+        failed = transfer.stop is None and (code or transfer.error is not None)
+        if failed and transfer.redirects():
             transfer.chunks.clear()  # whatever is wrong with its body
             flags.append("dataloss")
         elif transfer.error is not None:
