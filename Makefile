@@ -36,8 +36,14 @@ crawl: $(VENV)/ready
 	@$(BIN)/python examples/first_crawl.py --start="$$START" --restrict="$$RESTRICT" \
 	    --search="$$SEARCH" --dir="$$LARM_DIR" --fresh="$$FRESH" $(ARGS)
 
+# most tests wait for something: one more at a time than there are processors; then what is timed
 test: $(VENV)/ready
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 # kill -9 again and again, a minute for 40 kills
 KILLS ?= 1000

@@ -151,8 +151,8 @@ def test_an_item_without_links_is_found_by_search(
     )
     ran = scrapy("crawl", "foreign", cwd=tmp_path, settings_module="foreign_settings")
     assert ran.status == 0, ran.err
-    refusal = f"SearchIndexPipeline refuses {server.url('/bare')}: the item of type dict has no field"
-    assert f"{refusal} 'text'" in ran.err
+    refusal = f"SearchIndexPipeline refuses {server.url('/bare')}: the item of type dict has no"
+    assert f"{refusal} field 'text'" in ran.err
     found = scrapy("search", "rhubarb", cwd=tmp_path, settings_module="foreign_settings")
     assert "Cake" in found.out
     assert len(records(tmp_path / "crawl" / "store.log")) == 2

@@ -24,6 +24,9 @@ def crawl_politely(servers: ManyHosts, folder: Path, seconds: float) -> None:
     scrapy_for(seconds, "crawl", "intranet", *options, f"-sDOWNLOAD_DELAY={GAP}", cwd=folder)
 
 
+pytestmark = pytest.mark.alone
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     with ManyHosts(HOSTS, mixed=True, slow_secs=SLOW_SECS) as servers:
