@@ -23,7 +23,7 @@ class Task:
     """One run: from ``start`` on ``host`` (with port), files go to ``folder``.
 
     ``pages`` is where it may stop, 0: the whole site. ``crawlee``: the folder where
-    ``npm install crawlee`` was run, None where it was not.
+    ``npm install @crawlee/cheerio`` was run, None where it was not.
     """
 
     start: str

@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--slow-pages", type=int, default=0, help="for the slow ones")
     parser.add_argument("--seconds", type=float, default=900.0, help="a run's longest time")
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS])
-    parser.add_argument("--crawlee", type=Path, help="the folder of npm install crawlee")
+    parser.add_argument("--crawlee", type=Path, help="the folder of npm install @crawlee/cheerio")
     parser.add_argument("--scratch", type=Path, help="where the crawlers write")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
