@@ -21,7 +21,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledCrawl]:
     """A crawl that was killed after some hundred pages."""
     with Site() as site:
         crawl = KilledCrawl(site, tmp_path_factory.mktemp("killed"))
-        assert not crawl.run(Kill("committed", 4))
+        assert not crawl.run(Kill("committed", 1))
         assert (crawl.crawl / "store.log").stat().st_size > 1000
         yield crawl
 
