@@ -18,12 +18,16 @@ import inspect
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 StepName = str | Callable[..., str]
 """The step's name, or a function that makes it of the call's arguments."""
 _END = object()
+
+
+async def _next(generator: AsyncIterator[Any]) -> Any:
+    return await anext(generator, _END)
 
 
 class Meter:
@@ -52,6 +56,15 @@ class Meter:
                     yield item
 
             return generate
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def stream(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
+                name, generator = _name(step, arguments), function(*arguments, **named)
+                while (item := await _Task(self, _next(generator), name)) is not _END:
+                    yield item
+
+            return stream
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)

@@ -31,6 +31,7 @@ from benchmarks.sites import SITES, DocsSite
 from larmspider.extraction.findings import Findings
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.frontier.scheduler_leases import Leases
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.urls import normalizer
 from tests.servers.nginx import Nginx
@@ -57,7 +58,7 @@ class Profile:
         install(self.meter)
         self._count_caches()
         self._after(FilterMiddleware, "_filter_links", self._filtered)
-        self._after(FrontierScheduler, "settle", self._settled)
+        self._after(Leases, "settle", self._settled)
 
     def _after(self, owner: type, name: str, then: Any) -> None:
         """Call ``then`` with the arguments after each call; its time is nobody's."""
