@@ -30,6 +30,9 @@ with ``meta=response.meta`` hands them on to another URL, for which they mean no
 SEED = "larm_seed"
 """Request.meta: one that a spider starts with. Scrapy marks those dont_filter; even so a later run
 of the same crawl does not fetch them again."""
+GIVE_BACK = "larm_give_back"
+"""Request.meta, set by a spider that makes nothing of a response because the crawl stops: the URL
+goes back to its queue."""
 TIMING = "larm_timing"
 """Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
 tls, first_byte, total), 0.0 where there was none: a kept connection needs no dns, connect, tls."""
@@ -39,6 +42,7 @@ _RUNTIME = (
     LEASE,
     REQUEUED,
     SEED,
+    GIVE_BACK,
     TIMING,
     "download_started",
     "download_latency",

@@ -20,3 +20,7 @@ sitemaps_found = object()
 
 wake = object()
 """No arguments. What the crawl waited for is done: it may go on, or end, at once."""
+
+hurry = object()
+"""No arguments. The crawl was told to stop some time ago: what takes long gives up, and its URL
+goes back to its queue."""

@@ -1,6 +1,7 @@
 """A crawl that is told to stop (SIGTERM, Ctrl-C) does so soon, and with everything committed.
 
-Scrapy waits for the fetches under way, as long as they take; here those that hang are let go of.
+Scrapy waits for what is under way, as long as it takes; here fetches that hang, and documents that
+take long to read, are let go of.
 And Scrapy ends the process when the engine says that it has stopped, also where the spider is only
 just being opened, or was being closed already for another reason: here that is waited for, or the
 last checkpoint would be missing. A second signal ends the process at once.
@@ -16,6 +17,7 @@ from scrapy import signals
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import is_reactor_installed
 
+from larmspider import signals as larm_signals
 from larmspider.frontier.scheduler import scheduler_of
 
 if TYPE_CHECKING:
@@ -95,7 +97,6 @@ class StopExtension:
         return scheduler is not None and bool(scheduler.broken)
 
     async def _let_go(self) -> None:
-        loop = asyncio.get_running_loop()
         engine = self.crawler.engine
         await self._starting.wait()
         while not engine.running:
@@ -103,10 +104,10 @@ class StopExtension:
         self._started = True
         while engine.running and not self._broken():
             await asyncio.sleep(_TICK_SECS)
-        stopping = loop.time()
+        await asyncio.sleep(STOP_SECS)
+        self.crawler.signals.send_catch_log(larm_signals.hurry)
         while True:
-            if loop.time() > stopping + STOP_SECS:
-                cancel = getattr(engine.downloader, "cancel_all", None)
-                if cancel is not None:
-                    cancel()
+            cancel = getattr(engine.downloader, "cancel_all", None)
+            if cancel is not None:
+                cancel()
             await asyncio.sleep(_TICK_SECS)

@@ -36,6 +36,10 @@ class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, n
     """A document needs more than it may have; the message says what."""
 
 
+class ReadingStopped(LarmspiderError):  # noqa: N818 - likewise
+    """The reader was closed; nothing is said about the document."""
+
+
 class Reader:
     """``seconds`` of CPU and ``memory_bytes`` are limits of one document, where the system knows
     such limits (POSIX); WALL times the seconds by the clock everywhere."""
@@ -47,12 +51,23 @@ class Reader:
         self._closed = False
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused."""
+        """What the extractor of ``mime`` makes of ``body``.
+
+        Raises ReadingRefused, ReadingStopped.
+        """
+        if self._closed:
+            raise ReadingStopped("the reader is closed")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
+        future = loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._closed:  # it had not begun
+                raise ReadingStopped("the reader is closed") from None
+            raise
 
     def close(self) -> None:
-        """End the process; a document under way is refused."""
+        """End the process; documents under way are let go of."""
         self._closed = True
         if self._child is not None:
             self._child.kill()
@@ -91,6 +106,8 @@ class Reader:
             return receive(child.stdout)
         except (EOFError, OSError):
             status = self._end()
+            if self._closed:
+                raise ReadingStopped("the reader is closed") from None
             if late.is_set() or status == -_SIGPROF:
                 raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
             raise ReadingRefused(f"ended its reader with status {status}") from None
@@ -99,7 +116,7 @@ class Reader:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._closed:
-            raise ReadingRefused("the crawl is being stopped")
+            raise ReadingStopped("the reader is closed")
         if self._child is None:
             program = _PROGRAM.format(path=sys.path, memory_bytes=self.memory_bytes)
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter

@@ -25,7 +25,7 @@ from larmspider.frontier.failures import failure_kind
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
 from larmspider.items import FailedFetch, Page
-from larmspider.requests import LEASE
+from larmspider.requests import GIVE_BACK, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -86,7 +86,10 @@ class AcknowledgeMiddleware:
                 del item.meta[LEASE]
             yield item
         output.complete = True
-        if not output.items:
+        if response.meta.pop(GIVE_BACK, False) and response.request is not None:
+            self._outputs.pop(lease, None)
+            self._scheduler().leases.give_back(response.request)
+        elif not output.items:
             self._settle(response.request, output.worst or visit_of(response))
 
     def item_scraped(self, item: Any, response: Response | Failure | None) -> None:

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Spider, signals
 
 from larmspider import options, stats
+from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.cost import is_large
-from larmspider.extraction.reader import Reader, ReadingRefused
+from larmspider.extraction.reader import Reader, ReadingRefused, ReadingStopped
 from larmspider.extraction.registry import extractor_for
 from larmspider.extraction.robots_header import robots_header
 from larmspider.extraction.sniff import media_type
 from larmspider.fetch.failures import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
-from larmspider.requests import page_request
+from larmspider.requests import GIVE_BACK, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 from larmspider.userinfo import without_userinfo
@@ -74,7 +75,8 @@ class IntranetSpider(Spider):
             options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1),
             options.integer(crawler.settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
         )
-        crawler.signals.connect(spider.reader.close, signal=signals.engine_stopped)
+        for signal in (larm_signals.hurry, signals.engine_stopped):
+            crawler.signals.connect(spider.reader.close, signal=signal)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -82,7 +84,11 @@ class IntranetSpider(Spider):
             yield page_request(self, seed)
 
     async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page]:
-        page = await self._extract(response)
+        try:
+            page = await self._extract(response)
+        except ReadingStopped:
+            response.meta[GIVE_BACK] = True
+            return
         meta = response.meta
         page.url = response.url
         page.normalized = meta.get("normalized")
@@ -119,6 +125,8 @@ class IntranetSpider(Spider):
             self.logger.warning("Stored without links and text: %s %s", response.url, refused)
             self.crawler.stats.inc_value(stats.EXTRACTION_REFUSED)
             page = Page(response.url, unread=f"not read: {refused}")
+        except ReadingStopped:
+            raise
         except Exception:
             # the page is stored even so: its body, without title and links
             self.logger.exception("Extraction failed on %s", response.url)

@@ -9,7 +9,7 @@ import pytest
 
 from larmspider.extraction import html
 from larmspider.extraction.cost import MAX_BYTES, MAX_TAGS, is_large
-from larmspider.extraction.reader import Reader, ReadingRefused
+from larmspider.extraction.reader import Reader, ReadingRefused, ReadingStopped
 
 MEMORY = 1 << 30
 BODY = (
@@ -87,7 +87,7 @@ def test_closing_ends_the_process_and_what_it_reads():
         while reader._child is None:
             await asyncio.sleep(0.01)
         reader.close()
-        with pytest.raises(ReadingRefused):
+        with pytest.raises(ReadingStopped):
             await reading
 
     asyncio.run(close_meanwhile())

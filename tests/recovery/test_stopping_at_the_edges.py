@@ -24,6 +24,12 @@ import larmspider.pipelines.search_index as store
 from {SLOW} import {{name}}
 store.IndexWriter = {{name}}
 """
+READING = """
+from larmspider.settings import *
+import larmspider.extraction.reader as reader
+reader._PROGRAM = "import time, pathlib; pathlib.Path('reading').touch(); time.sleep(60)"
+LARM_EXTRACTION_SECS = 60
+"""
 OPENING = f"""
 from larmspider.settings import *
 ITEM_PIPELINES = {{{{**ITEM_PIPELINES, "{SLOW}.SlowToOpen": 600}}}}
@@ -101,3 +107,20 @@ def test_while_it_ends(
     assert description(crawl.crawl)["end"] == end, crawl.err
     assert counts(crawl.crawl).stored == len(PATHS) + 1
     _goes_on_to_its_end(server, tmp_path)
+
+
+def test_while_a_large_document_is_read(
+    scripted_server: Start, tmp_path: Path, sent: signal.Signals
+) -> None:
+    """Reading may take LARM_EXTRACTION_SECS; it is let go of, and done by the next run."""
+    large = b"<title>all</title>" + b"<p>word</p>" * 60_000
+    server = scripted_server(
+        {"/": "<a href=/all>all</a>", "/all": (200, {"Content-Type": "text/html"}, large)}
+    )
+    crawl = _stopped_at("reading", READING, server, tmp_path, sent)
+    left = counts(crawl.crawl)
+    assert (left.stored, left.queued, left.failed) == (1, 1, 0), crawl.err
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    titles = {line["url"]: line["title"] for line in records(crawl.crawl / "store.log")}
+    assert titles == {server.url(): "", server.url("/all"): "all"}
