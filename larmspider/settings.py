@@ -169,6 +169,7 @@ EXTENSIONS = {
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.extensions.monitor.MonitorExtension": 500,
+    "larmspider.extensions.allocator.AllocatorExtension": 100,  # memory of large bodies goes back
     "larmspider.extensions.garbage.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "scrapy.extensions.telnet.TelnetConsole": None,
