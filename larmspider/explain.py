@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
+from larmspider import options
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.extraction.registry import extractor_for
@@ -205,7 +206,7 @@ def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
 
 
 def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:
-    if not settings.getbool("ROBOTSTXT_OBEY"):
+    if not options.boolean(settings, "ROBOTSTXT_OBEY"):
         return Verdict("robots", "pass", "not obeyed (ROBOTSTXT_OBEY)")
     body = crawl.robots(url)
     if body is None:

@@ -74,6 +74,8 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"LARM_SLOW_SHARE": "2"}, ["LARM_SLOW_SHARE=2 is not accepted", "at most 1"]),
         (SEED, {"SCHEDULER": STOCK[0]}, [f"SCHEDULER={STOCK[0]} and", "no slots"]),
         (SEED, {"DOWNLOADER": STOCK[1]}, [f"DOWNLOADER={STOCK[1]} do not go together"]),
+        (SEED, {"ROBOTSTXT_OBEY": "maybe"}, ["ROBOTSTXT_OBEY=maybe is not accepted: yes or no"]),
+        (SEED, {"DOWNLOAD_VERIFY_CERTIFICATES": "x"}, ["DOWNLOAD_VERIFY_CERTIFICATES=x is not"]),
         (SEED, {"DOWNLOAD_DELAY": "-1"}, ["DOWNLOAD_DELAY=-1 is not accepted"]),
         (SEED, {"CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, ["CONCURRENT_REQUESTS_PER_DOMAIN=0"]),
         (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),

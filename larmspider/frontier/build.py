@@ -57,7 +57,7 @@ def build_frontier(
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
     backend = LmdbBackend(path)
     robots = None
-    if settings.getbool("ROBOTSTXT_OBEY"):
+    if options.boolean(settings, "ROBOTSTXT_OBEY"):
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
     return Frontier(
         backend,
@@ -85,6 +85,7 @@ def check_settings(settings: Settings) -> None:
     _bounds(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
+    options.boolean(settings, "ROBOTSTXT_OBEY")
 
 
 def limits(settings: Settings) -> Limits:
