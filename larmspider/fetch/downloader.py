@@ -58,7 +58,7 @@ class LarmDownloader:
         return answer
 
     async def _download(self, request: Request) -> Response:
-        request.meta["download_started"] = time.time()
+        request.meta["download_started"] = time.monotonic()
         self._tell(signals.request_reached_downloader, request=request)
         task = asyncio.ensure_future(self.handlers.download_request_async(request))
         self._downloads.add(task)

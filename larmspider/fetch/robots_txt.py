@@ -37,6 +37,7 @@ MAX_NAMED_BYTES = 64 * 1024 * 1024
 """Instead of DOWNLOAD_MAXSIZE: a file that says it is larger counts as unreachable."""
 _SCHEMES = ("http://", "https://")
 _HOPS = "larm_robots_hops"
+_BEGAN = "larm_robots_began"
 
 
 class Owner(Protocol):
@@ -58,11 +59,14 @@ class RobotsFetch:
     def __init__(self, scheduler: Owner) -> None:
         self.scheduler = scheduler
 
-    def request(self, lease: Lease, url: str = "", hops: int = 0) -> Request:
+    def request(
+        self, lease: Lease, url: str = "", hops: int = 0, began: float | None = None
+    ) -> Request:
         """For the robots.txt of a lease, or for what that redirects to."""
         meta = {
             LEASE: lease,
             _HOPS: hops,
+            _BEGAN: time.monotonic() if began is None else began,
             CUT_BYTES: MAX_BYTES,
             "download_maxsize": MAX_NAMED_BYTES,
             "dont_redirect": True,
@@ -83,7 +87,7 @@ class RobotsFetch:
             return
         status, frontier = response.status, self.scheduler.frontier
         self._count(stats.ROBOTS_STATUS.format(status=status))
-        seconds = time.time() - lease.since
+        seconds = time.monotonic() - response.meta[_BEGAN]
         if status == 429 or status >= 500:
             wait = retry_after(response.headers.get("Retry-After"), time.time())
             frontier.failed(lease, f"http-{status}", seconds, retry_after=wait)
@@ -103,16 +107,14 @@ class RobotsFetch:
         lease = request.meta.pop(LEASE, None)
         if lease is None:
             return
-        error = failure.value
+        error, seconds = failure.value, time.monotonic() - request.meta[_BEGAN]
         assert error is not None
         if isinstance(error, Stopped):
             self.scheduler.frontier.give_back(lease)
         elif isinstance(error, DeniedAddress):
-            seconds = time.time() - lease.since
             self.scheduler.frontier.robots_loaded(lease, b"", seconds)
         else:
             self._count(stats.ROBOTS_FAILED)
-            seconds = time.time() - lease.since
             self.scheduler.frontier.failed(lease, kind_of(error), seconds)
         self.scheduler.end_robots(lease)
 
@@ -123,7 +125,7 @@ class RobotsFetch:
         url = resolve(response.url, location_of(location))
         if hops > MAX_REDIRECTS or not location or url is None or not url.startswith(_SCHEMES):
             return False
-        self.scheduler.hand_out(self.request(lease, url, hops))
+        self.scheduler.hand_out(self.request(lease, url, hops, response.meta[_BEGAN]))
         return True
 
     def _count(self, key: str) -> None:

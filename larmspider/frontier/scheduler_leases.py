@@ -135,6 +135,8 @@ class Leases:
 
 
 def elapsed(request: Request) -> float:
-    """Seconds since the download of this Request began; 0.0 if it did not."""
+    """Seconds since the download of this Request began; 0.0 if it did not. Not by the time of day,
+    which may be set, or jump over hours that the machine slept: a host would be left alone so long.
+    """
     started = request.meta.get("download_started")
-    return 0.0 if started is None else max(0.0, time.time() - started)
+    return 0.0 if started is None else max(0.0, time.monotonic() - started)
