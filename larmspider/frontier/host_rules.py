@@ -7,18 +7,22 @@ For each field the first rule that matches and sets it holds; what none sets is 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from larmspider.errors import ConfigError
 
+_PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
+_WILD = {"*": ".*", "?": "."}
+
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """``pattern`` is a shell pattern for ``host:port`` or the host alone; None: not set here.
+    """``pattern`` is for ``host:port`` or the host alone, in any case: ``*`` stands for any
+    characters, ``?`` for one. None: not set here.
 
     ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and
     to in hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
@@ -32,20 +36,26 @@ class HostRule:
 
     def __post_init__(self) -> None:
         bad = None
-        if self.delay is not None and not _is_number(self.delay, 0):
+        if not _PATTERN.fullmatch(self.pattern):
+            bad = (
+                "it matches no host: host and host:port are accepted, with * and ?"
+                " (punycode for other letters)"
+            )
+        elif self.delay is not None and not _is_number(self.delay, 0):
             bad = f"delay {self.delay!r} is not accepted: 0 or more seconds are"
         elif self.connections is not None and not _is_whole(self.connections, 1):
             bad = f"connections {self.connections!r} is not accepted: 1 or more are"
         elif self.budget is not None and not _is_whole(self.budget, 0):
             bad = f"budget {self.budget!r} is not accepted: 0 or more pages are"
         elif self.window is not None and not _is_window(self.window):
-            bad = f"window {self.window!r} is not accepted: two hours, 0 to 24, are"
+            bad = f"window {self.window!r} is not accepted: two hours, 0 to 24, that differ, are"
         if bad:
             raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
 
     def matches(self, host: str) -> bool:
         """``wiki`` and ``wiki:80`` both match wiki:80."""
-        return fnmatchcase(host, self.pattern) or fnmatchcase(host.rpartition(":")[0], self.pattern)
+        matches = _matcher(self.pattern)
+        return bool(matches(host) or matches(host.rpartition(":")[0]))
 
     def opens(self, now: float, hour_of: Callable[[float], float]) -> float:
         """``now`` inside the window, else the time when it opens next."""
@@ -55,6 +65,12 @@ class HostRule:
         hour = hour_of(now)
         inside = start <= hour < end if start <= end else hour >= start or hour < end
         return now if inside else now + (start - hour) % 24 * 3600
+
+
+@lru_cache(maxsize=16_384)
+def _matcher(pattern: str) -> Callable[[str], object]:
+    parts = [_WILD.get(char) or re.escape(char) for char in pattern]
+    return re.compile("".join(parts), re.IGNORECASE).fullmatch
 
 
 def _is_number(value: object, least: float, most: float = 1e9) -> bool:
@@ -72,6 +88,7 @@ def _is_window(value: object) -> bool:
         isinstance(value, list | tuple)
         and len(value) == 2
         and all(_is_number(hour, 0, 24) for hour in value)
+        and (value[0] % 24 != value[1] % 24 or (value[0], value[1]) == (0, 24))
     )
 
 

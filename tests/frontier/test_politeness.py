@@ -195,6 +195,30 @@ def test_the_first_rule_that_sets_a_field_holds(host, rule):
 
 
 @pytest.mark.parametrize(
+    "pattern, matches",
+    [
+        ("OLD-Wiki*", ["old-wiki:80", "old-wiki.example:8080"]),
+        ("[::1]", ["[::1]:80", "[::1]:8080"]),
+        ("[::1]:80", ["[::1]:80"]),
+        ("?-wiki", []),
+        ("???-wiki", ["old-wiki:80"]),
+        ("*:8080", ["old-wiki.example:8080", "[::1]:8080"]),
+    ],
+)
+def test_a_pattern_matches_in_any_case_and_an_address_too(pattern, matches):
+    hosts = ["old-wiki:80", "old-wiki.example:8080", "[::1]:80", "[::1]:8080"]
+    assert [host for host in hosts if HostRule(pattern).matches(host)] == matches
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "http://wiki", "wiki/", "wiki wiki", "me@wiki", "b\u00fccher*"]
+)
+def test_a_pattern_that_no_host_can_match_is_refused(pattern):
+    with pytest.raises(ConfigError, match=r"it matches no host: host and host:port are accepted"):
+        HostRule(pattern)
+
+
+@pytest.mark.parametrize(
     "window, hour, wait",
     [
         (None, 12.0, 0),
@@ -219,6 +243,8 @@ def test_windows_by_hour(window, hour, wait):
         ({"connections": 0}, r"connections 0 is not accepted: 1 or more"),
         ({"budget": -1}, r"budget -1 is not accepted: 0 or more pages"),
         ({"window": (8, 25)}, r"window \(8, 25\) is not accepted: two hours"),
+        ({"window": (5, 5)}, r"window \(5, 5\) is not accepted: two hours, 0 to 24, that differ"),
+        ({"window": (24, 0)}, r"window \(24, 0\) is not accepted: two hours"),
     ],
 )
 def test_bad_values_are_named(fields, words):
