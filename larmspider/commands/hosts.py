@@ -56,18 +56,17 @@ class Command(LarmCommand):
             raise ConfigError(f"--sort {opts.sort}: {', '.join(_KEYS)} are accepted")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
-        crawl = self.open_crawl()
+        crawl, now = self.open_crawl(), time.time()
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
-            rows = list(host_rows(frontier, politeness_from(self.settings)))
+            rows = list(host_rows(frontier, politeness_from(self.settings), now))
         rows.sort(key=lambda row: (_KEYS[opts.sort](row), row.host))
         rows = rows[: opts.n]
         if opts.json:
             print_json({"hosts": [_as_json(row) for row in rows]})
             return
         print(_WIDTHS.format(*_TITLES))
-        now = time.time()
         for row in rows:
             print(_WIDTHS.format(*_cells(row, now)).rstrip())
 

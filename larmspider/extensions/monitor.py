@@ -14,6 +14,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
 from larmspider.extensions.snapshot import Snapshot
+from larmspider.frontier.host_rules import local_hour
 from larmspider.frontier.scheduler import scheduler_of
 from larmspider.pipelines.records import RecordLog
 from larmspider.times import utc
@@ -116,5 +117,7 @@ def _waiting(crawler: Crawler, now: float) -> str:
     if host is None or host.turn_time < now + LONG_WAIT_SECS:
         return ""
     state, reason = host.record.state.name.lower(), host.record.reason
-    why = f"{state}: {reason}" if reason else state
+    due = max(now, host.record.next_time, host.record.until)
+    closed = host.rule.why_closed(due, local_hour)
+    why = ": ".join(part for part in (state, reason, closed) if part)
     return f"; waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"

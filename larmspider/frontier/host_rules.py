@@ -66,6 +66,12 @@ class HostRule:
         inside = start <= hour < end if start <= end else hour >= start or hour < end
         return now if inside else now + (start - hour) % 24 * 3600
 
+    def why_closed(self, at: float, hour_of: Callable[[float], float]) -> str:
+        """``outside its hours, 22 to 6``; "" where it is open at that time."""
+        if self.window is None or self.opens(at, hour_of) <= at:
+            return ""
+        return "outside its hours, {:g} to {:g}".format(*self.window)
+
 
 @lru_cache(maxsize=16_384)
 def _matcher(pattern: str) -> Callable[[str], object]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from larmspider.frontier.host import HostRecord, HostState, unpack_host
+from larmspider.frontier.host_rules import local_hour
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.records import Counts, UrlState
@@ -28,21 +29,27 @@ class HostRow:
     reason: str
 
 
-def _row(record: HostRecord, counts: Counts, politeness: Politeness) -> HostRow:
+def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
+    rule = politeness.rules.of(record.host)
+    next_time, reason = max(record.next_time, record.until), record.reason
+    due = max(next_time, now)
+    if due < inf and (closed := rule.why_closed(due, local_hour)):
+        next_time = rule.opens(due, local_hour)
+        reason = f"{reason}; {closed}" if reason else closed
     return HostRow(
         host=record.host,
         state="loading robots" if record.state is HostState.LOADING else record.state.name.lower(),
         counts=counts,
         gap=politeness.gap(record),
-        next_time=max(record.next_time, record.until),
-        reason=record.reason,
+        next_time=next_time,
+        reason=reason,
     )
 
 
-def host_rows(reader: FrontierReader, politeness: Politeness) -> Iterator[HostRow]:
+def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
     """All hosts, as of the last checkpoint, in no order."""
     for name, (data, counts) in reader.hosts().items():
-        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness)
+        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
 
 
 def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
@@ -58,7 +65,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     if entry is None:
         return lines
     data, counts = reader.hosts().get(entry.host, (b"", Counts()))
-    row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness)
+    row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
     if place is not None:
         before, earliest = place
         lines.append(f"{before} URLs of {row.host} before it")

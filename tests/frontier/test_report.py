@@ -6,6 +6,7 @@ import pytest
 from simulation import Clock, build
 
 from larmspider.frontier.host import HostState
+from larmspider.frontier.host_rules import HostRule, local_hour
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.lmdb_reader import FrontierReader
@@ -38,7 +39,7 @@ def seen(tmp_path):
 
 def test_a_row_for_each_host(seen):
     reader, politeness, now = seen
-    rows = {row.host: row for row in host_rows(reader, politeness)}
+    rows = {row.host: row for row in host_rows(reader, politeness, now)}
     row = rows["a:80"]
     assert (row.state, row.reason, row.next_time) == ("snoozed", "http-503", now + 10.0)
     assert (row.counts.queued, row.counts.stored) == (3, 1)
@@ -84,3 +85,24 @@ def test_a_row_for_each_host(seen):
 def test_what_became_of_a_url_or_what_it_waits_for(seen, url, lines):
     reader, politeness, now = seen
     assert url_report(reader, politeness, url_key(url), now) == lines
+
+
+def test_a_host_outside_its_window_is_asked_when_it_opens(tmp_path):
+    """What the rule holds up is no less held up than what a snooze does."""
+    now = 1_800_000_000.0
+    hour = int(local_hour(now))
+    shut, wide = ((hour + 6) % 24, (hour + 7) % 24), (0, 24)
+    rules = [HostRule("a", window=shut), HostRule("b", window=wide)]
+    frontier = build(LmdbBackend(tmp_path), Clock(now), rules=rules, robots=False)
+    frontier.add([frontier.entry(url, url) for url in ("http://a/", "http://b/")])
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        rows = {row.host: row for row in host_rows(reader, frontier.politeness, now)}
+        lines = url_report(reader, frontier.politeness, url_key("http://a/"), now)
+    why = f"outside its hours, {shut[0]} to {shut[1]}"
+    assert 5 * 3600 < rows["a:80"].next_time - now <= 6 * 3600
+    assert rows["a:80"].reason == why
+    assert (rows["b:80"].next_time, rows["b:80"].reason) == (0.0, "")
+    assert f"host a:80: new, {why}" in lines
+    assert lines[-1].startswith(f"host may be asked in {rows['a:80'].next_time - now:.0f} s")
