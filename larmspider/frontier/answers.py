@@ -191,7 +191,7 @@ class Answers:
     def _room_again(self, host: Host) -> None:
         """A URL that was leased was not stored: a budget that looked spent may not be."""
         if host.record.state is HostState.PARKED and host.record.reason.startswith("budget"):
-            host.record.wake()
+            host.record.change(HostState.READY)  # with or without a robots.txt: it gave out URLs
             self._hosts.touch(host)
             self._schedule.set(host)
 

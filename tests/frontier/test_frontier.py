@@ -447,10 +447,13 @@ def test_a_page_that_fails_leaves_its_part_of_the_budget_to_another():
     assert world.pop().url == "http://a/2"
 
 
-def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes():
-    world = World(rules=[HostRule("a", budget=1, connections=2)], bounds=Bounds(retry_times=0))
+@pytest.mark.parametrize("robots", [True, False])
+def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes(robots):
+    rules, bounds = [HostRule("a", budget=1, connections=2)], Bounds(retry_times=0)
+    world = World(rules=rules, bounds=bounds, robots=robots)
     world.add("http://a/1", "http://a/2")
-    world.robots()
+    if robots:
+        world.robots()
     lease = world.pop()
     world.wait(2.0)
     assert world.pop() is None
