@@ -21,6 +21,7 @@ Not a line of it is asynchronous or knows the network; the clock is passed in. O
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from larmspider.frontier.answers import Answers
 from larmspider.frontier.backend import Backend
@@ -201,8 +202,13 @@ class Frontier:
         for host in self._hosts.load():
             # what was asked between the last commit and a crash is not known: a gap from now
             # is safe, however soon the restart comes
-            gap = self.politeness.gap_seconds(host.record)
-            host.record.next_time = max(host.record.next_time, now + gap)
+            record = host.record
+            record.next_time = now + self.politeness.gap_seconds(record)
+            # the clock may have been ahead, by years: no wait is longer than one that begins now
+            if record.until < inf:
+                record.until = min(record.until, now + self.politeness.longest_wait)
+            record.last_failure = min(record.last_failure, now)
+            record.robots_until = min(record.robots_until, now + self.bounds.robots_expires)
             self._schedule.set(host)
         return recovery
 

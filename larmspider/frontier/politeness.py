@@ -134,6 +134,13 @@ class Politeness:
             wait = max(wait, self._spread(limits.park * 2.0 ** (record.parks - 1)))
             record.change(HostState.PARKED, now + wait, why)
 
+    @property
+    def longest_wait(self) -> float:
+        """Seconds; no snooze lasts longer, nor a park that ends in this run."""
+        limits = self.limits
+        park = limits.park * 2.0 ** max(0, limits.max_parks - 1)
+        return max(limits.retry_after_max, max(limits.backoff_max, park) * (1 + limits.jitter))
+
     def retry_time(self, now: float, attempts: int) -> float:
         """When a URL that failed ``attempts`` times may be tried again."""
         wait = self.limits.backoff * 2.0 ** min(attempts - 1, 20)

@@ -516,6 +516,27 @@ def test_the_gap_holds_over_a_crash_and_a_restart_at_once(world):
     assert world.pop().url == "http://a/1"
 
 
+def test_a_clock_that_was_ahead_holds_nobody_up_after_a_restart(world):
+    world.clock.now += 1e8
+    world.add("http://a/1", "http://b/1")
+    for _ in range(2):
+        world.frontier.robots_loaded(world.pop(), b"", 0.0)
+    world.wait(2.0)
+    world.fail(world.pop(), "too-big")
+    world.fail(world.pop(), "http-503", retry_after=50.0)
+    world.add("http://a/2", "http://b/2")
+    world.frontier.checkpoint({})
+    world.clock.now -= 1e8
+    world.start()
+    assert world.frontier.next_ready_time() == world.clock.now + 2.0
+    world.wait(2.0)
+    assert world.pop().url == "http://a/2"
+    longest = world.frontier.politeness.longest_wait
+    assert world.record("b:80").until == world.clock.now - 2.0 + longest
+    world.wait(longest)
+    assert world.pop().url == "http://b/2"
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_fails_and_whenever_it_crashes_every_url_ends_and_no_gap_is_cut(seed):
     dice = random.Random(seed)
