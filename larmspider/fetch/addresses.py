@@ -15,9 +15,10 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
+from queue import SimpleQueue
+from threading import Thread
 
 THREADS = 4
 TTL_SECS = 3600.0
@@ -39,7 +40,9 @@ class Addresses:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tell, self._look_up, self._clock = known, look_up or smallest_address, clock
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="addresses")
+        # not an executor, whose threads Python waits for at its end
+        self._jobs: SimpleQueue[tuple[asyncio.AbstractEventLoop, str, str] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._asked: set[str] = set()
         self._closed = False
@@ -54,24 +57,27 @@ class Addresses:
             return _text(bare)
         if name not in self._asked and not self._closed:
             self._asked.add(name)
-            loop = asyncio.get_running_loop()
-            future = self._pool.submit(self._look_up, bare)
-            future.add_done_callback(lambda done: self._done(loop, name, done))
+            self._jobs.put((asyncio.get_running_loop(), name, bare))
+            if len(self._threads) < THREADS:
+                self._threads.append(Thread(target=self._work, name="addresses", daemon=True))
+                self._threads[-1].start()
         return None
 
-    def _done(self, loop: asyncio.AbstractEventLoop, name: str, future: Future[str]) -> None:
-        """In the thread of the look-up."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._learn, name, future)
+    def _work(self) -> None:
+        """In a thread, until close()."""
+        while (job := self._jobs.get()) is not None and not self._closed:
+            loop, name, bare = job
+            address: str | None = None
+            with suppress(OSError, ValueError):  # no address, none to be read, no name for the DNS
+                address = self._look_up(bare)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._learn, name, address)
 
-    def _learn(self, name: str, future: Future[str]) -> None:
+    def _learn(self, name: str, found: str | None) -> None:
         if self._closed:
             return
         self._asked.discard(name)
-        try:
-            address, ttl = future.result(), TTL_SECS
-        except (OSError, ValueError):  # no address, none that can be read, no name for the DNS
-            address, ttl = name, FAILED_TTL_SECS
+        address, ttl = (name, FAILED_TTL_SECS) if found is None else (found, TTL_SECS)
         self._known.pop(name, None)
         self._known[name] = (address, self._clock() + ttl)
         if len(self._known) > MOST_NAMES:
@@ -81,7 +87,8 @@ class Addresses:
     def close(self) -> None:
         """Nothing is told after this; look-ups under way are not waited for."""
         self._closed = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for _ in self._threads:
+            self._jobs.put(None)
 
 
 def smallest_address(name: str) -> str:

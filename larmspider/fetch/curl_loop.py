@@ -9,10 +9,15 @@ libcurl says which sockets it waits for (socket_watchers.py) and until when; not
 from __future__ import annotations
 
 import asyncio
+from threading import Thread
 
 import pycurl
 
 from larmspider.fetch.socket_watchers import Watcher, watcher
+
+CLOSE_SECS = 0.5
+"""libcurl's end waits for names that it looks up yet, half a minute where no server of names
+answers; it is waited for no longer than this. (CURLMOPT_QUICK_EXIT is not known to pycurl.)"""
 
 
 class CurlLoop:
@@ -29,7 +34,7 @@ class CurlLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._starting = False
-        self._closed = False
+        self._closed = self._left = False
 
     def __len__(self) -> int:
         """Transfers under way."""
@@ -65,13 +70,17 @@ class CurlLoop:
             future.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        self._multi.close()
+        end = Thread(target=self._multi.close, name="libcurl-end", daemon=True)
+        end.start()
+        end.join(CLOSE_SECS)
+        self._left = True
         self._watcher.close()
 
     # what libcurl asks for
 
     def _watch(self, what: int, fd: int, multi: object, data: object) -> None:
-        self._watcher.watch(fd, 0 if what == pycurl.POLL_REMOVE else what)
+        if not self._left:
+            self._watcher.watch(fd, 0 if what == pycurl.POLL_REMOVE else what)
 
     def _set_timer(self, milliseconds: int) -> None:
         """Most deadlines move later before they come: the timer stays and looks again then."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -11,6 +13,7 @@ import pytest
 
 from larmspider.fetch import addresses
 from larmspider.fetch.addresses import FAILED_TTL_SECS, TTL_SECS, Addresses, smallest_address
+from tests.crawling import PROJECT
 
 
 class Names:
@@ -118,7 +121,8 @@ def test_nothing_is_told_once_it_is_closed() -> None:
         assert names.addresses.of("wiki") is None
         names.addresses.close()
         names.go.set()
-        await asyncio.to_thread(names.addresses._pool.shutdown)  # the look-up is over
+        for thread in names.addresses._threads:  # the look-up is over
+            await asyncio.to_thread(thread.join)
         await asyncio.sleep(0)
         assert names.told.empty()
         assert names.addresses.of("wiki") is None
@@ -145,3 +149,21 @@ def test_of_several_addresses_always_the_same(
     for rows in (answers, answers[::-1]):
         monkeypatch.setattr(socket, "getaddrinfo", resolver(rows))
         assert smallest_address("wiki") == smallest
+
+
+def test_a_look_up_under_way_does_not_hold_up_the_end_of_the_process() -> None:
+    """It may take half a minute where no server of names answers."""
+    program = """
+import asyncio, time
+from larmspider.fetch.addresses import Addresses
+
+async def play():
+    addresses = Addresses(print, lambda name: time.sleep(60))
+    for number in range(9):
+        addresses.of(f"wiki{number}")
+    await asyncio.sleep(0.1)
+    addresses.close()
+
+asyncio.run(play())
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=PROJECT, check=True, timeout=20)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,6 +124,29 @@ def test_closing_ends_what_is_under_way(scripted_server: Start, fetcher: Make) -
 
         one.run(close)
     assert descriptors() <= before
+
+
+def test_closing_does_not_wait_for_a_name_that_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """libcurl's own end does, for as long as the servers of names are silent."""
+    go = threading.Event()
+
+    class Multi:
+        def setopt(self, option: int, value: object) -> None: ...
+
+        def close(self) -> None:
+            go.wait(20)
+
+    monkeypatch.setattr(pycurl, "CurlMulti", Multi)
+
+    async def play() -> None:
+        began = time.monotonic()
+        curl_loop.CurlLoop(1).close()
+        assert time.monotonic() - began < 2
+
+    asyncio.run(play())
+    go.set()
 
 
 def test_idle_connections_that_the_server_closes_cost_nothing(
