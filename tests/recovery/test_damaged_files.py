@@ -10,8 +10,10 @@ import lmdb
 import pytest
 
 from larmspider.frontier.lmdb_reader import FrontierReader
+from tests.crawling import crawl as run_crawl
 from tests.recovery.killed_crawl import Kill, KilledCrawl
 from tests.recovery.site import Site
+from tests.servers.scripted import ScriptedServer
 
 LOGS = ("store.log", "links.log", "fetch.log")
 
@@ -125,3 +127,46 @@ def test_torn_ends_are_dropped(killed: KilledCrawl, tmp_path: Path) -> None:
     later.write_bytes(b"of a body that was not committed")
     assert crawl.run(None)
     crawl.check_end()
+
+
+def _remove(frontier: Path) -> None:
+    shutil.rmtree(frontier)
+
+
+def _empty(frontier: Path) -> None:
+    (frontier / "data.mdb").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_remove, "what the crawl knew is gone; put it back"),
+        (_empty, "what the crawl knew is gone; put it back"),
+    ],
+)
+def test_a_frontier_that_is_gone_deletes_no_page(
+    scripted_server: Callable[..., ScriptedServer],
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    message: str,
+) -> None:
+    """Status 1 and a line that says so, twice; with the frontier back the crawl is what it was."""
+    paths = [f"/{number}" for number in range(300)]
+    server = scripted_server({"/": "".join(f"<a href={path}>x</a>" for path in paths), "*": "page"})
+    assert run_crawl(server.url(), tmp_path, LARM_MAX_PAGES="50").status == 0
+    crawl, seen = tmp_path / "crawl", len(server.log)
+    before = _content(crawl)
+    shutil.copytree(crawl / "frontier", tmp_path / "kept")
+    damage(crawl / "frontier")
+    for _ in range(2):
+        ran = run_crawl(server.url(), tmp_path)
+        assert ran.status == 1
+        last = ran.err.splitlines()[-1]
+        assert last.startswith("scrapy crawl: ")
+        assert str(crawl / "frontier") in last
+        assert message in last
+        assert _content(crawl) == before
+    shutil.rmtree(crawl / "frontier")
+    (tmp_path / "kept").rename(crawl / "frontier")
+    assert run_crawl(server.url(), tmp_path, LARM_MAX_PAGES="50").status == 0
+    assert (_content(crawl), len(server.log)) == (before, seen)
