@@ -14,7 +14,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -65,10 +65,20 @@ class LmdbFiles:
             kind = FormatError if foreign else CrawlDirError
             raise kind(f"cannot open the frontier in {path}: {error}") from error
         try:
+            self._fill_up()
             self._open_databases(readonly)
         except BaseException:
             self.close()
             raise
+
+    def _fill_up(self) -> None:
+        """A file that was cut short gets zeros for what is missing: LMDB calls these damaged, where
+        the end of the file would end the process (SIGBUS)."""
+        data = self.path / "data.mdb"
+        size = (self.env.info()["last_pgno"] + 1) * self.env.stat()["psize"]
+        with suppress(OSError):
+            if data.stat().st_size < size:
+                os.truncate(data, size)
 
     def _open_databases(self, readonly: bool) -> None:
         names = [name.encode() for name in _NAMES]
@@ -104,6 +114,8 @@ class LmdbFiles:
                 txn = self.env.begin()
             try:
                 yield txn
+            except lmdb.Error as error:
+                raise self._damaged(error) from error
             finally:
                 txn.abort()
 
@@ -111,9 +123,16 @@ class LmdbFiles:
         """One value. 1.5 us, half of what it takes through read()."""
         with self._resize:
             txn = self.env.begin()
-            value: bytes | None = txn.get(key, None, db)
-            txn.abort()
+            try:
+                value: bytes | None = txn.get(key, None, db)
+            except lmdb.Error as error:
+                raise self._damaged(error) from error
+            finally:
+                txn.abort()
         return value
+
+    def _damaged(self, error: lmdb.Error) -> FormatError:
+        return FormatError(f"the frontier in {self.path} is damaged: {error}")
 
     def write(self, batch: Pending) -> None:
         """One transaction, synced to disk. BackendError: nothing of it was written."""

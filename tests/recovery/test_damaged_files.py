@@ -137,14 +137,20 @@ def _empty(frontier: Path) -> None:
     (frontier / "data.mdb").write_bytes(b"")
 
 
+def _halve(frontier: Path) -> None:
+    data = (frontier / "data.mdb").read_bytes()
+    (frontier / "data.mdb").write_bytes(data[: len(data) // 2])
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (_remove, "what the crawl knew is gone; put it back"),
         (_empty, "what the crawl knew is gone; put it back"),
+        (_halve, "MDB_CORRUPTED"),
     ],
 )
-def test_a_frontier_that_is_gone_deletes_no_page(
+def test_a_frontier_that_is_gone_or_cut_short_deletes_no_page(
     scripted_server: Callable[..., ScriptedServer],
     tmp_path: Path,
     damage: Callable[[Path], None],
