@@ -206,7 +206,7 @@ def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
 
 
 def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:
-    if not options.boolean(settings, "ROBOTSTXT_OBEY"):
+    if not options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
         return Verdict("robots", "pass", "not obeyed (ROBOTSTXT_OBEY)")
     body = crawl.robots(url)
     if body is None:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import UsageError
+
+from larmspider import options
+from larmspider.errors import ConfigError
+
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
@@ -19,8 +24,12 @@ def leave_no_crawl(settings: BaseSettings, url: str = "", *, filters: bool = Fal
     """Scrapy's own scheduler and middlewares, none of our extensions and stores: LARM_DIR is not
     touched. With ``filters`` the spider middlewares stay.
 
-    ``url`` stands for the seeds, where the spider asks for them.
+    ``url`` stands for the seeds, where the spider asks for them. Raises UsageError.
     """
+    try:
+        options.settle_booleans(settings)
+    except ConfigError as error:
+        raise UsageError(str(error), print_help=False) from None
     for name, value in _STOCK.items():
         settings.set(name, value, priority="cmdline")
     for name in ("EXTENSIONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+SCRAPYS_BOOLEANS = (
+    "COMPRESSION_ENABLED", "DNSCACHE_ENABLED", "DOWNLOAD_FAIL_ON_DATALOSS",
+    "DOWNLOAD_VERIFY_CERTIFICATES", "ROBOTSTXT_OBEY",
+)  # fmt: skip
+"""Settings of Scrapy's own that are read here too."""
 
 
 def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
@@ -81,6 +86,23 @@ def mapping(settings: BaseSettings, name: str) -> dict[str, Any]:
 def boolean(settings: BaseSettings, name: str) -> bool:
     """The setting as a yes or no; on the command line 1/0, yes/no, true/false, on/off."""
     return as_boolean(name, _get(settings, name))
+
+
+def scrapys_boolean(settings: BaseSettings, name: str) -> bool:
+    """The same for a setting of Scrapy's own, whose getbool() takes whole numbers for it."""
+    value = _get(settings, name)
+    with suppress(TypeError, ValueError, OverflowError):
+        return bool(int(value))
+    return as_boolean(name, value)
+
+
+def settle_booleans(settings: BaseSettings) -> None:
+    """Make SCRAPYS_BOOLEANS true or false: Scrapy itself, which reads them too, knows fewer words
+    for these (no "yes", no "off") and raises ValueError. Raises ConfigError."""
+    for name in SCRAPYS_BOOLEANS:
+        value = scrapys_boolean(settings, name)
+        if settings.get(name) is not value:
+            settings.set(name, value, priority=settings.getpriority(name) or 0)
 
 
 def as_boolean(name: str, value: Any) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.options import SCRAPYS_BOOLEANS
 from tests.crawling import crawl, scrapy
 
 SEED = "http://127.0.0.1:9/"
@@ -78,6 +79,9 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"DOWNLOAD_VERIFY_CERTIFICATES": "x"}, ["DOWNLOAD_VERIFY_CERTIFICATES=x is not"]),
         (SEED, {"DOWNLOAD_DELAY": "-1"}, ["DOWNLOAD_DELAY=-1 is not accepted"]),
         (SEED, {"CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, ["CONCURRENT_REQUESTS_PER_DOMAIN=0"]),
+        (SEED, {"ROBOTSTXT_OBEY": "maybe"}, ["ROBOTSTXT_OBEY=maybe is not", "yes or no"]),
+        (SEED, {"COMPRESSION_ENABLED": "x"}, ["COMPRESSION_ENABLED=x is not accepted"]),
+        (SEED, {"DNSCACHE_ENABLED": "x"}, ["DNSCACHE_ENABLED=x is not accepted"]),
         (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),
     ],
 )  # fmt: skip
@@ -95,6 +99,20 @@ def test_says_what_was_wrong_and_begins_nothing(
     assert "Traceback" not in ran.err
     assert "secret" not in ran.err
     assert sorted(files.iterdir()) == before, "nothing is left behind"
+
+
+@pytest.mark.parametrize("name", SCRAPYS_BOOLEANS)
+def test_no_is_an_answer_to_settings_of_scrapys_own(tmp_path: Path, name: str) -> None:
+    """Although Scrapy itself takes "0" and "False" only; in its own commands too."""
+    no = {"LARM_RETRY_TIMES": "0", "LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}
+    ran = crawl(SEED, tmp_path, **no, **{name: "no"})
+    assert "Traceback" not in ran.err
+    assert ran.out.startswith("ended ")
+    ran = scrapy("fetch", "-s", f"{name}=off", SEED, cwd=tmp_path)
+    assert "ValueError" not in ran.err
+    ran = scrapy("fetch", "-s", f"{name}=maybe", SEED, cwd=tmp_path)
+    assert (ran.status, ran.out) == (2, "")
+    assert f"{name}=maybe is not accepted: yes or no" in ran.err
 
 
 def test_a_crawl_that_stored_nothing_fails(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
 
+from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extensions.summary import Summary
 
@@ -32,8 +33,14 @@ class Command(CrawlCommand):
         if len(args) != 1:
             raise UsageError("exactly one spider is expected, such as: scrapy crawl intranet")
         assert self.crawler_process is not None
+        assert self.settings is not None
         try:
+            options.settle_booleans(self.settings)
             crawler = self._create_crawler(args[0])
+        except ConfigError as refused:
+            print(f"scrapy crawl: {refused}", file=sys.stderr)
+            self.exitcode = 2
+            return
         except KeyError as unknown:
             print(f"scrapy crawl: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2

@@ -62,6 +62,8 @@ class PreflightExtension:
     def from_crawler(cls, crawler: Crawler) -> NoReturn:
         """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
         options.check_names(crawler.settings)
+        for name in options.SCRAPYS_BOOLEANS:
+            options.scrapys_boolean(crawler.settings, name)
         check_settings(crawler.settings)
         check_pair(crawler.settings)
         limits = Limits.from_settings(crawler.settings)

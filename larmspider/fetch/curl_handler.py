@@ -23,6 +23,7 @@ import pycurl
 from scrapy.exceptions import NotConfigured, ResponseDataLossError
 from scrapy.utils.asyncio import is_asyncio_available
 
+from larmspider import options
 from larmspider.fetch import errors
 from larmspider.fetch.bind_address import apply_bind_address
 from larmspider.fetch.curl_errors import error_of
@@ -67,8 +68,8 @@ class CurlHandler:
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
         self._setup = setup_from_settings(settings, self.limits)
-        self._decode = settings.getbool("COMPRESSION_ENABLED")
-        self._fail_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._decode = options.scrapys_boolean(settings, "COMPRESSION_ENABLED")
+        self._fail_on_dataloss = options.scrapys_boolean(settings, "DOWNLOAD_FAIL_ON_DATALOSS")
         self._bind = settings.get("DOWNLOAD_BIND_ADDRESS")
         self._listeners = Listeners(crawler)
         self._idle: list[Transfer] = []

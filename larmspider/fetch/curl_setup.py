@@ -48,7 +48,7 @@ def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pyc
             " install pycurl's wheel, or a libcurl built with a threaded resolver or c-ares"
         )
     http2 = options.boolean(settings, "LARM_HTTP2")
-    verify = options.boolean(settings, "DOWNLOAD_VERIFY_CERTIFICATES")
+    verify = options.scrapys_boolean(settings, "DOWNLOAD_VERIFY_CERTIFICATES")
     tls = _tls_versions(settings)
     ciphers = settings.get("DOWNLOADER_CLIENT_TLS_CIPHERS")
     bundle = ca_bundle() if verify else None

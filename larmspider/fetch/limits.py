@@ -41,6 +41,6 @@ class Limits:
                 settings, "LARM_HEADER_BYTES", minimum=1024, maximum=300 * 1024
             ),
             header_lines=options.integer(settings, "LARM_HEADER_LINES", minimum=10, maximum=5000),
-            dns_secs=dns_secs if settings.getbool("DNSCACHE_ENABLED", True) else 0,
+            dns_secs=dns_secs if options.scrapys_boolean(settings, "DNSCACHE_ENABLED") else 0,
             kept_connections=options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1),
         )

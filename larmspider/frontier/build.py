@@ -57,7 +57,7 @@ def build_frontier(
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
     backend = LmdbBackend(path)
     robots = None
-    if options.boolean(settings, "ROBOTSTXT_OBEY"):
+    if options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
     return Frontier(
         backend,
