@@ -26,6 +26,11 @@ else:
 ACCEPTED = "gzip, deflate, br, zstd"
 MOST_ENCODINGS = 5
 """One upon the other; libcurl has the same limit."""
+MOST_MEMBERS = 1000
+"""One behind the other, of gzip (20 bytes) or zstd (9): each costs a new decompressor, up to
+0.2 ms."""
+_PIECE_BYTES = 65_536
+"""What a layer gets at once: what lies behind a member is copied for each of them."""
 
 
 class DecodingError(Exception):
@@ -63,10 +68,23 @@ class Decoder:
         """What ``data`` holds, ``most`` bytes of it (0: all). Raises DecodingError, Overflow."""
         inner = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
-            data = layer.feed(data, most)
+            data = _feed(layer, data, most)
             if number < inner and most and len(data) >= most:
                 raise Overflow("an inner encoding is too large")
         return data
+
+
+def _feed(layer: _Layer, data: bytes, most: int) -> bytes:
+    if len(data) <= _PIECE_BYTES:
+        return layer.feed(data, most)
+    parts: list[bytes] = []
+    size = 0
+    for start in range(0, len(data), _PIECE_BYTES):
+        parts.append(layer.feed(data[start : start + _PIECE_BYTES], most and most - size))
+        size += len(parts[-1])
+        if most and size >= most:
+            break
+    return b"".join(parts)
 
 
 class _Gzip:
@@ -90,6 +108,8 @@ class _Gzip:
                 return out
             self._stream = zlib.decompressobj(wbits=31)
             self._members += 1
+            if self._members > MOST_MEMBERS:
+                raise DecodingError(f"more than {MOST_MEMBERS} members of gzip")
             data = data.lstrip(b"\0")
         return out
 
@@ -136,6 +156,7 @@ class _Zstd:
 
     def __init__(self) -> None:
         self._stream = ZstdDecompressor()
+        self._frames = 0
 
     def feed(self, data: bytes, most: int) -> bytes:
         out = b""
@@ -148,6 +169,9 @@ class _Zstd:
                 return out
             data = self._stream.unused_data
             self._stream = ZstdDecompressor()
+            self._frames += 1
+            if self._frames > MOST_MEMBERS:
+                raise DecodingError(f"more than {MOST_MEMBERS} frames of zstd")
         return out
 
 

@@ -90,6 +90,7 @@ CODINGS = [
     Case("deflate-without-header", coded("deflate", deflated(raw=True)), WELL),
     Case("gzip-twice", coded("gzip, gzip", gzipped(TEXT, 2)), WELL),
     Case("gzip-20-times", coded(", ".join(["gzip"] * 20), gzipped(TEXT, 20)), BAD),
+    Case("gzip-of-nothing-40000-times", coded("gzip, gzip", gzipped(gzipped(b"") * 40_000)), BAD),
     Case("gzip-in-name-only", coded("gzip", TEXT), BAD),
     Case("gzip-cut", coded("gzip", gzipped(TEXT)[:-12]), page(200)),
     Case("gzip-with-a-tail", coded("gzip", gzipped(TEXT) + b"tail"), WELL),
