@@ -18,9 +18,9 @@ url_refused = object()
 sitemaps_found = object()
 """``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""
 
+let_go = object()
+"""No arguments. The crawl was told to stop some time ago: who still does long work drops it, and
+what it was done for is fetched again by the crawl that goes on."""
+
 wake = object()
 """No arguments. What the crawl waited for is done: it may go on, or end, at once."""
-
-hurry = object()
-"""No arguments. The crawl was told to stop some time ago: what takes long gives up, and its URL
-goes back to its queue."""

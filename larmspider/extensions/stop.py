@@ -55,6 +55,7 @@ class StopExtension:
 
             on_event: Any = reactor.addSystemEventTrigger  # its stubs lack the event's name
             on_event("before", "shutdown", extension.before_shutdown)
+            on_event("during", "shutdown", extension.let_go)
         return extension
 
     def spider_opened(self) -> None:
@@ -84,6 +85,10 @@ class StopExtension:
             return None
         return deferred_from_coro(self._stop_once_it_runs())
 
+    def let_go(self) -> None:
+        """At a second signal nothing else does, and the process would wait for threads at work."""
+        self.crawler.signals.send_catch_log(larm_signals.let_go)
+
     async def _stop_once_it_runs(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(OPENING_SECS):
@@ -105,7 +110,7 @@ class StopExtension:
         while engine.running and not self._broken():
             await asyncio.sleep(_TICK_SECS)
         await asyncio.sleep(STOP_SECS)
-        self.crawler.signals.send_catch_log(larm_signals.hurry)
+        self.let_go()
         while True:
             cancel = getattr(engine.downloader, "cancel_all", None)
             if cancel is not None:

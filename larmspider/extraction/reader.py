@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from larmspider.errors import LarmspiderError
@@ -36,8 +37,8 @@ class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, n
     """A document needs more than it may have; the message says what."""
 
 
-class ReadingStopped(LarmspiderError):  # noqa: N818 - likewise
-    """The reader was closed; nothing is said about the document."""
+class ReadingStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
+    """The crawl ends before a document is read; the one that goes on fetches it again."""
 
 
 class Reader:
@@ -51,32 +52,26 @@ class Reader:
         self._closed = False
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """What the extractor of ``mime`` makes of ``body``.
-
-        Raises ReadingRefused, ReadingStopped.
-        """
+        """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused,
+        ReadingStopped."""
         if self._closed:
-            raise ReadingStopped("the reader is closed")
+            raise ReadingStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if self._closed:  # it had not begun
-                raise ReadingStopped("the reader is closed") from None
-            raise
+        return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
 
     def close(self) -> None:
-        """End the process; documents under way are let go of."""
+        """End the process; documents under way are not read. May be called twice."""
         self._closed = True
         if self._child is not None:
             self._child.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=True)  # those that wait are told at once
         self._end()
 
     def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         answer = self._ask((mime, len(body), url, content_type, self.seconds), body)
         if "refused" in answer:
+            if "ended" in answer:
+                self._end()
             raise ReadingRefused(answer["refused"])
         page = Page(url, body=body)
         for name in FIELDS:
@@ -100,14 +95,15 @@ class Reader:
         timer = threading.Timer(self.seconds * WALL, stop)
         timer.start()
         try:
-            send(child.stdin, request)
-            child.stdin.write(body)
-            child.stdin.flush()
+            with suppress(BrokenPipeError):  # it may have said why
+                send(child.stdin, request)
+                child.stdin.write(body)
+                child.stdin.flush()
             return receive(child.stdout)
         except (EOFError, OSError):
             status = self._end()
             if self._closed:
-                raise ReadingStopped("the reader is closed") from None
+                raise ReadingStopped("the crawl is being stopped") from None
             if late.is_set() or status == -_SIGPROF:
                 raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
             raise ReadingRefused(f"ended its reader with status {status}") from None
@@ -116,13 +112,16 @@ class Reader:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._closed:
-            raise ReadingStopped("the reader is closed")
+            raise ReadingStopped("the crawl is being stopped")
+        if self._child is not None and self._child.poll() is not None:
+            self._end()  # ended while it had nothing to do: no document's fault
         if self._child is None:
             program = _PROGRAM.format(path=sys.path, memory_bytes=self.memory_bytes)
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
                 [sys.executable, "-W", "ignore", "-c", program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                process_group=0,  # what is sent to the crawl's group is for the crawl
             )
         return self._child
 

@@ -30,10 +30,11 @@ def send(pipe: IO[bytes], message: Any) -> None:
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The next message. Raises EOFError where there is none."""
+    """The next message. Raises EOFError where there is none, or a part of one."""
     head = pipe.read(LENGTH.size)
-    data = pipe.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
-    if not data:
+    size = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 0
+    data = pipe.read(size)
+    if not data or len(data) < size:
         raise EOFError
     return msgpack.unpackb(data, unicode_errors="surrogatepass")
 
@@ -48,11 +49,12 @@ def _read(mime: str, body: bytes, url: str, content_type: str) -> dict[str, Any]
 
 def main(memory_bytes: int) -> None:
     """Read documents until the input ends; more than ``memory_bytes`` for one is an error."""
-    _ignore_interrupts()
+    _ignore_signals()
     _limit(memory_bytes)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
-        while True:
+        answer: dict[str, Any] = {}
+        while "ended" not in answer:
             request = receive(source)
             try:
                 mime, size, url, content_type, seconds = request
@@ -61,15 +63,18 @@ def main(memory_bytes: int) -> None:
                 answer = _read(mime, body, url, content_type)
                 _limit_time(0)
             except MemoryError:
-                answer = {"refused": f"needs more than {memory_bytes} bytes of memory"}
+                # it may not have been read whole, and what it took is not all given back
+                answer = {"refused": f"needs more than {memory_bytes} bytes of memory", "ended": 1}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
                 answer = {"refused": f"raised {error!r}"}
             send(sink, answer)
             sink.flush()
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the crawl, which ends us
+def _ignore_signals() -> None:
+    """Those that tell the crawl to stop, and may be sent to all of its processes: it ends us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _limit_time(seconds: float) -> None:

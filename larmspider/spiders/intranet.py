@@ -75,7 +75,7 @@ class IntranetSpider(Spider):
             options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1),
             options.integer(crawler.settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
         )
-        for signal in (larm_signals.hurry, signals.engine_stopped):
+        for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.reader.close, signal=signal)
         return spider
 

@@ -1,15 +1,19 @@
 """Large documents are read in another process, which may be stopped or may end."""
 
 import asyncio
+import io
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from larmspider.extraction import html
 from larmspider.extraction.cost import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.reader import Reader, ReadingRefused, ReadingStopped
+from larmspider.extraction.reader_child import receive, send
+from larmspider.items import Page
 
 MEMORY = 1 << 30
 BODY = (
@@ -59,36 +63,83 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_read():
         reader.close()
 
 
-def test_a_document_that_takes_too_much_memory_is_refused(reader):
+def test_a_document_that_takes_too_much_memory_is_refused(capfd):
     """The limit is for all that the process holds: 64 MB do not hold 16 MB as text and as tree."""
     small = Reader(30, 1 << 26)
     try:
         with pytest.raises(ReadingRefused, match=r"memory|status"):
             read(small, b"<p>x" * (4 << 20))
         assert read(small, BODY).title == "T"
+        for _ in range(3):
+            with pytest.raises(ReadingRefused, match="memory"):
+                read(small, b"x" * (48 << 20))
+            assert read(small, b"<title>T" + b"x" * (1 << 20)).title
+        assert "Traceback" not in capfd.readouterr().err
     finally:
         small.close()
 
 
+def read_and(reader: Reader, body: bytes, then: Callable[[], object]) -> Page:
+    """What ``then`` does happens once the document is under way."""
+
+    async def both() -> Page:
+        reading = asyncio.ensure_future(reader.read("text/html", body, "http://h/", ""))
+        await asyncio.sleep(0.3)
+        then()
+        return await reading
+
+    return asyncio.run(both())
+
+
 def test_a_process_that_dies_is_replaced(reader):
     read(reader, BODY)
-    os.kill(reader._child.pid, signal.SIGSEGV)
-    reader._child.wait()
     with pytest.raises(ReadingRefused, match="status -11"):
-        read(reader, BODY)
+        read_and(reader, NESTED, lambda: os.kill(reader._child.pid, signal.SIGSEGV))
     assert read(reader, BODY).title == "T"
 
 
+def test_a_process_that_dies_with_nothing_to_do_costs_no_document(reader):
+    """The system may take its memory back at any time."""
+    read(reader, BODY)
+    os.kill(reader._child.pid, signal.SIGKILL)
+    reader._child.wait()
+    assert read(reader, BODY).title == "T"
+
+
+def test_what_is_sent_to_the_whole_crawl_does_not_reach_it(reader):
+    """Ctrl-C, and what systemd and timeout send to each process: a page would be stored unread."""
+    read(reader, BODY)
+    assert os.getpgid(reader._child.pid) != os.getpgrp()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(reader._child.pid, number)
+    time.sleep(0.1)
+    assert reader._child.poll() is None
+
+
+def test_an_answer_that_is_cut_is_none():
+    pipe = io.BytesIO()
+    send(pipe, ["x" * 100])
+    for size in (0, 3, 4, 50):
+        with pytest.raises(EOFError):
+            receive(io.BytesIO(pipe.getvalue()[:size]))
+
+
 def test_closing_ends_the_process_and_what_it_reads():
+    """Documents that wait for it too, and nothing is said against any of them."""
     reader = Reader(60, MEMORY)
 
     async def close_meanwhile():
-        reading = asyncio.ensure_future(reader.read("text/html", NESTED, "http://h/", ""))
+        reading = [
+            asyncio.ensure_future(reader.read("text/html", NESTED, "http://h/", ""))
+            for _ in range(3)
+        ]
         while reader._child is None:
             await asyncio.sleep(0.01)
         reader.close()
-        with pytest.raises(ReadingStopped):
-            await reading
+        for one in reading:
+            with pytest.raises(ReadingStopped):
+                await one
+        reader.close()
 
     asyncio.run(close_meanwhile())
     assert reader._child is None

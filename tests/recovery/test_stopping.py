@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ STOP_SECS = 5.0
 """What is promised; it takes about half of that on a quiet machine."""
 PAGES = [f"/{number}" for number in range(20)]
 HANGING = ["/mute", "/slow-head", "/trickle"]
+HARD = b"<p>hard</p>" + b"<i>" * 20_000 + b"</u>" * 1_000_000
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n"
 
 
@@ -135,3 +137,29 @@ def test_stops_while_a_host_waits_for_its_robots_txt(
     found = visit(crawl.crawl, server.url())
     assert found is not None
     assert found.state is UrlState.STORED
+
+
+def test_stops_in_time_while_documents_are_read(scripted_server: Start, tmp_path: Path) -> None:
+    """Each takes seconds in the process that reads large ones, one after the other; what waits is
+    fetched again, and none is stored unread, whichever processes are told to stop."""
+    hard = [f"/hard{number}" for number in range(6)]
+    links = "".join(f'<a href="{path}">x</a>' for path in hard)
+    server = scripted_server({"/": links, **dict.fromkeys(hard, HARD)})
+    with RunningCrawl(server.url(), tmp_path, preexec=os.setpgrp) as crawl:
+        wait_until(lambda: len(server.log) == 2 + len(hard), "requests")
+        time.sleep(1.0)  # one is being read
+        began = time.monotonic()
+        os.killpg(crawl.process.pid, signal.SIGTERM)
+        status = crawl.end()
+        took = time.monotonic() - began
+    assert (status, description(crawl.crawl)["end"]) == (0, "shutdown"), crawl.err
+    assert took < STOP_SECS
+    assert "Traceback" not in crawl.err
+    left = counts(crawl.crawl)
+    assert left.queued >= 3
+    assert (left.stored + left.queued, left.leased) == (1 + len(hard), 0)
+    server.routes |= dict.fromkeys(hard, "<p>easy</p>")
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        assert crawl.end() == 0, crawl.err
+    fetched = Counter((line["url"], line["message"]) for line in records(crawl.crawl / "fetch.log"))
+    assert fetched == Counter([(server.url(path), "") for path in ["/", *hard]])
