@@ -48,7 +48,8 @@ class SiteTable:
             return None
         if not isinstance(value, str) or (accepted and value not in accepted):
             wanted = f"one of {', '.join(accepted)}" if accepted else "a string"
-            raise self.refuse(key, f"= {value!r} is not accepted: {wanted} is")
+            shown = f"= {value!r} " if isinstance(value, str) else ""  # a table may hold secrets
+            raise self.refuse(key, f"{shown}is not accepted: {wanted} is")
         return value
 
     def boolean(self, key: str) -> bool | None:

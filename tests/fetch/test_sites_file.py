@@ -69,6 +69,7 @@ def read(tmp_path: Path) -> Read:
         ),
         (f'hosts = "h"\n{BASIC}password = "canary-7d1f\\r\\nX: y"', "password is not accepted: it"),
         ('hosts = "h"\nauth = "basic"\nuser = "a:b"\npassword = ""', "user is not accepted: it is"),
+        ('hosts = "h"\nauth = { password = "canary" }', ": auth is not accepted: one of basic,"),
         ('hosts = "h"\nauth = "basic"\nuser = ""\npassword = ""', "user is not accepted: it is em"),
         ('hosts = "h"\nauth = "bearer"\ntoken = "canary-7d1f x"', "token is not accepted: letters"),
         ('hosts = "h"\ncookies = "a=canary-7d1f"', "cookies is not accepted: a table"),
