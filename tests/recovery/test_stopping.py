@@ -139,6 +139,21 @@ def test_stops_while_a_host_waits_for_its_robots_txt(
     assert found.state is UrlState.STORED
 
 
+def test_a_second_signal_ends_what_is_read_too(scripted_server: Start, tmp_path: Path) -> None:
+    hard = [f"/hard{number}" for number in range(4)]
+    links = "".join(f'<a href="{path}">x</a>' for path in hard)
+    server = scripted_server({"/": links, **dict.fromkeys(hard, HARD)})
+    with RunningCrawl(server.url(), tmp_path) as crawl:
+        wait_until(lambda: len(server.log) == 2 + len(hard), "requests")
+        time.sleep(0.5)
+        crawl.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        began = time.monotonic()
+        crawl.process.send_signal(signal.SIGINT)
+        assert crawl.end() == 1, crawl.err
+        assert time.monotonic() - began < STOP_SECS / 2
+
+
 def test_stops_in_time_while_documents_are_read(scripted_server: Start, tmp_path: Path) -> None:
     """Each takes seconds in the process that reads large ones, one after the other; what waits is
     fetched again, and none is stored unread, whichever processes are told to stop."""
