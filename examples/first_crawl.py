@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def main() -> int:
         status = run("crawl", "intranet", *arguments, *in_dir, *more)
     if status:
         return status
-    words = options.search or (title_of_first_page(directory) if options.start else DEMO_SEARCH)
+    words = options.search or (words_of_a_title(directory) if options.start else DEMO_SEARCH)
     return run("search", *in_dir, "--", words)
 
 
@@ -73,9 +74,12 @@ def run(*arguments: str) -> int:
     return subprocess.run(command, env=environment, check=False).returncode
 
 
-def title_of_first_page(directory: str) -> str:
-    """Words that the crawl must find: the title of the first page that has one."""
-    return next((page.title for page in CrawlDir(Path(directory)).pages() if page.title), "the")
+def words_of_a_title(directory: str) -> str:
+    """Words that the crawl must find: of the first title of a page that was found, not moved."""
+    for page in CrawlDir(Path(directory)).pages():
+        if page.status == 200 and (words := re.findall(r"\w+", page.title)):
+            return " ".join(words[:5])
+    return "the"
 
 
 if __name__ == "__main__":
