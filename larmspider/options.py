@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -183,7 +184,7 @@ def writable_dir(path: Path) -> Path:
 
 def check_writable(path: Path) -> None:
     """The same, leaving nothing behind."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
         writable_dir(path)
     finally:

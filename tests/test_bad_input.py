@@ -79,9 +79,10 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"DOWNLOAD_VERIFY_CERTIFICATES": "x"}, ["DOWNLOAD_VERIFY_CERTIFICATES=x is not"]),
         (SEED, {"DOWNLOAD_DELAY": "-1"}, ["DOWNLOAD_DELAY=-1 is not accepted"]),
         (SEED, {"CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, ["CONCURRENT_REQUESTS_PER_DOMAIN=0"]),
-        (SEED, {"ROBOTSTXT_OBEY": "maybe"}, ["ROBOTSTXT_OBEY=maybe is not", "yes or no"]),
         (SEED, {"COMPRESSION_ENABLED": "x"}, ["COMPRESSION_ENABLED=x is not accepted"]),
         (SEED, {"DNSCACHE_ENABLED": "x"}, ["DNSCACHE_ENABLED=x is not accepted"]),
+        (SEED, {"SCRAPER_SLOT_MAX_ACTIVE_SIZE": "16MB"}, ["SCRAPER_SLOT_MAX_ACTIVE_SIZE=16MB"]),
+        (SEED, {"LARM_DIR": "x" * 300}, ["LARM_DIR=", "cannot be written: File name too long"]),
         (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),
     ],
 )  # fmt: skip

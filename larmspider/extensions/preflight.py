@@ -69,6 +69,7 @@ class PreflightExtension:
         limits = Limits.from_settings(crawler.settings)
         DenyAddresses.from_settings(crawler.settings)
         setup_from_settings(crawler.settings, limits)
+        options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
         for warning in Sites.from_settings(crawler.settings).warnings:
             logger.warning("%s", warning)
         if not options.text(crawler.settings, "USER_AGENT").strip():

@@ -85,7 +85,6 @@ def check_settings(settings: Settings) -> None:
     _bounds(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
-    options.boolean(settings, "ROBOTSTXT_OBEY")
 
 
 def limits(settings: Settings) -> Limits:
