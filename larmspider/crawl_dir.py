@@ -22,6 +22,7 @@ from larmspider.frontier.keys import host_of, url_key
 from larmspider.frontier.leasing import ROBOTS_REASON
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.records import UrlState, Visit
+from larmspider.items import ORDINARY
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
@@ -145,9 +146,12 @@ class CrawlDir:
 
     def first_referrer(self, normalized: str) -> str | None:
         """The page on which a link to this canonical form was found first."""
+        return next((from_page for from_page, _ in self.links_to(normalized)), None)
+
+    def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
+        """The links to this canonical form in the order they were found: the page, the type."""
         for fields in self._records("links.log", normalized, 2, len(LINK_LOG_COLUMNS)):
-            return fields[0]
-        return None
+            yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
     def body(self, page: StoredPage) -> bytes:
         """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""

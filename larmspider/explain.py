@@ -24,7 +24,7 @@ from larmspider.frontier.build import politeness_from
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.report import url_report
 from larmspider.frontier.robots import RobotsRules
-from larmspider.items import Link, Page
+from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
@@ -161,28 +161,47 @@ def _first_referrer(
 def _as_found(
     url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
 ) -> tuple[Link, Page]:
-    """The first link to this page and the page it stood on, read again from its page file, since
-    some filters look at more than the URL; a bare link where it is a seed or was not met."""
+    """The link that led to this page, the first one where none did, and the page it stood on, read
+    again from its page file, since some filters look at more than the URL; a bare link where it is
+    a seed or was not met."""
     bare = Link(url, normalized=explanation.canonical)
     if not explanation.first_referrer:
         return bare, Page("")
     normalize = normalizer_from_settings(settings)
-    stored = crawl.stored(normalize(explanation.first_referrer))
+    found_on, bare.type = _origin(explanation, crawl)
+    stored = crawl.stored(normalize(found_on))
     extract = None if stored is None else extractor_for(stored.mime)
     if stored is None or extract is None:
-        return bare, Page(explanation.first_referrer)
+        return bare, Page(found_on)
     page = extract(crawl.body(stored), stored.url, stored.mime)
     with crawl.frontier() as frontier:
         visit = None if frontier is None else frontier.visit(url_key(stored.normalized))
         page.depth = visit.depth if visit is not None else 0
+    found = []
     for link in page.links:
         try:
             link.normalized = normalize(link.url)
         except InvalidURL:
             continue
-        if link.normalized == explanation.canonical:
-            return link, page
-    return bare, page
+        if link.normalized == explanation.canonical and link.type == bare.type:
+            found.append(link)
+    # of several the one that was followed
+    return min(found, key=lambda link: link.nofollow, default=bare), page
+
+
+def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
+    """Where the link stood that led to this page, and its type; the first one where none did."""
+    assert explanation.canonical is not None
+    stored, fetched, first = explanation.stored, explanation.fetched, explanation.first_referrer
+    if stored is not None and stored.from_page:
+        return stored.from_page, stored.link_type
+    with crawl.frontier() as frontier:
+        entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+    if entry is not None and entry.from_page:
+        return entry.from_page, entry.link_type
+    led_from = (fetched.from_page if fetched else "") or first or ""
+    links = (kind for page, kind in crawl.links_to(explanation.canonical) if page == led_from)
+    return led_from, next(links, ORDINARY)
 
 
 def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:

@@ -92,3 +92,44 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
         r"^visited +pass +met already; further links to it are not followed$", text, re.MULTILINE
     )
     assert re.search(r"^found on +not known$", text, re.MULTILINE)
+
+
+def test_the_link_that_was_followed_is_judged(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """A redirect is no step, and a link that says nofollow beside one that does not harms nobody:
+    what was fetched is rejected by no filter."""
+    html = {"Content-Type": "text/html"}
+    away = (302, {"Location": "http://127.0.0.9:9/"}, b"")
+    server = scripted_server(
+        {
+            "/": "<a href=/a>a</a><a rel=nofollow href=/c>c</a><a href=/out>x</a><a href=/d>d</a>",
+            "/a": (302, html | {"Location": "/b"}, b""),
+            "/d": "<a href=/deep>deep</a>",
+            "/out": away,
+            "/b": "b<a rel=nofollow href=/c>c</a> <a href=/c>c</a>",
+            "/c": "c",
+        }
+    )
+    settings = FAST | {"DEPTH_LIMIT": "1"}
+    options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+    ran = scrapy("crawl", "intranet", "-a", f"start={server.url()}", *options, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    seen = {}
+    for url in (*map(server.url, ("/b", "/c", "/deep")), "http://127.0.0.9:9/"):
+        facts = scrapy("explain", url, "--json", cwd=tmp_path).json
+        seen[url] = (facts["state"], facts["rejected_by"], facts["first_referrer"])
+    assert seen == {
+        server.url("/b"): ("stored", None, server.url("/a")),
+        server.url("/c"): ("unknown", "nofollow", server.url()),
+        server.url("/deep"): ("unknown", "depth", server.url("/d")),
+        "http://127.0.0.9:9/": ("unknown", "scope", server.url("/out")),
+    }
+    ran = scrapy(
+        *("crawl", "intranet", "-a", f"start={server.url()}", "-s", "LARM_DIR=all"),
+        *options[:-1], "DEPTH_LIMIT=2", cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    facts = scrapy("explain", server.url("/c"), "--json", "--dir", "all", cwd=tmp_path).json
+    assert (facts["state"], facts["rejected_by"]) == ("stored", None)
+    assert facts["first_referrer"] == server.url()
