@@ -21,6 +21,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +31,7 @@ from scrapy.exceptions import DropItem
 from larmspider import signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
+from larmspider.requests import MAX_NUMBER
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.userinfo import without_userinfo
@@ -46,12 +48,16 @@ MANY_LINKS = 10_000
 """After a page with more of them each store lets the crawl do something else: 100,000 links take
 one store 0.1 s."""
 
-_EMPTY = Page("")
-_FIELD_TYPES: dict[str, type] = {
-    field.name: str if getattr(_EMPTY, field.name) is None else type(getattr(_EMPTY, field.name))
-    for field in fields(Page)
-}
-_LINK_FIELDS = frozenset(field.name for field in fields(Link))
+
+def _types_of(empty: Page | Link) -> dict[str, type]:
+    """Of each field; None stands for a string that is not known."""
+    values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
+    return {name: str if value is None else type(value) for name, value in values}
+
+
+_FIELD_TYPES, _LINK_TYPES = _types_of(Page("")), _types_of(Link(""))
+_MAX_SECS = 253_402_300_800
+"""Since the epoch: the end of the year 9999."""
 
 
 class Store(ABC):
@@ -142,6 +148,10 @@ class Store(ABC):
         page.normalized = page.normalized or self._normalize(page.url)
         page.url, page.from_page = without_userinfo(page.url), without_userinfo(page.from_page)
         page.fetched = page.fetched or time.time()
+        for link in page.links:
+            if link.normalized is None:
+                with suppress(InvalidURL):
+                    link.normalized = self._normalize(link.url)
         return page
 
     def _refused(self, item: Any, error: Exception) -> DropItem:
@@ -172,11 +182,25 @@ def as_page(item: Any, needs: Iterable[str]) -> Page:
     if isinstance(values.get("body"), str):
         values["body"] = values["body"].encode()
     for name, value in values.items():
-        if not isinstance(value, _FIELD_TYPES[name]):
-            wanted = _FIELD_TYPES[name].__name__
-            raise MissingFieldError(f"field {name!r} is {type(value).__name__}, not {wanted}")
+        values[name] = _as_field(name, value, _FIELD_TYPES[name])
     values["links"] = [_as_link(link) for link in values.get("links", ())]
     return Page(**values)
+
+
+def _as_field(name: str, value: Any, wanted: type, what: str = "field") -> Any:
+    """``value``, a whole number as float where that is wanted. Raises MissingFieldError for another
+    type, and for numbers that are no depth, status or time."""
+    if wanted is float and type(value) is int:
+        value = float(min(max(value, -1), _MAX_SECS))
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise MissingFieldError(f"{what} {name!r} is {type(value).__name__}, not {wanted.__name__}")
+    if isinstance(value, int | float) and wanted is not bool:
+        most = MAX_NUMBER if wanted is int else _MAX_SECS
+        if not 0 <= value < most:
+            raise MissingFieldError(
+                f"{what} {name!r} is {value!r:.20}, not a number from 0 to {most}"
+            )
+    return value
 
 
 def _as_link(link: Any) -> Link:
@@ -184,8 +208,15 @@ def _as_link(link: Any) -> Link:
         return link
     if isinstance(link, str):
         return Link(link)
-    if isinstance(link, Mapping) and "url" in link:
-        return Link(**{name: link[name] for name in link if name in _LINK_FIELDS})
+    if isinstance(link, Mapping) and link.get("url") is not None:
+        values = {name: value for name, value in link.items() if value is not None}
+        return Link(
+            **{
+                name: _as_field(name, values[name], wanted, "a link's")
+                for name, wanted in _LINK_TYPES.items()
+                if name in values
+            }
+        )
     raise MissingFieldError(
         f"a link is {type(link).__name__}, not a URL, a mapping with 'url' or a Link"
     )

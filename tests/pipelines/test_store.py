@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,17 @@ def test_what_has_no_links_has_none_to_log(
 
 def test_links_may_be_urls_mappings_or_links() -> None:
     """However a foreign spider names them."""
-    links = ["http://a/", {"url": "http://b/", "anchor": "B", "rank": 1}, Link("http://c/")]
+    links = [
+        *("http://a/", {"url": "http://b/", "anchor": "B", "rank": 1}, Link("http://c/")),
+        {"url": "http://d/", "anchor": None},
+    ]
     page = as_page({"url": "http://h/", "links": links}, ("links",))
-    assert page.links == [Link("http://a/"), Link("http://b/", anchor="B"), Link("http://c/")]
+    assert page.links == [
+        Link("http://a/"),
+        Link("http://b/", anchor="B"),
+        Link("http://c/"),
+        Link("http://d/"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +103,21 @@ def test_links_may_be_urls_mappings_or_links() -> None:
         (PageFilesPipeline, {"url": "http://h/"}, "refuses http://h/: .* dict has no field 'body'"),
         (PageFilesPipeline, {"body": b"x"}, "refuses an item .* has no field 'url'"),
         (LinkLogPipeline, {"url": "http://h/", "links": [7]}, "refuses http://h/: a link is int"),
+        (LinkLogPipeline, {"url": "http://h/", "links": [{"url": 7}]}, ".* a link's 'url' is int"),
+        (
+            LinkLogPipeline,
+            {"url": "http://h/", "links": [{"url": "/a", "type": "x"}]},
+            ".* a link's 'type' is str, not int",
+        ),
+        (FetchLogPipeline, {"url": "http://h/", "fetched": nan}, ".* 'fetched' is nan, not a"),
+        (
+            FetchLogPipeline,
+            {"url": "http://h/", "fetched": 10**40},
+            ".* 'fetched' is 253402300800.0, not",
+        ),
+        (FetchLogPipeline, {"url": "http://h/", "status": True}, ".* 'status' is bool, not int"),
+        (FetchLogPipeline, {"url": "http://h/", "depth": 10**400}, ".* 'depth' is 1000"),
+        (FetchLogPipeline, {"url": "http://h/", "depth": -1}, ".* 'depth' is -1, not a number"),
     ],
 )
 def test_an_item_that_lacks_a_field_is_refused_by_name(
@@ -126,7 +150,7 @@ def test_no_log_has_a_password(crawler_for: Callable[..., Crawler], tmp_path: Pa
     assert written["links.log"].splitlines() == [
         "http://h/a\thttp://[bad\t\t0\t",
         "http://h/a\tftp://h/\t\t0\t",
-        "http://h/a\thttp://h/\t\t0\t",
+        "http://h/a\thttp://h/\thttp://h/\t0\t",
     ]
     assert written["fetch.log"].count("\thttp://h/a\thttp://h/a\thttp://h/\t") == 3
 
@@ -149,3 +173,18 @@ def test_links_log_has_larms_five_columns(
         ["http://h/", "mailto:x", "", "0", "tab here"],
         ["http://h/", "http://h/f", "http://h/f", "1", ""],
     ]
+
+
+def test_links_of_a_foreign_item_have_a_canonical_form(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    """As those of a Page; whole seconds are a time like others."""
+    item = {"url": "http://h/", "links": ["http://H/A/index.html", "mailto:x"], "fetched": 5}
+    for kind in (LinkLogPipeline, FetchLogPipeline):
+        store = kind.from_crawler(crawler_for())
+        store.open_spider()
+        store.process_item(item)
+        store.close_spider()
+    lines = records(tmp_path / "crawl" / "links.log")
+    assert [line["to-page-normalized"] for line in lines] == ["http://h/a/", ""]
+    assert records(tmp_path / "crawl" / "fetch.log")[0]["time"] == "1970-01-01T00:00:05.000Z"
