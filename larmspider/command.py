@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from abc import abstractmethod
+from io import TextIOWrapper
 from typing import Any
 
 from scrapy.commands import ScrapyCommand
@@ -34,6 +35,9 @@ class LarmCommand(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a title that this terminal cannot show
         if opts.dir is not None:
             self.settings.set("LARM_DIR", opts.dir, priority="cmdline")
         try:
@@ -76,6 +80,10 @@ def one_argument(args: list[str], what: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """``value`` as JSON on standard output."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=1)
-    print()
+    """``value`` as JSON on standard output; in ASCII where that has not all its letters."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=1)
+    print(text)

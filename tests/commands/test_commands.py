@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,22 @@ def test_search_pages_through_results(folder: Path) -> None:
     ]
     some = scrapy("search", "siren", "--json", "-n", "2", "--offset", "3", cwd=folder).json["hits"]
     assert [hit["url"] for hit in some] == every[3:5]
+
+
+def test_a_terminal_that_lacks_the_letters_shows_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As question marks; JSON escapes them, and bytes of an argument that are no text."""
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    ran = scrapy("search", "Flood", cwd=folder)
+    assert (ran.status, "Flood warning" in ran.out) == (0, True), ran.err
+    ran = scrapy("search", "ледоход", cwd=folder)
+    assert (ran.status, "*???????*" in ran.out) == (0, True), ran.err
+    ran = scrapy("search", "ледоход", "--json", cwd=folder)
+    assert (ran.status, ran.json["query"]) == (0, "ледоход"), ran.err
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
+    ran = scrapy("explain", os.fsdecode(b"http://h/\xff"), "--json", cwd=folder)
+    assert (ran.status, ran.json["url"]) == (0, os.fsdecode(b"http://h/\xff")), ran.err
 
 
 def test_explain_names_every_stage(server: DemoServer, folder: Path) -> None:
