@@ -133,3 +133,17 @@ def test_the_link_that_was_followed_is_judged(
     facts = scrapy("explain", server.url("/c"), "--json", "--dir", "all", cwd=tmp_path).json
     assert (facts["state"], facts["rejected_by"]) == ("stored", None)
     assert facts["first_referrer"] == server.url()
+
+
+def test_robots_txt_is_read_for_the_name_that_the_crawl_had(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """ROBOTSTXT_USER_AGENT, which nobody repeats for ``scrapy explain``."""
+    rules = b"User-agent: special\nDisallow: /a\n"
+    server = scripted_server({"/robots.txt": (200, {}, rules), "/": "<a href=/a>a</a>", "/a": "a"})
+    settings = FAST | {"ROBOTSTXT_USER_AGENT": "special"}
+    options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+    ran = scrapy("crawl", "intranet", "-a", f"start={server.url()}", *options, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    facts = scrapy("explain", server.url("/a"), "--json", cwd=tmp_path).json
+    assert (facts["state"], facts["rejected_by"]) == ("refused", "robots")
