@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
@@ -31,7 +32,7 @@ def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
 def host_resolver_from_settings(settings: Settings) -> HostResolver:
     """The rules of LARM_HOST_RESOLVER_FILE; none where that setting is empty."""
     path = options.text(settings, "LARM_HOST_RESOLVER_FILE")
-    return HostResolver.from_file(path) if path else HostResolver()
+    return HostResolver.from_file(Path(path).expanduser()) if path else HostResolver()
 
 
 def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.normalizer import host_resolver_from_settings
 
 RULES = """\
 # names of the intranet
@@ -253,3 +255,11 @@ def test_a_chain_of_a_thousand_synonyms_resolves() -> None:
     resolver = HostResolver.from_properties(text)
     assert resolver.resolve("h999.example") == "h1000.example"
     assert resolver.resolve("h0.example") == "h1000.example"
+
+
+def test_a_file_in_the_users_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``~/hosts.properties``, which not every shell resolves behind ``hostresolver=``."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "hosts.properties").write_text("startsWith(www.)=\n")
+    settings = Settings({"LARM_HOST_RESOLVER_FILE": "~/hosts.properties"})
+    assert host_resolver_from_settings(settings).resolve("www.h") == "h"
