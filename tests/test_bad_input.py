@@ -29,6 +29,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"restrict": "http://(wiki"}, ["restrict", "http://(wiki", "missing )"]),
         (SEED, {"restrict": r"(?=(a+)+$)b(a+)+$"}, ["restrict"]),
         ("wiki.example", {}, ["'wiki.example' is no seed", "write http://wiki.example"]),
+        ("//wiki/", {}, ["'//wiki/' is no seed", "write http://wiki/"]),
         ("ftp://wiki/", {}, ["'ftp://wiki/' is no seed", "http or https"]),
         ("http://", {}, ["is no seed"]),
         ("http://joe:secret@wiki/", {}, ["start: 'http://***@wiki/' is no seed", "password"]),

@@ -68,7 +68,7 @@ def _checked(seed: str, where: str) -> str:
     except InvalidURL as error:
         if "@" in seed:  # whatever it is, it may hold a password
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
-        hint = "" if "://" in seed else f"; write http://{seed}"
+        hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
         raise ConfigError(
             f"{where}: {seed!r} is no seed: {error}; an absolute http or https URL is{hint}"
         ) from None
