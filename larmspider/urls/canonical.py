@@ -183,10 +183,5 @@ def _parse(url: str) -> can_ada.URL | _Parts:
     return parsed
 
 
-def _too_long(url: str) -> InvalidURL:
-    shown = f"{without_userinfo(url)!a:.100}"
-    return InvalidURL(f"host is longer than {LONGEST_HOST} characters: {shown}")
-
-
 def _host_of(origin: str) -> str:
     return origin.partition("://")[2].partition(":")[0]
