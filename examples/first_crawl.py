@@ -36,6 +36,8 @@ def main() -> int:
     parser.add_argument("--dir", default="crawl", help="where to store; the demo uses crawl-demo")
     parser.add_argument("--fresh", default="", help="yes: delete the crawl that lies there")
     options, more = parser.parse_known_args()
+    if options.restrict and not options.start:
+        parser.error("--restrict (RESTRICT) needs --start (START): without it the demo is crawled")
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
         directory = options.dir

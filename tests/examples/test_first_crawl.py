@@ -17,6 +17,18 @@ HTML = {"Content-Type": "text/html"}
 MOVED = (301, {**HTML, "Location": "/start"}, b"<title>301 Moved Permanently</title>")
 
 
+def first_crawl(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, PROJECT / "examples" / "first_crawl.py", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("title", "words"),
     [
@@ -31,18 +43,17 @@ def test_searches_for_words_that_must_be_found(
 ) -> None:
     """Of a page and not of a redirect to it; whatever a title holds is no mistake in the query."""
     server = scripted_server({"/": MOVED, "/start": f"<title>{title}</title>in the cellar"})
-    done = subprocess.run(
-        [
-            *(sys.executable, PROJECT / "examples" / "first_crawl.py", "--start", server.url()),
-            *("--dir", tmp_path / "crawl", "-s", "DOWNLOAD_DELAY=0"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    directory = str(tmp_path / "crawl")
+    options = ("--start", server.url(), "--dir", directory, "-s", "DOWNLOAD_DELAY=0")
+    done = first_crawl(tmp_path, *options)
     assert done.returncode == 0, done.stderr
     assert f"-- {words}\n".replace("'", "") in done.stdout.replace("'", "")
     assert "1 page found" in done.stdout
+
+
+def test_a_scope_without_a_start_is_no_demo(tmp_path: Path) -> None:
+    """Who names a scope has forgotten the start."""
+    done = first_crawl(tmp_path, "--restrict", "http://wiki/.*")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "needs --start (START)" in done.stderr
+    assert list(tmp_path.iterdir()) == []
