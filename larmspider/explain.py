@@ -77,10 +77,14 @@ class Explanation:
         return next((v.stage for v in self.verdicts if v.verdict == "reject"), None)
 
     @property
+    def visited(self) -> bool:
+        """Whether it was queued, or is done with: what the filter visited goes by."""
+        return bool(self.fetched or self.stored or self.state != "unknown")
+
+    @property
     def known(self) -> bool:
-        """Whether the crawl has met this URL."""
-        met = self.fetched or self.stored or self.state != "unknown"
-        return bool(met or self.first_referrer is not None)
+        """Whether the crawl has met this URL, if only as a link that a filter rejected."""
+        return self.visited or self.first_referrer is not None
 
 
 def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
@@ -207,7 +211,7 @@ def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
 def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:
     if isinstance(url_filter, VisitedFilter):
         met = "met already; further links to it are not followed"
-        return Verdict(url_filter.name, "pass", met if explanation.known else "not met yet")
+        return Verdict(url_filter.name, "pass", met if explanation.visited else "not met yet")
     try:
         reason = url_filter.reject_link(link, page)
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects

@@ -125,6 +125,8 @@ def test_the_link_that_was_followed_is_judged(
         server.url("/deep"): ("unknown", "depth", server.url("/d")),
         "http://127.0.0.9:9/": ("unknown", "scope", server.url("/out")),
     }
+    text = scrapy("explain", server.url("/deep"), cwd=tmp_path).out
+    assert re.search(r"^visited +pass +not met yet$", text, re.MULTILINE)
     ran = scrapy(
         *("crawl", "intranet", "-a", f"start={server.url()}", "-s", "LARM_DIR=all"),
         *options[:-1], "DEPTH_LIMIT=2", cwd=tmp_path,
