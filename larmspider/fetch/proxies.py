@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -30,12 +31,20 @@ def check_target(deny: DenyAddresses, url: str) -> None:
     would see it. A name is resolved by the proxy, which has rules of its own."""
     try:
         host = can_ada.parse(url).hostname.strip("[]")
-        plain_address(host)
     except (ValueError, UnicodeError, TypeError):
+        host = _in_brackets(url)  # libcurl takes a zone, fe80::1%25eth0
+    try:
+        plain_address(host)
+    except ValueError:
         return
     reason = deny.reason(host)
     if reason is not None:
         raise errors.DeniedAddress(f"{reason} (LARM_DENY_ADDRESSES)")
+
+
+def _in_brackets(url: str) -> str:
+    authority = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+    return authority.rpartition("@")[2].partition("]")[0].removeprefix("[")
 
 
 def apply_proxy(curl: pycurl.Curl, request: Request) -> None:

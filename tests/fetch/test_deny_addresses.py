@@ -76,7 +76,10 @@ def test_a_name_with_another_address_is_asked_there(
     assert one.get(f"http://localhost:{server.port}/").status == 200
 
 
-def test_a_proxy_is_no_way_around(fetcher: Callable[..., Fetcher]) -> None:
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "0xa9fea9fe", "[::ffff:a9fe:a9fe]", "[fe80::1%25eth0]"]
+)
+def test_a_proxy_is_no_way_around(fetcher: Callable[..., Fetcher], host: str) -> None:
     """A denied number in the URL is refused before the proxy hears of it."""
-    error = fetcher().failure("http://169.254.169.254/", meta={"proxy": "http://127.0.0.1:9"})
+    error = fetcher().failure(f"http://{host}/", meta={"proxy": "http://127.0.0.1:9"})
     assert kind_of(error) == "address"
