@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 SCRAPYS_BOOLEANS = (
-    "COMPRESSION_ENABLED", "DNSCACHE_ENABLED", "DOWNLOAD_FAIL_ON_DATALOSS",
+    "COMPRESSION_ENABLED", "COOKIES_ENABLED", "DNSCACHE_ENABLED", "DOWNLOAD_FAIL_ON_DATALOSS",
     "DOWNLOAD_VERIFY_CERTIFICATES", "ROBOTSTXT_OBEY",
 )  # fmt: skip
-"""Settings of Scrapy's own that are read here too."""
+"""Settings of Scrapy's own that are read here too, or that docs/ tells users to set."""
 
 
 def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
