@@ -30,7 +30,7 @@ from larmspider.fetch.curl_errors import error_of
 from larmspider.fetch.curl_loop import CurlLoop
 from larmspider.fetch.curl_setup import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
-from larmspider.fetch.limits import Limits
+from larmspider.fetch.limits import LONGEST_MS, Limits
 from larmspider.fetch.listeners import Listeners
 from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.request_options import apply_request, set_option, url_for_curl
@@ -139,7 +139,7 @@ class CurlHandler:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, *self._listeners.now())
         apply_request(transfer, request)
-        set_option(transfer, pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
+        set_option(transfer, pycurl.TIMEOUT_MS, int(min(max(1, total * 1000), LONGEST_MS)))
         # of a HEAD, Content-Length is that of a body that does not come
         set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else max_bytes)
         bind = meta.get("bindaddress") or self._bind

@@ -11,7 +11,7 @@ import pycurl
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.fetch.limits import Limits
+from larmspider.fetch.limits import LONGEST_MS, Limits
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -65,7 +65,7 @@ def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pyc
             pycurl.HTTP_VERSION,
             pycurl.CURL_HTTP_VERSION_2TLS if http2 else pycurl.CURL_HTTP_VERSION_1_1,
         ),
-        (pycurl.CONNECTTIMEOUT_MS, int(limits.connect_secs * 1000)),
+        (pycurl.CONNECTTIMEOUT_MS, int(min(limits.connect_secs * 1000, LONGEST_MS))),
         (pycurl.LOW_SPEED_LIMIT, limits.low_speed_bytes),
         (pycurl.LOW_SPEED_TIME, limits.low_speed_secs if limits.low_speed_bytes else 0),
         (pycurl.DNS_CACHE_TIMEOUT, limits.dns_secs),

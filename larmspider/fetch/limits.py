@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+LONGEST_MS = 2**31 - 1
+"""25 days: what libcurl takes for a time everywhere; a longer one is as good as none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds, bytes; 0 means no limit for ``low_speed_bytes``, ``max_bytes``, ``warn_bytes``."""

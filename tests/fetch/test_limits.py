@@ -169,6 +169,13 @@ def test_a_body_may_be_cut_as_if_it_were_whole(scripted_server: Start, fetcher: 
     assert (len(response.body), response.flags) == (1234, ["download_stopped"])
 
 
+def test_a_time_may_be_longer_than_libcurl_can_count(scripted_server: Start, fetcher: Make) -> None:
+    server = scripted_server({"*": "x"})
+    one = fetcher(DOWNLOAD_TIMEOUT=1e300, LARM_CONNECT_TIMEOUT_SECS=1e300)
+    assert one.get(server.url()).status == 200
+    assert one.get(server.url(), meta={"download_timeout": float("inf")}).status == 200
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
