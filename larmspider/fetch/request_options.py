@@ -27,6 +27,8 @@ _NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
 """Of a Request's headers: for the proxy only; libcurl's own."""
 
 
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that may be sent twice (RFC 9110 9.2.1)."""
 _BREAK = re.compile(rb"[\r\n\0]")
 _PLAIN = re.compile(r"https?://[!\"$-.0-9:;<=>A-~]+(?:[/?][!\"$-~]*)?")
 """Printable ASCII, neither userinfo nor fragment."""
@@ -54,6 +56,9 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
     if method == "HEAD":
         curl.setopt(pycurl.NOBODY, 1)
         return
+    if method not in _SAFE:
+        # what a kept connection does not answer, libcurl sends once more by itself
+        curl.setopt(pycurl.FRESH_CONNECT, 1)
     if body or method in ("POST", "PUT", "PATCH"):
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.POSTFIELDS, body)

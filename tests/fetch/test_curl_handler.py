@@ -122,6 +122,18 @@ def test_a_handle_forgets_the_request_before(scripted_server: Start, fetcher: Ma
     assert len(one.handler._idle) == 1
 
 
+def test_what_may_have_had_an_effect_is_not_sent_again(
+    scripted_server: Start, fetcher: Make
+) -> None:
+    """Where a kept connection ends without an answer, libcurl repeats the request on a new one."""
+    server, one = scripted_server({"/": "x", "/form": Raw(b"")}), fetcher()
+    one.get(server.url())
+    one.failure(server.url("/form"), method="POST", body=b"name=x")
+    assert len(server.requests("/form")) == 1
+    one.get(server.url())
+    assert server.connections <= 3
+
+
 def test_head_has_no_body_but_its_headers(scripted_server: Start, fetcher: Make) -> None:
     """A length beyond the limit is no reason to refuse what does not come."""
     server = scripted_server({"*": Reply(headers={"Content-Length": "99999999"} | HTML)})
