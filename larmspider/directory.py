@@ -52,8 +52,6 @@ class CrawlDirectory:
         self.anyway = anyway
         self.resumed = False
         """Whether what was claimed holds a crawl to go on with."""
-        self.committed = False
-        """Whether a run of that crawl came to its end: its frontier has a checkpoint then."""
         self._lock: IO[str] | None = None
 
     @classmethod
@@ -85,8 +83,6 @@ class CrawlDirectory:
             earlier = self._earlier()
             self.resumed = earlier is not None
             if earlier is not None:
-                self.committed = _committed(earlier)
-                self.description["committed"] = self.committed
                 self.description["began"] = earlier.get("began")
                 self.description["stores"] = stores_in(earlier) | self.description["stores"]
                 self.description["files"] = sorted(
@@ -103,7 +99,6 @@ class CrawlDirectory:
         if self._lock is None:
             return
         self.description |= {"ended": now(), "end": reason}
-        self.description["committed"] = _committed(self.description)
         try:
             self._write()
         except CrawlDirError as error:
@@ -217,10 +212,6 @@ class CrawlDirectory:
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
-
-
-def _committed(description: dict[str, Any]) -> bool:
-    return bool(description.get("committed")) or description.get("end") not in (None, "broken")
 
 
 def _fresh(settings: BaseSettings) -> str:

@@ -23,7 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import signals, stats
 from larmspider.directory import CrawlDirectory
-from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.errors import LarmspiderError
 from larmspider.fetch.addresses import Addresses
 from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.build import build_frontier
@@ -112,14 +112,7 @@ class FrontierScheduler:
                 self.crawler.settings, directory.path / "frontier", self._addresses.of
             )
             try:
-                recovery = frontier.recover()
-                if recovery.fresh and directory.committed:
-                    # the stores would drop all their pages
-                    raise CrawlDirError(
-                        f"{directory.path / 'frontier'}: what the crawl knew is gone; put it back,"
-                        " or start over with -a fresh=yes"
-                    )
-                recover_stores(self.crawler, recovery.positions)
+                recover_stores(self.crawler, frontier.recover().positions)
             except BaseException:
                 frontier.backend.close()
                 raise

@@ -10,10 +10,8 @@ import lmdb
 import pytest
 
 from larmspider.frontier.lmdb_reader import FrontierReader
-from tests.crawling import crawl as run_crawl
 from tests.recovery.killed_crawl import Kill, KilledCrawl
 from tests.recovery.site import Site
-from tests.servers.scripted import ScriptedServer
 
 LOGS = ("store.log", "links.log", "fetch.log")
 
@@ -145,8 +143,8 @@ def _halve(frontier: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_remove, "what the crawl knew is gone; put it back"),
-        (_empty, "what the crawl knew is gone; put it back"),
+        (_remove, "the frontier is gone, and LARM_DIR="),
+        (_empty, "the frontier is gone, and LARM_DIR="),
         (_halve, "MDB_CORRUPTED"),
     ],
 )
