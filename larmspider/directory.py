@@ -72,6 +72,18 @@ class CrawlDirectory:
         if self.path.exists():
             self._refuse_if_taken()
 
+    def check_frontier(self) -> None:
+        """Raise CrawlDirError for a crawl to go on with that has pages and no frontier any more,
+        whose stores would go back to the very beginning; changes nothing."""
+        data = self.path / "frontier" / "data.mdb"
+        if self.fresh or not (self.path / DESCRIPTION).exists():
+            return
+        if (not data.exists() or not data.stat().st_size) and (held := self._held()):
+            raise CrawlDirError(
+                f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
+                " put it back, or start over with -a fresh=yes,yes"
+            )
+
     def claim(self) -> None:
         """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
         options.writable_dir(self.path)
@@ -136,13 +148,17 @@ class CrawlDirectory:
         elif described and not self.anyway:
             self._refuse_another(self._earlier() or {})
 
-    def _refuse_to_delete(self) -> None:
+    def _held(self) -> str:
+        """What was stored, in words; "" for nothing."""
         try:
             with (self.path / "store.log").open("rb") as log:
                 stored = sum(1 for _ in log)
         except OSError:
             stored = 0
-        held = f"{stored:,} stored pages" if stored else self._held_by_own_stores()
+        return f"{stored:,} stored pages" if stored else self._held_by_own_stores()
+
+    def _refuse_to_delete(self) -> None:
+        held = self._held()
         if held and self.fresh != "yes,yes":
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds {held}: to delete them"

@@ -76,6 +76,8 @@ class PreflightExtension:
             raise ConfigError("USER_AGENT is empty: a crawler says who it is")
         directory = CrawlDirectory.from_crawler(crawler)
         directory.check()
+        if _is_a(load_object(crawler.settings["SCHEDULER"]), FrontierScheduler):
+            directory.check_frontier()
         frontier = directory.path / "frontier"
         if not directory.fresh and (frontier / "data.mdb").exists():
             try:

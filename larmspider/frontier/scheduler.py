@@ -106,6 +106,7 @@ class FrontierScheduler:
         Raises ConfigError or LarmspiderError; then LARM_DIR is as it was, and free.
         """
         directory = CrawlDirectory.from_crawler(self.crawler)
+        directory.check_frontier()
         directory.claim()
         try:
             frontier = build_frontier(

@@ -77,7 +77,8 @@ class PageFilesPipeline(LogStore):
         self._open_file(max(self._present(), default=0))
 
     def _present(self) -> list[int]:
-        return [int(path.stem[9:]) for path in self.directory.glob("pagefile_*.pfl")]
+        numbers = (path.stem[9:] for path in self.directory.glob("pagefile_*.pfl"))
+        return [int(number) for number in numbers if number.isdecimal()]
 
     def recover(self, position: bytes) -> None:
         """``position`` is three numbers: of the page file, its length, the length of store.log."""

@@ -100,3 +100,18 @@ def test_refuses_sizes_that_cannot_work(
     """At the start, so that no document is lost later."""
     with pytest.raises(ConfigError, match=message):
         PageFilesPipeline.from_crawler(crawler_for(**settings))
+
+
+def test_a_file_whose_name_only_looks_alike_is_no_page_file(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    """A copy that somebody made."""
+    (tmp_path / "crawl").mkdir()
+    copy = tmp_path / "crawl" / "pagefile_0 (copy).pfl"
+    copy.write_bytes(b"x")
+    store = PageFilesPipeline.from_crawler(crawler_for())
+    store.recover(b"")
+    store.open_spider()
+    assert store.number == 0
+    store.close_spider()
+    assert copy.read_bytes() == b"x"

@@ -70,15 +70,25 @@ def _overwrite(crawl: Path) -> None:
     (crawl / "frontier" / "data.mdb").write_bytes(b"something else " * 1000)
 
 
+def _remove(crawl: Path) -> None:
+    shutil.rmtree(crawl / "frontier")
+
+
+def _empty(crawl: Path) -> None:
+    (crawl / "frontier" / "data.mdb").write_bytes(b"")
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
+        (_remove, "frontier: the frontier is gone, and LARM_DIR="),
+        (_empty, "put it back, or start over with -a fresh=yes,yes"),
         (_set_frontier_format, "is 'larmspider frontier 99', this version reads"),
         (_set_lmdb_version, "LMDB data format v8 is not supported"),
         (_overwrite, "MDB_INVALID"),
     ],
 )
-def test_a_frontier_of_another_version_is_refused(
+def test_a_frontier_that_cannot_be_gone_on_with_is_refused(
     killed: KilledCrawl, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     """Status 1, one line that says so, and nothing is changed or fetched."""
@@ -127,14 +137,6 @@ def test_torn_ends_are_dropped(killed: KilledCrawl, tmp_path: Path) -> None:
     crawl.check_end()
 
 
-def _remove(frontier: Path) -> None:
-    shutil.rmtree(frontier)
-
-
-def _empty(frontier: Path) -> None:
-    (frontier / "data.mdb").write_bytes(b"")
-
-
 def _halve(frontier: Path) -> None:
     data = (frontier / "data.mdb").read_bytes()
     (frontier / "data.mdb").write_bytes(data[: len(data) // 2])
@@ -143,8 +145,7 @@ def _halve(frontier: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_remove, "the frontier is gone, and LARM_DIR="),
-        (_empty, "the frontier is gone, and LARM_DIR="),
+        (lambda frontier: _remove(frontier.parent), "the frontier is gone, and LARM_DIR="),
         (_halve, "MDB_CORRUPTED"),
     ],
 )
