@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import scrapy.signals
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import signals, stats
@@ -34,13 +33,13 @@ from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.frontier.scheduler_stores import recover_stores, store_positions
+from larmspider.frontier.scheduler_waker import Waker
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
@@ -74,8 +73,7 @@ class FrontierScheduler:
         self._robots = RobotsFetch(self)
         self._addresses = Addresses(self._address_known)
         self._ready: deque[Request] = deque()
-        self._timer: CallLaterResult | None = None
-        self._timer_at = 0.0
+        self._waker = Waker(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -141,8 +139,7 @@ class FrontierScheduler:
 
     async def close_async(self, reason: str) -> None:
         """The same as a coroutine."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._waker.cancel()
         self._addresses.close()
         if self._frontier is None or self._directory is None:
             return
@@ -231,7 +228,7 @@ class FrontierScheduler:
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
-        self._wake_later()
+        self._waker.wake_at(self.frontier.next_ready_time())
         return None
 
     def _pop(self) -> Lease | None:
@@ -274,30 +271,13 @@ class FrontierScheduler:
         self.leases.end_lost()
         self.wake()
 
-    # the engine
-
     def wake(self) -> None:
-        """Let the engine ask for Requests. The only place that touches what is private to Scrapy:
-        the engine itself asks again only every 5 s."""
-        if self._timer is not None:
-            self._timer.cancel()  # nothing if it is this timer that woke us
-            self._timer = None
-        slot = getattr(self.crawler.engine, "_slot", None)
-        if slot is not None and slot.closing is None:
-            slot.nextcall.schedule()
+        """Let the engine ask for Requests."""
+        self._waker.wake()
 
     def _address_known(self, name: str, address: str) -> None:
         self.frontier.address_known(name, address)
         self.wake()
-
-    def _wake_later(self) -> None:
-        at = self.frontier.next_ready_time()
-        if at is None or (self._timer is not None and self._timer_at <= at):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = at
-        self._timer = call_later(max(0.001, at - time.time()), self.wake)
 
     def _count(self, key: str) -> None:
         assert self.crawler.stats is not None
