@@ -139,8 +139,9 @@ def plot(found: Found, path: Path, title: str) -> None:
     ):
         bars = axes.barh(names, values, color=colours)
         axes.set_xscale("log")
-        axes.set_xlabel(label)
-        axes.bar_label(bars, labels=[f"{value:,.3g}" for value in values], padding=3)
+        axes.set_xlabel(f"{label} (logarithmic)")
+        labels = [f"{value:,.0f}" if value >= 20 else f"{value:.2f}" for value in values]
+        axes.bar_label(bars, labels=labels, padding=3)
         axes.margins(x=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title, fontsize=11)

@@ -14,7 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from examples.intranet.serve import DemoServer
 from larmspider.settings import DOWNLOAD_MAXSIZE
-from tests.servers.kerberos import INSTALLED, KerberosSite
+from tests.servers.kerberos import KerberosSite, missing_packages
 from tests.servers.nginx import NGINX, Nginx
 from tests.servers.scripted import Route, ScriptedServer
 
@@ -62,8 +62,8 @@ def nginx() -> Iterator[Callable[..., Nginx]]:
 @pytest.fixture(scope="module")
 def kerberos() -> Iterator[KerberosSite]:
     """A KDC, and an Apache that asks for tickets before it gives /index.html and /next.html."""
-    if not INSTALLED:
-        pytest.skip("krb5-kdc, krb5-user, libapache2-mod-auth-gssapi or another is not installed")
+    if missing := missing_packages():
+        pytest.skip(f"Debian packages are not installed: {', '.join(missing)}")
     with KerberosSite({"/index.html": "<a href=next.html>n</a>", "/next.html": "two"}) as site:
         yield site
 

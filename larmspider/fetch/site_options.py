@@ -4,10 +4,11 @@
     if site is not None:
         apply_site(curl, site, url, headers)
     ...                       # the transfer
-    forget_site(curl)         # before the handle serves another origin
+    curl.reset()              # before the handle serves another origin
 
-A handle that carried a Site serves that Site only, until forget_site(). libcurl itself reuses no
-connection whose credentials, certificates or proxy are others.
+A handle that carried a Site serves that Site only, until it is reset (Transfer.dirty): pycurl
+cannot unset options singly, and Digest's nonces go too. libcurl itself reuses no connection whose
+credentials, certificates or proxy are others.
 """
 
 from __future__ import annotations
@@ -77,12 +78,6 @@ def apply_site(
         curl.setopt(pycurl.SSL_VERIFYHOST, 2 * int(options.verify))
     if proxy and options.proxy is not None:
         _apply_proxy(curl, options.proxy)
-
-
-def forget_site(curl: pycurl.Curl) -> None:
-    """All options back to libcurl's defaults, Digest's nonces gone: pycurl cannot unset them
-    singly. What every transfer needs is to be set again."""
-    curl.reset()
 
 
 def _apply_credentials(curl: pycurl.Curl, credentials: Credentials) -> None:

@@ -24,7 +24,7 @@ def sniffing_cases() -> list[tuple[bytes, str]]:
     return [(base64.b64decode(case["data_b64"]), case["encoding"].lower()) for case in cases]
 
 
-@pytest.mark.skipif(not SUITE.exists(), reason="peer data html5lib-encoding is not there")
+@pytest.mark.skipif(not SUITE.exists(), reason=f"peer test data is not here: {SUITE}")
 def test_all_82_sniffing_cases_of_html5lib_are_right():
     """No case is missed; where nothing is declared they expect the default of browsers."""
     cases = sniffing_cases()

@@ -59,7 +59,10 @@ DOCUMENTATION = [
 ]
 
 
-@pytest.mark.skipif(not DOCUMENTATION, reason="no documentation installed")
+@pytest.mark.skipif(
+    not DOCUMENTATION,
+    reason="neither of the Debian packages python3.11-doc and postgresql-doc-15 is installed",
+)
 def test_both_parsers_agree_on_documentation():
     for path in DOCUMENTATION:
         ours, theirs = (as_page(read(path.read_bytes())) for read in (html.read, deep_html.read))

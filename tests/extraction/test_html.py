@@ -376,7 +376,9 @@ def naughty_strings() -> list[str]:
     return list(data["strings"] if isinstance(data, dict) else data)
 
 
-@pytest.mark.skipif(not naughty_strings(), reason="peer data naughty-strings is not there")
+@pytest.mark.skipif(
+    not naughty_strings(), reason=f"peer test data is not here: {SUITES / 'naughty-strings'}"
+)
 def test_naughty_strings_as_title_anchor_and_href():
     """No string breaks a field's line, and the link behind it is found."""
     for naughty in naughty_strings():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pycurl
 import pytest
 
-from larmspider.fetch.site_options import apply_site, forget_site
+from larmspider.fetch.site_options import apply_site
 from larmspider.fetch.sites import Sites
 from larmspider.fetch.sites_file import read_sites_file
 from tests.servers.scripted import Reply
@@ -43,7 +43,7 @@ class BareCurl:
         """Body of the page, after "status "; raises pycurl.error. ``forget``: a handle as new."""
         body = BytesIO()
         if forget:
-            forget_site(self.curl)
+            self.curl.reset()
         self.curl.setopt(pycurl.URL, url)
         self.curl.setopt(pycurl.TIMEOUT, 20)
         self.curl.setopt(pycurl.WRITEFUNCTION, body.write)

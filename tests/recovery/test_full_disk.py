@@ -70,7 +70,7 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
     try:
         done = mount("size=8m")
     except FileNotFoundError:
-        pytest.skip("there is no mount command")
+        pytest.skip("there is no mount command (Debian package mount)")
     if done.returncode:
         pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
     try:

@@ -25,12 +25,24 @@ from types import TracebackType
 from typing import Self
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "apache2")
+_PROGRAMS = {
+    "krb5kdc": "krb5-kdc",
+    "kdb5_util": "krb5-kdc",
+    "kadmin.local": "krb5-admin-server",
+    "kinit": "krb5-user",
+    "apache2": "apache2-bin",
+}
 _MODULES = Path("/usr/lib/apache2/modules")
-INSTALLED = (
-    all(shutil.which(name, path=_PATH) for name in _PROGRAMS)
-    and (_MODULES / "mod_auth_gssapi.so").exists()
-)
+
+
+def missing_packages() -> list[str]:
+    """Debian packages that are needed and not installed."""
+    missing = {package for name, package in _PROGRAMS.items() if not shutil.which(name, path=_PATH)}
+    if not (_MODULES / "mod_auth_gssapi.so").exists():
+        missing.add("libapache2-mod-auth-gssapi")
+    return sorted(missing)
+
+
 """Whether the packages are there."""
 
 REALM = "TEST.EXAMPLE"

@@ -14,7 +14,9 @@ import pytest
 from tests.servers.docs_sites import DOCS_SITES, docs_site
 from tests.servers.nginx import NGINX, Nginx
 
-needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+needs_nginx = pytest.mark.skipif(
+    NGINX is None, reason="nginx is not installed (Debian package nginx-light)"
+)
 
 
 def _read(url: str) -> str:
