@@ -1,25 +1,29 @@
 # make crawl                              crawl the demo intranet, then search it
 # make crawl START=http://wiki/ RESTRICT='https?://[^/]*\.example/.*'     crawl yours
-# make test / check / bench / serve / soak
+# make crawl WORKERS=4                    with so many processes, which share it through Redis
+# make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
+# make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
+# make test / check / bench / serve / soak / screenshots
 
 START    ?=
 RESTRICT ?=
 SEARCH   ?=
 FRESH    ?=
 LARM_DIR ?= crawl
+WORKERS  ?=
 ARGS     ?=
 # to the recipes as they stand, whatever a shell or make would read into them
 override START := $(value START)
 override RESTRICT := $(value RESTRICT)
 override SEARCH := $(value SEARCH)
-export START RESTRICT SEARCH FRESH LARM_DIR
+export START RESTRICT SEARCH FRESH LARM_DIR WORKERS
 
 VENV := .venv
 BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl test soak check bench serve clean
+.PHONY: crawl egg test soak check bench serve web screenshots clean
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
@@ -34,7 +38,12 @@ endif
 
 crawl: $(VENV)/ready
 	@$(BIN)/python examples/first_crawl.py --start="$$START" --restrict="$$RESTRICT" \
-	    --search="$$SEARCH" --dir="$$LARM_DIR" --fresh="$$FRESH" $(ARGS)
+	    --search="$$SEARCH" --dir="$$LARM_DIR" --fresh="$$FRESH" \
+	    --workers="$$WORKERS" $(ARGS)
+
+# what a scrapyd node runs, and what is to be installed there for it
+egg: $(VENV)/ready
+	@$(BIN)/python deploy/build_egg.py dist
 
 # most tests wait for something: one more at a time than there are processors; then what is timed
 test: $(VENV)/ready
@@ -63,11 +72,24 @@ bench: $(VENV)/ready
 	$(BIN)/python benchmarks/fetch.py
 	$(BIN)/python -m benchmarks.profile_page
 	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.web pages
+	$(BIN)/python -m benchmarks.web crawl
+	$(BIN)/python -m benchmarks.membership
+	$(BIN)/python -m benchmarks.takeover
+	$(BIN)/python -m benchmarks.workers --output benchmarks
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 # the demo intranet by itself, on a port of its own choice
 serve: $(VENV)/ready
 	$(BIN)/python examples/intranet/serve.py
+
+# the web pages of the crawl in LARM_DIR
+web: $(VENV)/ready
+	$(BIN)/scrapy serve --dir "$$LARM_DIR" $(ARGS)
+
+# docs/screenshots, of the demo crawl; needs Debian's chromium and chromium-driver
+screenshots: $(VENV)/ready
+	$(BIN)/python examples/screenshots.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

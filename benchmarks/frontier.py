@@ -29,7 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from larmspider.frontier.frontier import CHECKPOINT_AT, Frontier
+from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
@@ -112,7 +112,7 @@ class Bench:
             Places(32),
             time.time,
             lambda _: 0.0,
-            address_of=address_of if grouped else None,
+            book=AddressBook(address_of) if grouped else None,
         )
         self.frontier.recover()
 

@@ -144,11 +144,11 @@ class _Connection(asyncio.Protocol):
             self.transport.write(self.web.answer(self.host, target))
 
 
-def _listen(hosts: int) -> list[socket.socket]:
-    """One socket a host, all at one port."""
-    for _ in range(_PORTS_TRIED):
+def _listen(hosts: int, wanted: int) -> list[socket.socket]:
+    """One socket a host, all at one port: the one that is wanted, or any for 0."""
+    for _ in range(1 if wanted else _PORTS_TRIED):
         sockets: list[socket.socket] = []
-        port = 0
+        port = wanted
         try:
             for host in range(hosts):
                 sockets.append(socket.create_server((address(host), port), backlog=64))
@@ -158,13 +158,13 @@ def _listen(hosts: int) -> list[socket.socket]:
                 one.close()
         else:
             return sockets
-    raise SystemExit(f"no port is free at all {hosts} addresses")
+    raise SystemExit(f"no port, or not that one, is free at all {hosts} addresses")
 
 
-async def _serve(pages: int, hosts: int) -> None:
+async def _serve(pages: int, hosts: int, port: int) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    sockets = _listen(hosts)
+    sockets = _listen(hosts, port)
     web = Web(pages, hosts, sockets[0].getsockname()[1])
     for host, one in enumerate(sockets):
         await loop.create_server(lambda host=host: _Connection(web, host), sock=one)
@@ -176,10 +176,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--port", type=int, default=0, help="one that is free")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    asyncio.run(_serve(options.pages, options.hosts))
+    asyncio.run(_serve(options.pages, options.hosts, options.port))
 
 
 if __name__ == "__main__":

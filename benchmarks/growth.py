@@ -2,6 +2,7 @@
 
     python -m benchmarks.growth [--pages 20000]                   # two minutes
     python -m benchmarks.growth --pages 1100000 --plot docs/growth
+    python -m benchmarks.growth --pages 1100000 --dir DIR --seconds 60    # go on with that one
 
 One crawl, the whole chain on, politeness off, of a generated web of 1,000 hosts
 (generated_web.py; its process shares the machine). Printed is, around each number of pages that it
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -33,11 +34,13 @@ from pathlib import Path
 
 from benchmarks.generated_web import address
 from benchmarks.measured_run import Run, measure
+from larmspider.frontier.lmdb_reader import FrontierReader
 
 ROOT = Path(__file__).parents[1]
 MARKS = (10_000, 100_000, 1_000_000)
 _LOOK_SECS = 5.0
 _KEPT_BYTES = 64 << 20
+_WARM_SECS = 10.0
 
 
 @dataclass
@@ -89,10 +92,10 @@ def mapped(pid: int, crawl: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def web(pages: int, hosts: int) -> Iterator[int]:
+def web(pages: int, hosts: int, port: int) -> Iterator[int]:
     """Serve it; its port."""
     command = [sys.executable, "-m", "benchmarks.generated_web"]
-    command += [f"--pages={pages}", f"--hosts={hosts}"]
+    command += [f"--pages={pages}", f"--hosts={hosts}", f"--port={port}"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -101,20 +104,40 @@ def web(pages: int, hosts: int) -> Iterator[int]:
             server.terminate()
 
 
-def progress(crawl: Path) -> list[tuple[float, int]]:
-    """Time and pages so far, of Monitor.log."""
-    lines = (crawl / "Monitor.log").read_text().splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
-    return [(datetime.fromisoformat(row[0]).timestamp(), int(row[1])) for row in rows]
+def progress(crawl: Path, began: float) -> list[tuple[float, int]]:
+    """Time and pages so far, of Monitor.log, in the run that began then."""
+    lines = (crawl / "Monitor.log").read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line[:1].isdigit()]
+    times = [datetime.fromisoformat(row[0]).timestamp() for row in rows]
+    return [(at, int(row[1])) for at, row in zip(times, rows, strict=True) if at > began]
 
 
-def rows(run: Run, watch: Watch, grown: list[tuple[float, int]]) -> Iterator[dict[str, float]]:
-    """Figures around each of MARKS that the crawl came to."""
+def stored(crawl: Path) -> int:
+    """Pages of a crawl so far."""
+    if not (crawl / "frontier" / "data.mdb").exists():
+        return 0
+    with FrontierReader(crawl / "frontier") as frontier:
+        return frontier.counts().stored
+
+
+def opened(folder: Path | None, scratch: Path | None) -> AbstractContextManager[str]:
+    """The folder itself, or one that goes again."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return nullcontext(str(folder))
+    return tempfile.TemporaryDirectory(prefix="growth-", dir=scratch)
+
+
+def rows(
+    run: Run, watch: Watch, grown: list[tuple[float, int]], before: int
+) -> Iterator[dict[str, float]]:
+    """Figures around each of MARKS that the crawl came to; of a crawl that went on, having
+    ``before`` pages, of all but the first _WARM_SECS of this run."""
     last = grown[-1][1]
-    for mark in MARKS:
-        if mark > last * 1.05:
-            return
+    for mark in [before + last] if before else [mark for mark in MARKS if mark <= last * 1.05]:
         window = [(at, pages) for at, pages in grown if mark / 2 <= pages <= mark * 1.5]
+        if before:
+            window = [(at, pages) for at, pages in grown if at > grown[0][0] + _WARM_SECS]
         (begin, first), (end, final) = window[0], window[-1]
         sample = min(run.samples, key=lambda one: abs(one.time - end))
         maps = min(watch.maps, key=lambda one: abs(one[0] - end))
@@ -166,17 +189,22 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--scratch", type=Path, help="where the crawl lies; 7 GB for a million")
+    parser.add_argument("--dir", type=Path, help="the crawl lies there, stays, and is gone on with")
     parser.add_argument("--keep", action="store_true", help="no holes in page files and links.log")
     parser.add_argument("--plot", type=Path, help="without ending: .png and .svg are written")
     parser.add_argument("--seconds", type=float, default=36_000.0)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    told = options.dir / "port" if options.dir else None
+    wanted = int(told.read_text()) if told is not None and told.exists() else 0
     with (
-        tempfile.TemporaryDirectory(prefix="growth-", dir=options.scratch) as name,
-        web(options.pages, options.hosts) as port,
+        opened(options.dir, options.scratch) as name,
+        web(options.pages, options.hosts, wanted) as port,
     ):
         folder = Path(name)
+        (folder / "port").write_text(str(port))  # it is in every URL
+        before = stored(folder / "crawl")
         seeds = [f"http://{address(host)}:{port}/" for host in range(options.hosts)]
         (folder / "seeds").write_text("\n".join(seeds))
         command = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-astart=@seeds"]
@@ -193,12 +221,15 @@ def main() -> None:
         run = measure(
             command, folder, seconds=options.seconds, environment=environment, watch=watch
         )
-        grown = progress(watch.crawl)
+        grown = progress(watch.crawl, run.began)
         if run.status and not run.killed:
             raise SystemExit((folder / "output").read_text("utf-8", "replace")[-2000:])
-    print(f"{grown[-1][1]:,} pages on {options.hosts:,} hosts, {run.ended - run.began:.0f} s")
+    since = f" after {before:,}" if before else ""
+    print(
+        f"{grown[-1][1]:,} pages{since} on {options.hosts:,} hosts, {run.ended - run.began:.0f} s"
+    )
     print("around pages   pages/s  main thread ms   MB: anonymous    mapped  frontier     index")
-    for row in rows(run, watch, grown):
+    for row in rows(run, watch, grown, before):
         print(
             f"{row['pages']:12,.0f}{row['rate']:10.0f}{row['main_ms']:16.2f}"
             f"{row['anonymous']:16.0f}{row['mapped']:10.0f}{row['frontier']:10.0f}"

@@ -3,6 +3,8 @@
     python examples/first_crawl.py
     python examples/first_crawl.py --start http://wiki.example/ --restrict 'https?://[^/]*\\.example/.*'
 
+    python examples/first_crawl.py --workers 4
+
 Everything it does are commands that you can type yourself; it prints each before running it.
 """
 
@@ -20,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl_shards import open_crawl
 
 DEMO_DIR = "crawl-demo"
 DEMO_SEARCH = "Reisekosten"
@@ -35,6 +37,7 @@ def main() -> int:
     parser.add_argument("--search", default="", help="words to search for when the crawl is done")
     parser.add_argument("--dir", default="crawl", help="where to store; the demo uses crawl-demo")
     parser.add_argument("--fresh", default="", help="yes: delete the crawl that lies there")
+    parser.add_argument("--workers", default="", help="processes that share the crawl; none: one")
     options, more = parser.parse_known_args()
     if options.restrict and not options.start:
         parser.error("--restrict (RESTRICT) needs --start (START): without it the demo is crawled")
@@ -48,7 +51,7 @@ def main() -> int:
                 arguments += ["-a", f"fresh={options.fresh}"]
         else:
             server = stack.enter_context(DemoServer())
-            directory = DEMO_DIR
+            directory = f"{DEMO_DIR}-workers" if options.workers else DEMO_DIR
             # our own server on this machine: no need to wait between two pages
             arguments = [
                 "-a",
@@ -61,7 +64,8 @@ def main() -> int:
                 "LARM_BACKOFF_SECS=0.5",
             ]
         in_dir = ["-s", f"LARM_DIR={directory}"]
-        status = run("crawl", "intranet", *arguments, *in_dir, *more)
+        command = ["workers", "-n", options.workers] if options.workers else ["crawl", "intranet"]
+        status = run(*command, *arguments, *in_dir, *more)
     if status:
         return status
     words = options.search or (words_of_a_title(directory) if options.start else DEMO_SEARCH)
@@ -78,7 +82,7 @@ def run(*arguments: str) -> int:
 
 def words_of_a_title(directory: str) -> str:
     """Words that the crawl must find: of the first title of a page that was found, not moved."""
-    for page in CrawlDir(Path(directory)).pages():
+    for page in open_crawl(Path(directory)).pages():
         if page.status == 200 and (words := re.findall(r"\w+", page.title)):
             return " ".join(words[:5])
     return "the"

@@ -10,14 +10,22 @@ import json
 import sys
 from abc import abstractmethod
 from io import TextIOWrapper
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from larmspider import options
 from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl_shards import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
+from larmspider.frontier.orders import NOTE, Orders
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_WHERE = ("LARM_DIR", "LARM_SHARDS", "LARM_WORKER")
 
 
 class LarmCommand(ScrapyCommand):
@@ -32,6 +40,13 @@ class LarmCommand(ScrapyCommand):
         parser.add_argument(
             "--dir", metavar="DIR", help="the crawl's directory (setting LARM_DIR, default crawl)"
         )
+        parser.add_argument(
+            "--shard",
+            metavar="DIR",
+            action="append",
+            default=[],
+            help="a directory of the same crawl elsewhere, as of another machine; repeatable",
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -40,6 +55,8 @@ class LarmCommand(ScrapyCommand):
                 stream.reconfigure(errors="replace")  # a title that this terminal cannot show
         if opts.dir is not None:
             self.settings.set("LARM_DIR", opts.dir, priority="cmdline")
+        if opts.shard:
+            self.settings.set("LARM_SHARDS", opts.shard, priority="cmdline")
         try:
             options.check_names(self.settings)
             self.answer([arg for arg in args if arg != "--"], opts)
@@ -60,16 +77,28 @@ class LarmCommand(ScrapyCommand):
         """The crawl in LARM_DIR. The settings become those it ran with, where the command line does
         not say otherwise; files of rules are those it ran with too."""
         assert self.settings is not None
-        crawl = CrawlDir(options.larm_dir(self.settings))
-        copies = {name: str(path) for name, path in crawl.rules.items()}
-        for name, value in (crawl.settings | copies).items():
-            if name != "LARM_DIR":
-                self.settings.set(name, value, priority="project")
+        shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
+        crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
+        with_crawls_settings(self.settings, crawl)
         return crawl
 
     def fail(self, error: LarmspiderError) -> None:
         self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1
         print(f"scrapy {type(self).__module__.rsplit('.', 1)[-1]}: {error}", file=sys.stderr)
+
+
+def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSettings:
+    """``settings``, which become those that the crawl ran with, where the command line does not say
+    otherwise."""
+    copies = {name: str(path) for name, path in crawl.rules.items()}
+    for name, value in (crawl.settings | copies).items():
+        if name not in _WHERE and not name.startswith("LARM_WEB"):
+            settings.set(name, value, priority="project")
+    with crawl.frontier() as frontier:
+        orders = Orders() if frontier is None else Orders.unpack(frontier.note(NOTE))
+    if orders.restrict and orders.instead_of == options.text(settings, "LARM_RESTRICT"):
+        settings.set("LARM_RESTRICT", orders.restrict, priority="cmdline")
+    return settings
 
 
 def one_argument(args: list[str], what: str) -> str:

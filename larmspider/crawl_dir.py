@@ -8,26 +8,31 @@ body = crawl.body(record)
 from __future__ import annotations
 
 import json
-import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from larmspider.crawl_files import DESCRIPTION
+from larmspider.crawl_logs import COLUMNS, CrawlLogs
 from larmspider.description import FORMAT, RULES, RULES_DIR
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.keys import host_of, url_key
 from larmspider.frontier.leasing import ROBOTS_REASON
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.records import UrlState, Visit
+from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
-from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
-from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
-from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+from larmspider.pipelines.page_files import page_file_name
 from larmspider.times import utc
 
+_STORES = {
+    "PageFilesPipeline": "store.log",
+    "FetchLogPipeline": "fetch.log",
+    "LinkLogPipeline": "links.log",
+}
 SPELLINGS = 32
 """Redirects in a row after which another spelling of a page is not looked for any more."""
 
@@ -46,6 +51,8 @@ class StoredPage:
     title: str
     page_file: int
     offset: int
+    shard: str = ""
+    """In a crawl of many workers the directory of the one that stored it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,33 @@ class CrawlDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.description = read_description(path)
+        self.remark = ""
+        """What cannot be told about its queues, and why; known when the frontier was asked."""
+        self.logs = self._logs()
+
+    def _logs(self, seconds: float | None = None) -> CrawlLogs:
+        return CrawlLogs(self.path, self.began, seconds, self._end)
+
+    def _end(self, name: str, size: int) -> int:
+        """Up to which byte a log of ``size`` bytes is read."""
+        return size
+
+    def within(self, seconds: float) -> Self:
+        """The same, whose searches in the logs take ``seconds`` together at most; then
+        ``logs.cut_short`` says that there may be more."""
+        bounded = copy(self)
+        bounded.logs = bounded._logs(seconds)
+        return bounded
+
+    @property
+    def parts(self) -> Sequence[CrawlDir]:
+        """The directories that hold its logs: itself, or those of its workers."""
+        return (self,)
+
+    @property
+    def began(self) -> str:
+        """When the crawl began first, which tells it from others in this directory."""
+        return str(self.description.get("began") or "")
 
     @property
     def seeds(self) -> list[str]:
@@ -98,6 +132,10 @@ class CrawlDir:
         with FrontierReader(path) as reader:
             yield reader
 
+    def searcher(self) -> Searcher:
+        """The search index. Raises CrawlDirError where there is none, or of another version."""
+        return Searcher.open(self.index_dir)
+
     def robots(self, url: str) -> bytes | None:
         """The robots.txt of this URL's server as it was read, None if it was not."""
         with self.frontier() as frontier:
@@ -105,25 +143,20 @@ class CrawlDir:
 
     def stored(self, normalized: str) -> StoredPage | None:
         """The page stored last under this canonical form."""
-        found = None
-        for fields in self._records("store.log", normalized, 2, len(STORE_LOG_COLUMNS)):
-            found = _stored_page(fields)
-        return found
+        fields = self.logs.last("store.log", normalized)
+        return None if fields is None else stored_page(fields)
 
     def fetched(self, normalized: str) -> Fetch | None:
         """The last fetch of this canonical form, failed ones too."""
-        found = None
-        for fields in self._records("fetch.log", normalized, 2, len(FETCH_LOG_COLUMNS)):
-            when, url, same, from_page, result, _, _, message = fields
-            found = Fetch(when, url, same, from_page, result, message)
-        return found
+        fields = self.logs.last("fetch.log", normalized)
+        return None if fields is None else fetch_of(fields)
 
     def last_fetch(self, normalized: str) -> Fetch | None:
         """What the frontier knows of this canonical form, or the logs where it has no say. The
         message is fetch.log's."""
         logged, stored = self.fetched(normalized), self.stored(normalized)
         with self.frontier() as frontier:
-            visit = None if frontier is None else _last_visit(frontier, normalized)
+            visit = None if frontier is None else last_visit(frontier, normalized)
         if visit is None and stored is not None and logged is None:
             return Fetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
         if visit is None:
@@ -149,9 +182,21 @@ class CrawlDir:
         return next((from_page for from_page, _ in self.links_to(normalized)), None)
 
     def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
-        """The links to this canonical form in the order they were found: the page, the type."""
-        for fields in self._records("links.log", normalized, 2, len(LINK_LOG_COLUMNS)):
+        """The links to this canonical form in the order they were found: the page, the type. What
+        an index of the logs has of many may be their first ones (log_index/records.py)."""
+        for fields in self.logs.links_to(normalized):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
+
+    def committed(self) -> dict[str, int]:
+        """How much of each log no crash can take back any more, in bytes; all of a log whose store
+        no frontier knows."""
+        with self.frontier() as frontier:
+            positions = {} if frontier is None else frontier.positions()
+        ends = {name: self.logs.size(name) for name in COLUMNS}
+        for store, name in _STORES.items():
+            if store in positions:  # the length of the log is the last number
+                ends[name] = min(ends[name], int((positions[store].split() or [b"0"])[-1]))
+        return ends
 
     def body(self, page: StoredPage) -> bytes:
         """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
@@ -171,56 +216,41 @@ class CrawlDir:
 
     def pages(self) -> Iterator[StoredPage]:
         """All pages in the order they were stored."""
-        for fields in self._records("store.log", None, 0, len(STORE_LOG_COLUMNS)):
-            yield _stored_page(fields)
-
-    def _records(
-        self, name: str, value: str | None, field: int, columns: int
-    ) -> Iterator[list[str]]:
-        """Records of a log in order; with ``value`` those that hold it in ``field``.
-
-        The log is searched as bytes, which takes about a second a gigabyte, not line by line.
-        """
-        try:
-            with (self.path / name).open("rb") as file:
-                size = file.seek(0, 2)
-                if not size:
-                    return
-                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                    yield from _search(data, value, field, columns)
-        except FileNotFoundError:
-            return
+        for _, fields in self.logs.search("store.log", None, 0):
+            yield stored_page(fields)
 
 
-def _search(data: mmap.mmap, value: str | None, field: int, columns: int) -> Iterator[list[str]]:
-    needle = b"\n" if value is None else f"\t{value}\t".encode()
-    position = 0
-    while (hit := data.find(needle, position)) >= 0:
-        start = position if value is None else data.rfind(b"\n", 0, hit) + 1
-        end = data.find(b"\n", hit)
-        if end < 0:
-            return  # a line still being written
-        fields = data[start:end].decode("utf-8", "replace").split("\t")
-        if len(fields) == columns and (value is None or fields[field] == value):
-            yield fields
-        position = end + 1
-
-
-def _last_visit(frontier: FrontierReader, normalized: str) -> Visit | None:
+def last_visit(frontier: FrontierReader, normalized: str) -> Visit | None:
     """The last of a URL and of what redirects from one spelling of it to another were kept as."""
     keys = [url_key(normalized), *(url_key(f"{normalized}#{n}") for n in range(1, SPELLINGS + 1))]
     visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
     return max(visits, key=lambda visit: visit.time, default=None)
 
 
-def _stored_page(fields: list[str]) -> StoredPage:
+def fetch_of(fields: list[str]) -> Fetch:
+    """A record of fetch.log."""
+    when, url, normalized, from_page, result, _, _, message = fields
+    return Fetch(when, url, normalized, from_page, result, message)
+
+
+def stored_page(fields: list[str]) -> StoredPage:
+    """A record of store.log. Raises CrawlDirError for one that is damaged."""
     from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
     try:
         numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
     except ValueError:
         raise CrawlDirError(f"store.log has a line that is damaged: {fields!r:.200}") from None
     return StoredPage(
-        from_page, url, normalized, numbers[0], numbers[1], mime, numbers[2], title, *numbers[3:]
+        from_page,
+        url,
+        normalized,
+        numbers[0],
+        numbers[1],
+        mime,
+        numbers[2],
+        title,
+        numbers[3],
+        numbers[4],
     )
 
 

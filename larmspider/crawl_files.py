@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DESCRIPTION = "crawl.json"
 """The file that makes a directory a crawl's: who crawled what, with which settings."""
 LOCK = "lock"
+WORKER_LOG = "worker.log"
+"""What a worker says, where ``scrapy workers`` has started it."""
 _KEPT = (DESCRIPTION, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 FORMAT = 1
+SHARED = "workers"
+"""In crawl.json of LARM_DIR: each worker of the crawl has its own directory in it."""
+
+CUT_BACK = "cut_back"
+"""In crawl.json: the stores have gone back to a checkpoint once, but for the index, which then may
+have pages that another worker has stored meanwhile."""
 
 RULES = {
     "LARM_HOST_RESOLVER_FILE": "hosts.properties",
@@ -54,12 +60,33 @@ def describe(crawler: Crawler) -> dict[str, Any]:
         "larmspider": __version__,
         "spider": spider.name,
         "seeds": _seeds(spider),
-        "identity": _identity(crawler),
+        "identity": identity_of(crawler),
         "settings": _told(crawler.settings),
         "stores": files_of_stores(crawler.settings),
         "files": files_of_others(crawler.settings),
         "began": now(),
     }
+
+
+def describe_shared(crawler: Crawler) -> dict[str, Any]:
+    """The same for the directory in which many workers have theirs."""
+    own = describe(crawler)
+    del own["stores"], own["files"], own["settings"]["LARM_WORKER"]
+    return own | {SHARED: {"redis": _redis_of(crawler.settings)}}
+
+
+def _redis_of(settings: BaseSettings) -> str:
+    """Which Redis it is, to people: without user, password and options."""
+    url = options.text(settings, "REDIS_URL")
+    if not url:
+        return f"{options.text(settings, 'REDIS_HOST')}:{settings.get('REDIS_PORT') or 6379}"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+
+
+def is_shared(description: dict[str, Any]) -> bool:
+    """Whether it is of a directory in which many workers have theirs."""
+    return SHARED in description
 
 
 def stores_in(description: dict[str, Any]) -> dict[str, list[str]]:
@@ -74,7 +101,7 @@ def files_in(description: dict[str, Any]) -> list[str]:
     return [str(name) for name in (*of_stores, *(description.get("files") or ()))]
 
 
-def _identity(crawler: Crawler) -> dict[str, Any]:
+def identity_of(crawler: Crawler) -> dict[str, Any]:
     """What makes this crawl this crawl, in an order to compare and to complain in."""
     settings = crawler.settings
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
@@ -105,7 +132,9 @@ def _digest(path: Path) -> str:
 
 def _told(settings: BaseSettings) -> dict[str, Any]:
     """What decides about URLs and pace: enough to explain the crawl's verdicts later."""
-    names = [name for name in settings if name.startswith("LARM_")]
+    names = [
+        name for name in settings if name.startswith("LARM_") and not name.startswith("LARM_WEB")
+    ]
     names = [*sorted(names), *_TOLD]
     told = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
     for name, value in told.items():

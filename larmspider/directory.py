@@ -9,7 +9,6 @@ other filters it is another crawl, and is refused unless told what to do.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import shutil
@@ -17,14 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from larmspider import options
-from larmspider.crawl_files import DESCRIPTION, LOCK, matching
+from larmspider import locks, options
+from larmspider.crawl_files import DESCRIPTION, LOCK, WORKER_LOG, matching
 from larmspider.description import (
+    CUT_BACK,
     FORMAT,
     RULES,
     RULES_DIR,
     describe,
     files_in,
+    is_shared,
     now,
     stores_in,
 )
@@ -60,15 +61,14 @@ class CrawlDirectory:
         return cls(
             options.larm_dir(settings),
             describe(crawler),
-            fresh=_fresh(settings),
+            fresh=asked_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
 
     def check(self) -> None:
         """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
         options.check_writable(self.path)
-        if (self.path / LOCK).exists():
-            _locked(self.path / LOCK).close()
+        locks.check_free(self.path / LOCK)
         if self.path.exists():
             self._refuse_if_taken()
 
@@ -87,7 +87,7 @@ class CrawlDirectory:
     def claim(self) -> None:
         """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
         options.writable_dir(self.path)
-        self._lock = _locked(self.path / LOCK)
+        self._lock = locks.locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
             if self.fresh:
@@ -96,21 +96,29 @@ class CrawlDirectory:
             self.resumed = earlier is not None
             if earlier is not None:
                 self.description["began"] = earlier.get("began")
-                self.description["stores"] = stores_in(earlier) | self.description["stores"]
-                self.description["files"] = sorted(
-                    {*files_in(earlier), *files_in(self.description)}
-                )
+                if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
+                    self.description[CUT_BACK] = True
+                self._add_files_of(earlier)
             self._write()
             self._keep_rules()
         except BaseException:
             self.release()
             raise
 
-    def finish(self, reason: str) -> None:
-        """Note how the crawl ended and unlock."""
+    def clear(self) -> None:
+        """Delete the crawl that lies here, if ``fresh`` is enough for it; the directory stays."""
+        self._lock = locks.locked(self.path / LOCK)
+        try:
+            self._refuse_if_taken()
+            self._make_room()
+        finally:
+            self.release()
+
+    def finish(self, reason: str, **more: Any) -> None:
+        """Note how the crawl ended, and ``more``, and unlock."""
         if self._lock is None:
             return
-        self.description |= {"ended": now(), "end": reason}
+        self.description |= {"ended": now(), "end": reason, **more}
         try:
             self._write()
         except CrawlDirError as error:
@@ -124,6 +132,10 @@ class CrawlDirectory:
             self._lock.close()
             self._lock = None
 
+    def _add_files_of(self, earlier: dict[str, Any]) -> None:
+        self.description["stores"] = stores_in(earlier) | self.description["stores"]
+        self.description["files"] = sorted({*files_in(earlier), *files_in(self.description)})
+
     def _earlier(self) -> dict[str, Any] | None:
         try:
             earlier = json.loads((self.path / DESCRIPTION).read_text("utf-8"))
@@ -135,18 +147,37 @@ class CrawlDirectory:
             raise CrawlDirError(f"{self.path / DESCRIPTION} is not of format {FORMAT}")
         return earlier
 
+    def _may_lie_there(self, path: Path) -> bool:
+        """Before there is a crawl: what one that was refused has left."""
+        return path.name in (LOCK, WORKER_LOG, _DRAFT)
+
     def _refuse_if_taken(self) -> None:
-        present = [path for path in self.path.iterdir() if path.name not in (LOCK, _DRAFT)]
+        present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
         described = (self.path / DESCRIPTION).exists()
         if present and not described:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds other files ({present[0].name}): name an empty"
                 " directory, or one that does not exist yet, with -s LARM_DIR=DIR"
             )
+        if described:
+            self._refuse_other_kind(self._earlier_if_any())
         if self.fresh:
             self._refuse_to_delete()
         elif described and not self.anyway:
             self._refuse_another(self._earlier() or {})
+
+    def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
+        was, now = is_shared(earlier), is_shared(self.description)
+        if was and not now:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
+                " with its REDIS_URL, goes on with it; -s LARM_DIR=DIR names another directory"
+            )
+        if now and not was:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot go"
+                " on with: name another directory with -s LARM_DIR=DIR"
+            )
 
     def _held(self) -> str:
         """What was stored, in words; "" for nothing."""
@@ -230,26 +261,15 @@ class CrawlDirectory:
             raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
-def _fresh(settings: BaseSettings) -> str:
+def asked_fresh(settings: BaseSettings) -> str:
+    """LARM_FRESH: "", "yes", or "yes,yes"."""
     value = str(settings.get("LARM_FRESH") or "").strip().lower()
     asked = [options.as_boolean("fresh", part) for part in value.split(",")]
+    if len(asked) > 2 or len(set(asked)) > 1:
+        raise ConfigError(f"fresh={value}: yes, or yes,yes to delete stored pages too, is accepted")
     return ",".join("yes" for part in asked if part)
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _locked(path: Path) -> IO[str]:
-    try:
-        file = path.open("a")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise CrawlDirError(
-            f"LARM_DIR={path.parent} is in use: another crawl writes there"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be locked: {error.strerror or error}") from None
-    return file

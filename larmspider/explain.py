@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from larmspider.frontier.lmdb_reader import FrontierReader
 
+_FINAL = ("stored", "failed", "refused")
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -69,7 +71,7 @@ class Explanation:
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)
-    """Files of rules that are not those of the crawl any more."""
+    """Files of rules that are not those of the crawl any more; what cannot be told."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -113,6 +115,8 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
         explanation.first_referrer = (
             "" if canonical in seeds else _first_referrer(explanation, crawl, frontier)
         )
+    if crawl.remark and explanation.state not in _FINAL:
+        explanation.notes.append(crawl.remark)
     link, page = _as_found(url, explanation, settings, crawl)
     for url_filter in filters(settings, crawl.seeds):
         explanation.verdicts.append(_verdict(url_filter, link, page, explanation))

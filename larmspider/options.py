@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +54,17 @@ def as_integer(name: str, value: Any, *, minimum: int, maximum: int | None = Non
     return number
 
 
-def seconds(settings: BaseSettings, name: str, *, minimum: float) -> float:
-    """The setting as a number of seconds, at least ``minimum``."""
+def seconds(
+    settings: BaseSettings, name: str, *, minimum: float, maximum: float | None = None
+) -> float:
+    """The setting as a number of seconds in [minimum, maximum], never infinite."""
     value = _get(settings, name)
     number = _as_float(value)
-    if number is None or not minimum <= number < float("inf"):
-        raise _refused(name, value, f"a number of seconds, at least {minimum:g}")
+    wanted = f"a number of seconds, at least {minimum:g}"
+    if maximum is not None:
+        wanted += f" and at most {maximum:g}"
+    if number is None or not minimum <= number < inf or (maximum is not None and number > maximum):
+        raise _refused(name, value, wanted)
     return number
 
 
@@ -159,12 +165,24 @@ def typed(settings: BaseSettings, name: str) -> Any:
     return value
 
 
-def larm_dir(settings: BaseSettings) -> Path:
+def crawl_root(settings: BaseSettings) -> Path:
     """The directory of the crawl, LARM_DIR, as an absolute path; it need not exist."""
     name = text(settings, "LARM_DIR")
     if not name.strip() or "\0" in name:
         raise _refused("LARM_DIR", name, "the path of a directory")
     return Path(name).expanduser().absolute()
+
+
+def many_workers(settings: BaseSettings) -> bool:
+    """Whether the crawl is shared by workers, with its frontier in Redis."""
+    return any(text(settings, name).strip() for name in ("REDIS_URL", "REDIS_HOST"))
+
+
+def larm_dir(settings: BaseSettings) -> Path:
+    """Where this process writes, and all of it: LARM_DIR, or with many workers the directory of
+    this one in it (worker_name.py). Who reads a crawl begins at `crawl_root`."""
+    root = crawl_root(settings)
+    return root / text(settings, "LARM_WORKER") if many_workers(settings) else root
 
 
 def writable_dir(path: Path) -> Path:

@@ -151,7 +151,10 @@ def is_page_request(request: Request, spider: Spider) -> bool:
 def pack_request(request: Request, spider: Spider) -> bytes:
     """The whole Request. Raises ValueError, saying why, for one that cannot be kept."""
     data = request.to_dict(spider=spider)  # ValueError: a callback that is no method of the spider
-    data["meta"] = {name: value for name, value in request.meta.items() if name not in _RUNTIME}
+    meta = {name: value for name, value in request.meta.items() if name not in _RUNTIME}
+    if isinstance(meta.get("bindaddress"), tuple):
+        meta["bindaddress"] = list(meta["bindaddress"])  # Scrapy's (host, port)
+    data["meta"] = meta
     try:
         packed: bytes = msgpack.packb(data, strict_types=True)
     except (TypeError, ValueError, OverflowError) as error:

@@ -4,6 +4,8 @@ A step is removed, added or swapped by editing one line here, or in a settings.p
 begins with ``from larmspider.settings import *``.
 """
 
+import os
+
 from larmspider import __version__
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS
 
@@ -17,6 +19,14 @@ LARM_START = ""  # seeds: URLs separated by white space, or @file
 LARM_RESTRICT = ""  # regular expression that a whole canonical URL must match; "": the seeds' hosts
 LARM_HOST_RESOLVER_FILE = ""  # HostResolver.properties: which host names mean the same
 LARM_DIR = "crawl"  # everything a crawl writes; one directory, one crawl
+LARM_WORKER = ""  # with REDIS_URL: LARM_DIR/<this> is where this worker writes; "": <host>-<n>
+LARM_SHARDS: list[str] = []  # more of a crawl's directories, for who reads it: of other machines
+LARM_BLOCKS = 256  # with REDIS_URL: parts that hosts are divided into, each with one owner
+LARM_BATCH_URLS = 1000  # URLs for other workers that are a reason for a checkpoint
+LARM_LOCAL_QUEUE = 256  # queued URLs of a block that come from Redis, and wait, at a time
+LARM_LEASE_SECS = 15.0  # a worker that Redis has not heard of for so long is replaced
+LARM_KEEP_ALIVE = False  # yes: with REDIS_URL, wait for seeds in <spider>:start_urls for ever
+REDIS_URL = os.environ.get("REDIS_URL", "")  # holds a password: command lines are for all to see
 LARM_FRESH = ""  # yes: start over; "yes,yes": and delete the pages stored in LARM_DIR
 LARM_RESUME = ""  # anyway: go on with LARM_DIR's crawl although this one is another
 
@@ -50,6 +60,8 @@ LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
     "::/128",
     "169.254.0.0/16",  # link-local: metadata of clouds
     "fe80::/10",
+    "fd00:ec2::254/128",  # metadata of EC2
+    "100.100.100.200/32",  # and of Alibaba Cloud
 ]
 LARM_ALLOW_ADDRESSES: list[str] = []  # but these are
 LARM_SITES_FILE = ""  # TOML: passwords, certificates, proxies and more by host (docs/sites.md)
@@ -149,6 +161,7 @@ METAREFRESH_ENABLED = False  # extraction finds it: a link of type 2
 CONCURRENT_ITEMS = 1
 LARM_PAGEFILE_BYTES = 50_000_000  # bytes a page file
 LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it writes a segment
+REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"  # of scrapy-redis's pipeline
 LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
 
 ITEM_PROCESSOR = "larmspider.pipelines.chain.StorageChain"
@@ -163,15 +176,27 @@ ITEM_PIPELINES = {
 
 LARM_CHECKPOINT_SECS = 5.0  # seconds between two flushes of everything to disk
 LARM_MONITOR_SECS = 5.0  # seconds between two lines of Monitor.log
+LARM_PROGRESS = True  # on a terminal, a picture of the crawl below its log
+
+LARM_WEB = True  # web pages of the crawl: overview, hosts, search, control (docs/dashboard.md)
+LARM_WEB_ADDRESS = "127.0.0.1"  # another than loopback needs LARM_WEB_TOKEN
+LARM_WEB_PORT = 6080  # the next free one if it is taken; 0: any free one
+LARM_WEB_TOKEN = ""  # what control asks for; "": one is made and kept in LARM_DIR/web.token
+LARM_WEB_HOSTS: list[str] = []  # names in Host headers beside addresses and localhost
+LARM_WEB_OPEN: list[str] = []  # paths that need no token where other machines are let in
 
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.extensions.monitor.MonitorExtension": 500,
+    "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.allocator.AllocatorExtension": 100,  # memory of large bodies goes back
     "larmspider.extensions.garbage.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
+    "larmspider.extensions.totals.TotalsExtension": 500,  # counts of all runs
+    "larmspider.extensions.operator.OperatorExtension": 500,  # control, orders of earlier runs
+    "larmspider.extensions.web.WebExtension": 600,  # when the frontier is open
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.logstats.LogStats": None,  # the monitor says it
     "scrapy.extensions.remote_control.RemoteControl": None,

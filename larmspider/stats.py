@@ -49,6 +49,12 @@ CHECKPOINTS = "larm/checkpoint/count"
 """Checkpoints taken."""
 BROKEN = "larm/checkpoint/broken"
 """Why the crawl broke off and nothing more was committed; not set otherwise."""
+FENCED = "larm/worker/fenced"
+"""1 where other workers have taken over what this one owned."""
+REDIS_ROUND_TRIPS = "larm/redis/round_trips"
+"""Times that the frontier sent commands to Redis and waited for the answers."""
+REDIS_WAITED = "larm/redis/waited_secs"
+"""Not a count: how long Redis could not be used, in all."""
 PAGERANK_COMPUTED = "larm/pagerank/computed"
 EXTRACTION_ERRORS = "larm/extraction/errors"
 EXTRACTION_REFUSED = "larm/extraction/refused"
@@ -62,3 +68,8 @@ def filter_rejected(name: str) -> str:
 def filter_errors(name: str) -> str:
     """The key that counts the times the filter called ``name`` raised."""
     return FILTER_ERRORS.format(filter=name)
+
+
+def is_ours(key: str) -> bool:
+    """Whether a stats key is one of these, and not Scrapy's."""
+    return key.startswith("larm/")

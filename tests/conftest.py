@@ -16,6 +16,7 @@ from examples.intranet.serve import DemoServer
 from larmspider.settings import DOWNLOAD_MAXSIZE
 from tests.servers.kerberos import KerberosSite, missing_packages
 from tests.servers.nginx import NGINX, Nginx
+from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.servers.scripted import Route, ScriptedServer
 
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
@@ -57,6 +58,28 @@ def nginx() -> Iterator[Callable[..., Nginx]]:
             return running.enter_context(Nginx(roots, workers, tls))
 
         yield start
+
+
+@pytest.fixture
+def redis_server() -> Iterator[Callable[..., RedisServer]]:
+    """Starts Redis, each time a new one: ``redis_server(maxmemory="20mb")``."""
+    if REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed (Debian package redis-server)")
+    with ExitStack() as running:
+
+        def start(host: str = "127.31.0.1", **options: Any) -> RedisServer:
+            return running.enter_context(RedisServer(host, **options))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared_redis() -> Iterator[RedisServer]:
+    """One Redis for the tests of a module, each of which uses keys of its own."""
+    if REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed (Debian package redis-server)")
+    with RedisServer(appendfsync="no") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,10 @@ FAST = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
     "LARM_DELAY_RESPONSE_FACTOR": "0",
     "LARM_BACKOFF_SECS": "0.1",
+    "LARM_WEB": "no",
 }
-"""Settings for servers of our own, to whom we need not be polite."""
+"""Settings for servers of our own, to whom we need not be polite; without the web pages, which have
+their own tests."""
 
 _STOP_SECS = 15.0
 
@@ -48,7 +50,7 @@ def scrapy(
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", *arguments],
         cwd=cwd,
-        env=_environment(cwd, settings_module),
+        env=environment(cwd, settings_module),
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -57,7 +59,7 @@ def scrapy(
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def _environment(cwd: Path, settings_module: str) -> dict[str, str]:
+def environment(cwd: Path, settings_module: str) -> dict[str, str]:
     return {
         **os.environ,
         "SCRAPY_SETTINGS_MODULE": settings_module,
@@ -77,7 +79,7 @@ def scrapy_for(
         process = subprocess.Popen(
             [sys.executable, "-m", "scrapy", *arguments],
             cwd=cwd,
-            env=_environment(cwd, settings_module),
+            env=environment(cwd, settings_module),
             stdout=log,
             stderr=log,
         )

@@ -245,3 +245,14 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(crawler_for: CrawlerFor
     """A typo must not silently mean the default."""
     with pytest.raises(ConfigError, match=r"LARM_PAGEFILE_BYTE is no setting.*LARM_PAGEFILE_BYTES"):
         check_names(crawler_for(LARM_PAGEFILE_BYTE=1).settings)
+
+
+def test_it_remembers_that_stores_went_back(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Once killed or broken off, the index may have more than the logs from then on."""
+    path = tmp_path / "crawl" / "crawl.json"
+    claimed(crawler_for).finish("shutdown")
+    claimed(crawler_for).release()
+    assert "cut_back" not in json.loads(path.read_text())
+    for _ in range(2):
+        claimed(crawler_for).finish("finished")
+        assert json.loads(path.read_text())["cut_back"]

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from examples.intranet.serve import DemoServer
 from larmspider.crawl_dir import CrawlDir
 from larmspider.explain import explain
-from tests.crawling import FAST, scrapy
+from larmspider.reports.indexing import bring_up_to_date
+from tests.crawling import FAST, crawl, records, scrapy
 from tests.servers.scripted import Reply, Route, ScriptedServer
 
 
@@ -149,3 +151,21 @@ def test_robots_txt_is_read_for_the_name_that_the_crawl_had(
     assert ran.status == 0, ran.err
     facts = scrapy("explain", server.url("/a"), "--json", cwd=tmp_path).json
     assert (facts["state"], facts["rejected_by"]) == ("refused", "robots")
+
+
+def test_an_index_of_the_logs_changes_no_explanation(
+    demo_server: DemoServer, tmp_path: Path
+) -> None:
+    """It is only quicker: all URLs of a crawl, and some it has not met."""
+    assert crawl(demo_server.url, tmp_path).status == 0
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    crawled = CrawlDir(tmp_path / "crawl")
+    settings.setdict(crawled.settings)
+    links = records(tmp_path / "crawl" / "links.log")
+    urls = sorted({line["to-page"] for line in links} | {f"{demo_server.url}nowhere", "http://x/"})
+    before = [explain(url, settings, crawled) for url in urls]
+    bring_up_to_date(crawled)
+    with crawled.logs.index() as index:
+        assert index is not None
+    assert [explain(url, settings, crawled) for url in urls] == before

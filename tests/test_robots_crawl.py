@@ -165,6 +165,18 @@ def test_unreachable_is_disallowed_until_it_recovers(
         assert all(later - earlier >= 0.99 for earlier, later in pairwise(times))
 
 
+def test_a_redirect_to_a_denied_address_is_no_permission(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """What the rules are is not known then; the pages could be had."""
+    away = Reply(302, {"Location": "http://169.254.169.254/robots.txt"})
+    server = scripted_server(SITE | {"/robots.txt": Recovering(away)})
+    ran = crawl(server.url(), tmp_path, **QUICK)
+    assert ran.status == 0, ran.err
+    asked = [request.target for request in server.log]
+    assert asked == ["/robots.txt"] * 3 + ["/", "/yes"]
+
+
 def test_a_host_without_robots_txt_is_given_up_and_said_so(
     scripted_server: Start, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -13,11 +14,22 @@ PACKAGE = Path(__file__).parents[1] / "larmspider"
 
 FLOORS = [
     {"commands"},
-    {"command", "one_off"},
+    {"command", "one_off", "workers"},
     {"extensions"},
+    {"reports", "condition", "forecast"},
     {"explain"},
-    {"crawl_dir", "middlewares", "spiders"},
-    {"pipelines", "frontier", "urls", "extraction", "fetch", "settings"},
+    {
+        "crawl_dir",
+        "crawl_shards",
+        "shard",
+        "newest",
+        "waiting",
+        "crawl_logs",
+        "shard_logs",
+        "middlewares",
+        "spiders",
+    },
+    {"pipelines", "frontier", "urls", "extraction", "fetch", "settings", "log_index"},
     {
         "index",
         "items",
@@ -27,13 +39,21 @@ FLOORS = [
         "options",
         "terminal",
         "times",
+        "quantities",
+        "history",
+        "totals",
         "userinfo",
         "crawl_files",
         "description",
         "log_formatter",
         "stats_collector",
         "directory",
+        "crawl_root",
+        "locks",
+        "worker_name",
         "requests",
+        "archive",
+        "shared_handles",
     },
 ]
 """From the top; a module imports from its own floor and those below."""
@@ -42,6 +62,7 @@ PURE = ["urls", "extraction", "index"]
 SCRAPY = {"scrapy", "twisted", "scrapy_redis"}
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name."""
     names = {}

@@ -1,7 +1,9 @@
 """scrapy crawl SPIDER: Scrapy's command, which ends with what was stored, refused and failed.
 
 Exit status 0: the crawl ended, or was stopped by a signal; 1: it broke off, was stopped by a second
-signal, or has stored nothing; 2: an argument or a setting cannot be used, and nothing was begun.
+signal, or has stored nothing; 2: an argument or a setting cannot be used, and nothing was begun;
+75: other workers have taken over from this one, which is to be started again.
+What it says at the end is in LOG_FILE too, where there is one: scrapyd shows nothing else of a job.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Awaitable
 
@@ -29,6 +32,16 @@ class Command(CrawlCommand):
             " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes."
         )
 
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        level = str(self.settings.get("LOG_LEVEL")).upper()
+        if not level.isdecimal() and level not in logging.getLevelNamesMapping():
+            accepted = "DEBUG, INFO, WARNING, ERROR or CRITICAL is"
+            print(f"scrapy crawl: LOG_LEVEL={level} is not accepted: {accepted}", file=sys.stderr)
+            raise SystemExit(2)  # before the log is opened at that level
+        self.settings.set("LOG_LEVEL", int(level) if level.isdecimal() else level, "cmdline")
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("exactly one spider is expected, such as: scrapy crawl intranet")
@@ -38,32 +51,47 @@ class Command(CrawlCommand):
             options.settle_booleans(self.settings)
             crawler = self._create_crawler(args[0])
         except ConfigError as refused:
-            print(f"scrapy crawl: {refused}", file=sys.stderr)
+            self._complain(str(refused))
             self.exitcode = 2
             return
         except KeyError as unknown:
-            print(f"scrapy crawl: {unknown.args[0]}", file=sys.stderr)
+            self._complain(unknown.args[0])
             self.exitcode = 2
             return
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         error = _error_of(task)
         if isinstance(error, LarmspiderError):
-            print(f"scrapy crawl: {error}", file=sys.stderr)
+            self._complain(str(error))
             self.exitcode = 2 if isinstance(error, ConfigError) else 1
         elif error is not None or self.crawler_process.bootstrap_failed:
             logger.critical("The crawl broke off", exc_info=error)
             self.exitcode = 1
         else:
             summary = Summary.of(crawler)
-            print("\n".join(summary.lines()))
+            self._say(summary)
             if summary.broken:
-                print(
-                    f"scrapy crawl: the crawl broke off: {summary.broken};"
-                    " the same command goes on from its last checkpoint",
-                    file=sys.stderr,
+                self._complain(
+                    f"the crawl broke off: {summary.broken};"
+                    " the same command goes on from its last checkpoint"
                 )
             self.exitcode = summary.exit_status
+
+    def _say(self, summary: Summary) -> None:
+        assert self.settings is not None
+        if self.settings.get("LOG_FILE"):
+            for line in summary.lines():
+                logger.info("%s", line)
+        try:
+            print("\n".join(summary.lines()), flush=True)
+        except BrokenPipeError:  # scrapyd was stopped with its jobs, and was quicker
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _complain(self, message: str) -> None:
+        assert self.settings is not None
+        print(f"scrapy crawl: {message}", file=sys.stderr)
+        if self.settings.get("LOG_FILE"):
+            logger.critical("%s", message)
 
 
 def _error_of(task: Awaitable[None]) -> BaseException | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from math import inf
@@ -67,6 +68,8 @@ class Command(LarmCommand):
             print_json({"hosts": [_as_json(row) for row in rows]})
             return
         print(_WIDTHS.format(*_TITLES))
+        if crawl.remark:
+            print(f"scrapy hosts: {crawl.remark}", file=sys.stderr)
         for row in rows:
             print(_WIDTHS.format(*_cells(row, now)).rstrip())
 

@@ -27,7 +27,7 @@ class Command(LarmCommand):
         page = crawl.stored(normalized)
         if page is None:
             raise CrawlDirError(
-                f"{url} is not stored in {options.larm_dir(self.settings)}"
+                f"{url} is not stored in {options.crawl_root(self.settings)}"
                 f" (looked up as {normalized}); 'scrapy explain URL' says why"
             )
         if opts.json:

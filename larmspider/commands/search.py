@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+import time
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.index.search import LIMIT_MOST, OFFSET_MOST, Hit, Searcher
+from larmspider.index.as_json import results_json
+from larmspider.index.filters import DAYS, Filters, since_time
+from larmspider.index.kinds import KINDS
+from larmspider.index.results import Results
+from larmspider.index.search import LIMIT_MOST, OFFSET_MOST
+from larmspider.index.spelling import Suggestion
 from larmspider.terminal import printable
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -35,6 +40,24 @@ class Command(LarmCommand):
             "-n", type=int, default=10, metavar="N", help=f"show N pages (10, at most {LIMIT_MOST})"
         )
         parser.add_argument("--offset", type=int, default=0, metavar="N", help="skip the best N")
+        parser.add_argument(
+            "--host", action="append", default=[], help="only this host; may be given again"
+        )
+        parser.add_argument(
+            "--type",
+            action="append",
+            default=[],
+            help=f"only this kind of document, again as above: {', '.join(KINDS)}",
+        )
+        parser.add_argument(
+            "--lang", action="append", default=[], help="only this language: de, en, ..."
+        )
+        parser.add_argument(
+            "--since",
+            metavar="WHEN",
+            help="only pages modified, or where that is not known fetched, since then:"
+            f" {', '.join(DAYS)}, or a day as in 2026-01-31",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         query = " ".join(args)
@@ -42,39 +65,31 @@ class Command(LarmCommand):
             raise QueryError("the query is empty: name at least one word")
         options.as_integer("-n", opts.n, minimum=1, maximum=LIMIT_MOST)
         options.as_integer("--offset", opts.offset, minimum=0, maximum=OFFSET_MOST)
-        results = Searcher.open(self.open_crawl().index_dir).search(query, opts.n, opts.offset)
+        filters = Filters.of(
+            hosts=opts.host,
+            kinds=opts.type,
+            languages=opts.lang,
+            since=None if opts.since is None else since_time(opts.since, time.time()),
+        )
+        searcher = self.open_crawl().searcher()
+        results = searcher.search(query, opts.n, opts.offset, filters=filters, facets=opts.json)
+        suggestion = None if opts.offset else searcher.suggestion(query, filters)
         if opts.json:
-            print_json(
-                {
-                    "query": query,
-                    "total": results.total,
-                    "seconds": round(results.seconds, 6),
-                    "hits": [_as_json(hit) for hit in results.hits],
-                }
-            )
-            return
-        bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        marks = (_BOLD, _PLAIN) if bold else ("*", "*")
-        for number, hit in enumerate(results.hits, opts.offset + 1):
-            print(f"{number:>3}. {marks[0] if bold else ''}{printable(hit.title) or '(no title)'}"
-                  f"{marks[1] if bold else ''}")  # fmt: skip
-            print(f"     {printable(hit.url)}")
-            if snippet := hit.snippet.marked(*marks):
-                print(f"     {snippet}")
-        pages = "1 page" if results.total == 1 else f"{results.total:,} pages"
-        print(f"{pages} found in {results.seconds * 1000:.1f} ms")
+            print_json(results_json(query, results, opts.offset, filters, suggestion))
+        else:
+            _print(results, opts.offset, suggestion)
 
 
-def _as_json(hit: Hit) -> dict[str, Any]:
-    return {
-        "url": hit.url,
-        "title": hit.title,
-        "score": round(hit.score, 4),
-        "snippet": hit.snippet.html,
-        "host": hit.host,
-        "mime": hit.mime,
-        "language": hit.language,
-        "size": hit.size,
-        "fetched": hit.fetched,
-        "depth": hit.depth,
-    }
+def _print(results: Results, offset: int, suggestion: Suggestion | None) -> None:
+    bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    marks = (_BOLD, _PLAIN) if bold else ("*", "*")
+    for number, hit in enumerate(results.hits, offset + 1):
+        print(f"{number:>3}. {marks[0] if bold else ''}{printable(hit.title) or '(no title)'}"
+              f"{marks[1] if bold else ''}")  # fmt: skip
+        print(f"     {printable(hit.url)}")
+        if snippet := hit.snippet.marked(*marks):
+            print(f"     {snippet}")
+    pages = "1 page" if results.total == 1 else f"{results.total:,} pages"
+    print(f"{pages} found in {results.seconds * 1000:.1f} ms")
+    if suggestion is not None:
+        print(f"Did you mean: {printable(suggestion.query)}  ({suggestion.total:,} found)")

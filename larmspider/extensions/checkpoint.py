@@ -75,7 +75,7 @@ class CheckpointExtension:
 
     def _urgent(self) -> bool:
         scheduler = self.crawler.engine.scheduler
-        return isinstance(scheduler, FrontierScheduler) and scheduler.frontier.wants_checkpoint
+        return isinstance(scheduler, FrontierScheduler) and scheduler.wants_checkpoint
 
     async def checkpoint(self) -> None:
         """One checkpoint. Raises LarmspiderError if something could not be written."""
@@ -96,8 +96,8 @@ class CheckpointExtension:
                         raise CheckpointError(f"{receiver_name(receiver)} cannot write: {error}")
                 if scheduler.broken:
                     return
-                await asyncio.to_thread(scheduler.frontier.commit, positions)
-                scheduler.frontier.settle()
+                await asyncio.to_thread(scheduler.commit, positions)
+                await scheduler.settle()
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
 

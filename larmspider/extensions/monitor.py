@@ -106,18 +106,25 @@ class MonitorExtension:
             now.hosts,
             now.failures,
             now.memory / 1e6,
-            _waiting(self.crawler, now.time),
+            f"; {waiting}" if (waiting := what_it_waits_for(self.crawler, now.time)) else "",
         )
 
 
-def _waiting(crawler: Crawler, now: float) -> str:
+def what_it_waits_for(crawler: Crawler, now: float) -> str:
     """Why nothing happens, where nothing does: whose turn is next, when, and what holds it up."""
     scheduler = scheduler_of(crawler)
-    host = None if scheduler is None or scheduler.closed else scheduler.frontier.waits_for()
+    if scheduler is None or scheduler.closed:
+        return ""
+    frontier = scheduler.frontier
+    if frontier.control.paused:
+        return "paused by the operator"
+    host = frontier.waits_for()
+    if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
+        return f"waiting for {len(names):,} hosts that the operator has paused, {names[0]} first"
     if host is None or host.turn_time < now + LONG_WAIT_SECS:
         return ""
     state, reason = host.record.state.name.lower(), host.record.reason
     due = max(now, host.record.next_time, host.record.until)
     closed = host.rule.why_closed(due, local_hour)
     why = ": ".join(part for part in (state, reason, closed) if part)
-    return f"; waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"
+    return f"waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"

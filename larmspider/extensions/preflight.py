@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from larmspider import options
+from larmspider import __version__, archive, options, worker_name
+from larmspider.crawl_root import CrawlRoot
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.bind_address import bind_address_from
 from larmspider.fetch.curl_setup import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
@@ -20,6 +23,7 @@ from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,26 +59,71 @@ def _is_a(component: object, ours: type) -> bool:
     return isinstance(component, type) and issubclass(component, ours)
 
 
+def check(crawler: Crawler) -> None:
+    """Raise ConfigError for settings that no crawl can run with."""
+    options.check_names(crawler.settings)
+    for name in options.SCRAPYS_BOOLEANS:
+        options.scrapys_boolean(crawler.settings, name)
+    check_settings(crawler.settings)
+    check_pair(crawler.settings)
+    limits = Limits.from_settings(crawler.settings)
+    DenyAddresses.from_settings(crawler.settings)
+    setup_from_settings(crawler.settings, limits)
+    bind_address_from(crawler.settings)
+    options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
+    for warning in Sites.from_settings(crawler.settings).warnings:
+        logger.warning("%s", warning)
+    if not options.text(crawler.settings, "USER_AGENT").strip():
+        raise ConfigError("USER_AGENT is empty: a crawler says who it is")
+
+
+def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
+    """Into a job's log, whose reader does not know the working directory of scrapyd."""
+    if getattr(crawler.spider, "_job", None) is None:  # scrapyd passes it
+        return
+    logger.info(
+        "larmspider %s from %s; LARM_DIR is %s", __version__, archive.origin(), directory.path
+    )
+    if (egg := archive.shadowed()) is not None:
+        logger.warning(
+            "The egg %s is not what runs: uninstall larmspider here, or unset PYTHONPATH", egg
+        )
+    name = options.text(crawler.settings, "LARM_DIR")
+    if not Path(name).expanduser().is_absolute():
+        logger.warning(
+            "LARM_DIR=%s is relative, and so below the directory that scrapyd was started in:"
+            " schedule with setting=LARM_DIR=/... for a place that stays the same",
+            name,
+        )
+
+
+def _join(crawler: Crawler) -> None:
+    """Find the crawl of many workers to be this one, if there is one; then take a name in it. The
+    scheduler describes it, when nothing is left that could be refused."""
+    name = options.text(crawler.settings, "LARM_WORKER")
+    if name:
+        worker_name.check_name(name)
+    assert crawler.spider is not None
+    root, shared = CrawlRoot.from_crawler(crawler), SharedCrawl.of(crawler)
+    if root.fresh:
+        shared.refuse_if_alive()
+    else:
+        shared.refuse_other(crawler)
+    root.check()
+    worker_name.settle(crawler.settings)
+
+
 class PreflightExtension:
     """Checks and is gone."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NoReturn:
         """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
-        options.check_names(crawler.settings)
-        for name in options.SCRAPYS_BOOLEANS:
-            options.scrapys_boolean(crawler.settings, name)
-        check_settings(crawler.settings)
-        check_pair(crawler.settings)
-        limits = Limits.from_settings(crawler.settings)
-        DenyAddresses.from_settings(crawler.settings)
-        setup_from_settings(crawler.settings, limits)
-        options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
-        for warning in Sites.from_settings(crawler.settings).warnings:
-            logger.warning("%s", warning)
-        if not options.text(crawler.settings, "USER_AGENT").strip():
-            raise ConfigError("USER_AGENT is empty: a crawler says who it is")
+        check(crawler)
+        if options.many_workers(crawler.settings):
+            _join(crawler)
         directory = CrawlDirectory.from_crawler(crawler)
+        _say_where(crawler, directory)
         directory.check()
         if _is_a(load_object(crawler.settings["SCHEDULER"]), FrontierScheduler):
             directory.check_frontier()

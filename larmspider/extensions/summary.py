@@ -55,6 +55,10 @@ class Summary:
     beyond_host_budget: int = 0
     """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
     hosts_spent: int = 0
+    fenced: bool = False
+    """Other workers have taken over: this one is to be started again."""
+    shared: bool = False
+    """This is one worker of many, of whom another one may have all the pages."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -88,13 +92,20 @@ class Summary:
             beyond_max_pages=get(stats.LEFT.format(why="max_pages"), 0),
             beyond_host_budget=get(stats.LEFT.format(why="host_budget"), 0),
             hosts_spent=get(stats.HOSTS_SPENT, 0),
+            fenced=bool(get(stats.FENCED, 0)),
+            shared=options.many_workers(crawler.settings),
         )
 
     @property
     def exit_status(self) -> int:
-        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing."""
+        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing;
+        75 (EX_TEMPFAIL): other workers have taken over, it is to be started again."""
+        if self.fenced:
+            return 75
         if self.broken or self.reason == UNKNOWN:
             return 1
+        if self.shared:
+            return 0
         nothing = not (self.pages or self.urls.get("stored"))
         return 1 if self.reason == "finished" and nothing else 0
 

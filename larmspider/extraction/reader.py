@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from larmspider.archive import ChildPath
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.reader_child import FIELDS, receive, send
 from larmspider.items import Link, Page
@@ -49,6 +50,7 @@ class Reader:
         self.seconds, self.memory_bytes = seconds, memory_bytes
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._child: subprocess.Popen[bytes] | None = None
+        self._path = ChildPath()
         self._closed = False
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
@@ -66,6 +68,7 @@ class Reader:
             self._child.kill()
         self._pool.shutdown(wait=True)  # those that wait are told at once
         self._end()
+        self._path.close()
 
     def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         answer = self._ask((mime, len(body), url, content_type, self.seconds), body)
@@ -116,11 +119,12 @@ class Reader:
         if self._child is not None and self._child.poll() is not None:
             self._end()  # ended while it had nothing to do: no document's fault
         if self._child is None:
-            program = _PROGRAM.format(path=sys.path, memory_bytes=self.memory_bytes)
+            program = _PROGRAM.format(path=self._path.entries, memory_bytes=self.memory_bytes)
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
                 [sys.executable, "-W", "ignore", "-c", program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                pass_fds=self._path.fds,
                 process_group=0,  # what is sent to the crawl's group is for the crawl
             )
         return self._child

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -25,13 +26,16 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from larmspider import options
 from larmspider.fetch import errors
-from larmspider.fetch.bind_address import apply_bind_address
+from larmspider.fetch.bind_address import apply_bind_address, bind_address_from
 from larmspider.fetch.curl_errors import error_of
 from larmspider.fetch.curl_loop import CurlLoop
 from larmspider.fetch.curl_setup import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.endpoints import names_needed, resolve_line
+from larmspider.fetch.guard import guard_of
 from larmspider.fetch.limits import LONGEST_MS, Limits
 from larmspider.fetch.listeners import Listeners
+from larmspider.fetch.names import Names
 from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.request_options import apply_request, set_option, url_for_curl
 from larmspider.fetch.responses import response_of, set_timing
@@ -67,10 +71,11 @@ class CurlHandler:
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
+        self.names = Names.from_crawler(crawler)
         self._setup = setup_from_settings(settings, self.limits)
         self._decode = options.scrapys_boolean(settings, "COMPRESSION_ENABLED")
         self._fail_on_dataloss = options.scrapys_boolean(settings, "DOWNLOAD_FAIL_ON_DATALOSS")
-        self._bind = settings.get("DOWNLOAD_BIND_ADDRESS")
+        self._bind = bind_address_from(settings)
         self._listeners = Listeners(crawler)
         self._idle: list[Transfer] = []
         self._loop: CurlLoop | None = None
@@ -86,17 +91,20 @@ class CurlHandler:
     async def download_request(self, request: Request) -> Response:
         """Raises an error with a kind (errors.py), or StopDownload(fail=True)."""
         if self._loop is None:
-            self._loop = CurlLoop(self.limits.kept_connections)
+            self._loop = CurlLoop(self.limits.kept_connections, guard_of(self._crawler))
         site = self.sites.for_url(request.url)
+        url = url_for_curl(request.url)
+        total = float(request.meta.get("download_timeout") or self.limits.total_secs)
+        lines, waited = await self._look_up(url, _proxy_of(request, site), total)
         transfer = self._take(site)
         try:
-            total = self._prepare(transfer, request, site)
+            self._prepare(transfer, request, site, lines, total - waited, waited)
             try:
                 code, words = await self._loop.start(transfer.curl)
             except asyncio.CancelledError:
                 self._loop.cancel(transfer.curl)
                 raise
-            set_timing(transfer, request)
+            set_timing(transfer, request, waited)
             return self._answer(transfer, request, code, words, total)
         except BaseException:
             transfer.dirty = True
@@ -109,8 +117,29 @@ class CurlHandler:
         """Called once for each scheme."""
         if self._loop is not None:
             self._loop.close()  # before its handles
+        self.names.close()
         self._idle.clear()
         self._of_crawler.pop(self._crawler, None)  # a handler holds its crawler
+
+    async def _look_up(self, url: str, proxy: str | None, total: float) -> tuple[list[str], float]:
+        """For RESOLVE, and how many seconds it took. Raises Unresolved, TimedOut."""
+        lines, waited = [], 0.0
+        for endpoint in names_needed(url, proxy):
+            answer = self.names.known(endpoint.name)
+            if answer is None:
+                began = time.monotonic()
+                future = asyncio.shield(self.names.look_up(endpoint.name))
+                try:
+                    answer = await asyncio.wait_for(future, total - waited)
+                except TimeoutError:
+                    raise errors.TimedOut(
+                        f"took longer than {total:g} s (DOWNLOAD_TIMEOUT)"
+                    ) from None
+                waited += time.monotonic() - began
+            if not answer.addresses:
+                raise errors.Unresolved(answer.problem)
+            lines.append(resolve_line(endpoint, answer.addresses))
+        return lines, waited
 
     def _take(self, site: Site | None) -> Transfer:
         """An idle handle, one that served this site before if there is one (it may have learned
@@ -128,18 +157,31 @@ class CurlHandler:
         transfer.site = site
         return transfer
 
-    def _prepare(self, transfer: Transfer, request: Request, site: Site | None) -> float:
-        """Set everything; returns the total time allowed, in seconds."""
+    def _prepare(
+        self,
+        transfer: Transfer,
+        request: Request,
+        site: Site | None,
+        addresses: list[str],
+        total: float,
+        waited: float,
+    ) -> None:
+        """Set everything. ``total`` seconds are left, ``waited`` the look-ups took."""
         meta, limits = request.meta, self.limits
-        total = float(meta.get("download_timeout") or limits.total_secs)
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
         # a proxy of the environment gives way to the site's, one that the request names does not
-        own_proxy = "proxy" in meta and "_scheme_proxy" not in meta
+        own_proxy = _has_own_proxy(request)
         if own_proxy:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, *self._listeners.now())
         apply_request(transfer, request)
+        if addresses:  # each time: libcurl reads it once, and forgets them after a while
+            transfer.curl.setopt(pycurl.RESOLVE, addresses)
         set_option(transfer, pycurl.TIMEOUT_MS, int(min(max(1, total * 1000), LONGEST_MS)))
+        if waited:
+            transfer.dirty = True
+            left = max(1, (limits.connect_secs - waited) * 1000)
+            transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
         # of a HEAD, Content-Length is that of a body that does not come
         set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else max_bytes)
         bind = meta.get("bindaddress") or self._bind
@@ -154,7 +196,6 @@ class CurlHandler:
             if site.options.proxy is not None and not own_proxy:
                 check_target(self.deny, request.url)
             apply_site(transfer.curl, site, request.url, headers, proxy=not own_proxy)
-        return total
 
     def _answer(
         self, transfer: Transfer, request: Request, code: int, words: str, total: float
@@ -200,3 +241,16 @@ class CurlHandler:
         if limit and transfer.size > limit:
             url = url_for_curl(request.url)
             logger.warning("%s has %d bytes (DOWNLOAD_WARNSIZE)", url, transfer.size)
+
+
+def _has_own_proxy(request: Request) -> bool:
+    """Not one of the environment (HttpProxyMiddleware)."""
+    return "proxy" in request.meta and "_scheme_proxy" not in request.meta
+
+
+def _proxy_of(request: Request, site: Site | None) -> str | None:
+    """The one that will be asked."""
+    if site is not None and site.options.proxy is not None and not _has_own_proxy(request):
+        return site.options.proxy.url
+    proxy = request.meta.get("proxy")
+    return None if proxy is None else str(proxy)

@@ -13,6 +13,7 @@ from threading import Thread
 
 import pycurl
 
+from larmspider.fetch.guard import Guard
 from larmspider.fetch.socket_watchers import Watcher, watcher
 
 CLOSE_SECS = 0.5
@@ -21,10 +22,15 @@ answers; it is waited for no longer than this. (CURLMOPT_QUICK_EXIT is not known
 
 
 class CurlLoop:
-    """Bound to the event loop in which it is made. Raises RuntimeError where none runs."""
+    """Bound to the event loop in which it is made. Raises RuntimeError where none runs.
 
-    def __init__(self, kept_connections: int) -> None:
+    ``may_send`` is asked each time before libcurl may act; as soon as it says no, all transfers end
+    as if cancelled. None: nobody is asked.
+    """
+
+    def __init__(self, kept_connections: int, may_send: Guard | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._may_send = may_send
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, kept_connections)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
@@ -65,9 +71,7 @@ class CurlLoop:
         if self._closed:
             return
         self._closed = True
-        for curl, future in list(self._running.items()):
-            self.cancel(curl)
-            future.cancel()
+        self._let_go()
         if self._timer is not None:
             self._timer.cancel()
         end = Thread(target=self._multi.close, name="libcurl-end", daemon=True)
@@ -75,6 +79,11 @@ class CurlLoop:
         end.join(CLOSE_SECS)
         self._left = True
         self._watcher.close()
+
+    def _let_go(self) -> None:
+        for curl, future in list(self._running.items()):
+            self.cancel(curl)
+            future.cancel()
 
     # what libcurl asks for
 
@@ -109,6 +118,8 @@ class CurlLoop:
     def _act(self, fd: int, events: int) -> None:
         if self._closed:
             return
+        if self._may_send is not None and not self._may_send():
+            self._let_go()  # then libcurl may tidy up: it has nothing to send
         _, running = self._multi.socket_action(fd, events)
         if running < len(self._running):
             self._collect()

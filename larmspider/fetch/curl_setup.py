@@ -16,6 +16,8 @@ from larmspider.fetch.limits import LONGEST_MS, Limits
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+_KEPT_ADDRESS_SECS = 600
+"""libcurl's own cache of addresses, which it is given for each fetch (names.py)."""
 _SUPPRESS_CONNECT_HEADERS = 265  # no name in pycurl 7.49
 _TLS_MIN = {
     "TLSv1.0": pycurl.SSLVERSION_TLSv1_0,
@@ -50,7 +52,7 @@ def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pyc
     http2 = options.boolean(settings, "LARM_HTTP2")
     verify = options.scrapys_boolean(settings, "DOWNLOAD_VERIFY_CERTIFICATES")
     tls = _tls_versions(settings)
-    ciphers = settings.get("DOWNLOADER_CLIENT_TLS_CIPHERS")
+    ciphers = _ciphers(settings)
     bundle = ca_bundle() if verify else None
     fixed = [
         (pycurl.NOSIGNAL, 1),
@@ -68,12 +70,12 @@ def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pyc
         (pycurl.CONNECTTIMEOUT_MS, int(min(limits.connect_secs * 1000, LONGEST_MS))),
         (pycurl.LOW_SPEED_LIMIT, limits.low_speed_bytes),
         (pycurl.LOW_SPEED_TIME, limits.low_speed_secs if limits.low_speed_bytes else 0),
-        (pycurl.DNS_CACHE_TIMEOUT, limits.dns_secs),
+        (pycurl.DNS_CACHE_TIMEOUT, _KEPT_ADDRESS_SECS),
         (pycurl.SSL_VERIFYPEER, int(verify)),
         (pycurl.SSL_VERIFYHOST, 2 if verify else 0),
         (pycurl.SSLVERSION, tls),
     ]
-    if ciphers and ciphers != "DEFAULT":
+    if ciphers != "DEFAULT":
         fixed.append((pycurl.SSL_CIPHER_LIST, ciphers))
     if bundle:
         fixed.append((pycurl.CAINFO, bundle))
@@ -93,6 +95,19 @@ def ca_bundle() -> str | None:
     return None
 
 
+def _ciphers(settings: BaseSettings) -> str:
+    """OpenSSL's list; "DEFAULT" for its own. Raises ConfigError where no cipher is in it."""
+    value = options.text(settings, "DOWNLOADER_CLIENT_TLS_CIPHERS") or "DEFAULT"
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(value)
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(
+            f"DOWNLOADER_CLIENT_TLS_CIPHERS={value} is not accepted: a list of ciphers as for"
+            " `openssl ciphers` is"
+        ) from None
+    return value
+
+
 def _tls_versions(settings: BaseSettings) -> int:
     least = settings.get("DOWNLOAD_TLS_MIN_VERSION")
     most = settings.get("DOWNLOAD_TLS_MAX_VERSION")
@@ -102,5 +117,10 @@ def _tls_versions(settings: BaseSettings) -> int:
     ):
         if value is not None and value not in known:
             raise ConfigError(f"{name}={value} is not accepted: one of {', '.join(known)} is")
+    if least and most and list(_TLS_MIN).index(least) > list(_TLS_MIN).index(most):
+        raise ConfigError(
+            f"DOWNLOAD_TLS_MAX_VERSION={most} is not accepted: no less than"
+            f" DOWNLOAD_TLS_MIN_VERSION={least} is"
+        )
     version = _TLS_MIN[least] if least else pycurl.SSLVERSION_DEFAULT
     return int(version | (_TLS_MAX[most] if most else 0))

@@ -5,13 +5,14 @@
     deny.reason("169.254.10.1")        # None
 
 Asked after resolution, once for each connection, so that no name, redirect or number in disguise
-gets around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d, RFC 4291 2.5.5.2; 6to4, RFC
-3056; NAT64, RFC 6052 2.1) counts as the IPv4 address.
+gets around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d and ::a.b.c.d, RFC 4291 2.5.5;
+6to4, RFC 3056; NAT64, RFC 6052 2.1) counts as the IPv4 address. Local NAT64 (RFC 8215) leaves open
+where in 64:ff9b:1::/48 it stands: it is looked for wherever RFC 6052 2.2 has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Network: TypeAlias = IPv4Network | IPv6Network
 _NAT64 = IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+_COMPATIBLE = IPv6Network("::/96")
+_NOT_COMPATIBLE = (IPv6Address("::"), IPv6Address("::1"))
 
 
 class DenyAddresses:
@@ -65,9 +69,10 @@ class DenyAddresses:
             return f"{address} is no IP address"
         if any(parsed in network for network in self.allow):
             return None
-        for network in self.deny:
-            if parsed in network:
-                return f"{parsed} is in {network}"
+        for meant in (parsed, ip_address(address.partition("%")[0]), *_behind_nat(parsed)):
+            for network in self.deny:
+                if meant in network:
+                    return f"{meant} is in {network}"
         return None
 
 
@@ -76,10 +81,27 @@ def plain_address(text: str) -> IPv4Address | IPv6Address:
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         inside = address.ipv4_mapped or address.sixtofour
-        if inside is None and address in _NAT64:
+        embeds = address in _NAT64 or address in _COMPATIBLE
+        if inside is None and embeds and address not in _NOT_COMPATIBLE:
             inside = IPv4Address(int(address) & 0xFFFFFFFF)
         return inside or address
     return address
+
+
+def _behind_nat(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
+    """Those that ``address`` may stand for, by the lengths of prefix that its zeros leave open:
+    96, or 64, 56, 48 with a byte of zeros at bit 64 and nothing but zeros behind."""
+    if not isinstance(address, IPv6Address) or address not in _LOCAL_NAT64:
+        return
+    number = int(address)
+    found = [number & 0xFFFFFFFF]
+    without = (number >> 64) << 56 | (number & (1 << 56) - 1)  # 120 bits: the byte at 64 is gone
+    for prefix in (64, 56, 48):
+        behind = 120 - prefix - 32
+        if not without & (1 << behind) - 1:
+            found.append(without >> behind & 0xFFFFFFFF)
+    # 0.0.0.0/8 is this host only without a NAT; most often it is zeros read as an address
+    yield from (IPv4Address(one) for one in found if one >> 24)
 
 
 def _network(text: str) -> Network:

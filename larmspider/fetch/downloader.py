@@ -19,6 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler
 
 from larmspider import stats
+from larmspider.fetch.listeners import anybody
 from larmspider.requests import LEASE
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class LarmDownloader:
         return response
 
     def _tell(self, signal: object, **arguments: Any) -> None:
-        self.crawler.signals.send_catch_log(signal, spider=self.crawler.spider, **arguments)
+        """Where somebody listens: the three that nobody hears cost 8.7 us a page, asking 1.1."""
+        sent_by = self.crawler.signals
+        if anybody(sent_by.sender, signal):
+            sent_by.send_catch_log(signal, spider=self.crawler.spider, **arguments)
 
     def needs_backout(self) -> bool:
         return len(self.active) >= self.total

@@ -30,8 +30,8 @@ class Listeners:
         """What is to be called for the download that begins; None: nobody listens."""
         sender = self._crawler.signals.sender
         return (
-            self._head if _anybody(sender, signals.headers_received) else None,
-            self._bytes if _anybody(sender, signals.bytes_received) else None,
+            self._head if anybody(sender, signals.headers_received) else None,
+            self._bytes if anybody(sender, signals.bytes_received) else None,
         )
 
     def _head(self, request: Request, head: ResponseHead) -> StopDownload | None:
@@ -52,7 +52,7 @@ class Listeners:
         return None
 
 
-def _anybody(sender: object, signal: object) -> bool:
+def anybody(sender: object, signal: object) -> bool:
     """Whether someone is connected to ``signal`` or to any signal, of ``sender`` or of anyone."""
     for key in (id(sender), id(dispatcher.Any)):
         connected = dispatcher.connections.get(key)

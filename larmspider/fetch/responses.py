@@ -43,18 +43,25 @@ def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Respo
     return response
 
 
-def set_timing(transfer: Transfer, request: Request) -> None:
-    """download_latency as Scrapy has it, until the answer begins, and all steps as TIMING."""
+def set_timing(transfer: Transfer, request: Request, waited: float = 0.0) -> None:
+    """download_latency as Scrapy has it, until the answer begins, and all steps as TIMING.
+
+    ``waited``: for the addresses of names, before libcurl began.
+    """
+
+    def later(seconds: float) -> float:
+        return waited + seconds if seconds else seconds  # 0.0: it never came to that
+
     info = transfer.curl.getinfo
-    first_byte = info(pycurl.STARTTRANSFER_TIME)
+    first_byte = later(info(pycurl.STARTTRANSFER_TIME))
     meta = request.meta
     meta["download_latency"] = first_byte
     meta[TIMING] = {
-        "dns": info(pycurl.NAMELOOKUP_TIME),
-        "connect": info(pycurl.CONNECT_TIME),
-        "tls": info(pycurl.APPCONNECT_TIME),
+        "dns": waited + info(pycurl.NAMELOOKUP_TIME),
+        "connect": later(info(pycurl.CONNECT_TIME)),
+        "tls": later(info(pycurl.APPCONNECT_TIME)),
         "first_byte": first_byte,
-        "total": info(pycurl.TOTAL_TIME),
+        "total": later(info(pycurl.TOTAL_TIME)),
     }
 
 

@@ -4,7 +4,8 @@
 3xx                    followed to any http or https URL, five times at most; then as 4xx
 4xx                    no rules: everything is allowed
 429, 5xx, no answer    unreachable: nothing is allowed for now, asked again with backoff
-address refused        no rules: each page is refused then, for its address
+address refused        no rules: each page is refused then, for its address; where a redirect led
+                       there, unreachable
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class RobotsFetch:
         assert error is not None
         if isinstance(error, Stopped):
             self.scheduler.frontier.give_back(lease)
-        elif isinstance(error, DeniedAddress):
+        elif isinstance(error, DeniedAddress) and not request.meta[_HOPS]:
             self.scheduler.frontier.robots_loaded(lease, b"", seconds)
         else:
             self._count(stats.ROBOTS_FAILED)

@@ -62,6 +62,10 @@ class BackendError(LarmspiderError):
     """The backend cannot write; its durable state is that of the last commit. Says why."""
 
 
+class Fenced(BackendError):  # noqa: N818 - named for what happened
+    """Others have taken over what this worker owned: it may hand out and commit nothing more."""
+
+
 class FormatError(CrawlDirError):
     """The backend's files were written by another version, or are not a frontier."""
 
@@ -119,9 +123,9 @@ class Backend(ABC):
         """Unknown or queued URLs become refused for a reason. Any other state: left as it is."""
 
     @abstractmethod
-    def count_links(self, keys: Sequence[bytes]) -> list[int]:
-        """One more link to each key: its count (the add() was the first), 0 for one that is not
-        queued. Only for orders that count links. 3-5 us each."""
+    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
+        """One more link to each key, or ``more`` of each: its count (the add() was the first), 0
+        for one that is not queued. Only for orders that count links. 3-5 us each."""
 
     @abstractmethod
     def move(self, changes: Sequence[tuple[bytes, int]]) -> None:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.frontier.frontier import Bounds, Frontier
+from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules, local_hour
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.pagerank import PageRank
 from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.redis_keys import MAX_BLOCKS
 from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.robots_cache import RobotsCache
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PathWords, Strategy
 
 if TYPE_CHECKING:
+    from larmspider.frontier.redis_backend import RedisBackend
     from larmspider.options import Settings
 
 STRATEGIES: dict[str, type[Strategy]] = {
@@ -37,25 +40,39 @@ STRATEGIES: dict[str, type[Strategy]] = {
 GROUP_BY = ("host", "address")
 """LARM_GROUP_BY: what hosts share their pace."""
 
+
+class Shared(NamedTuple):
+    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE."""
+
+    lease_secs: float
+    keep_alive: bool
+    blocks: int
+    batch_urls: int
+    local_queue: int
+
+
 _RULE_FIELDS = ("delay", "connections", "budget", "window")
 
 
 def build_frontier(
-    settings: Settings, path: Path, address_of: Callable[[str], str | None] | None = None
+    settings: Settings,
+    path: Path,
+    book: AddressBook | None = None,
+    shared: RedisBackend | None = None,
 ) -> Frontier:
     """Opens or makes the files in ``path``; recover() comes next.
 
-    ``address_of`` as Frontier has it, used only where LARM_GROUP_BY is address.
+    ``book`` as Frontier has it; its ``grouped`` is what LARM_GROUP_BY says. ``shared`` is the
+    backend of a worker among many, in the place of one of its own.
 
     Raises ConfigError, CrawlDirError.
     """
     politeness = politeness_from(settings)
     order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
     bounds, shares = _bounds(settings), places(settings)
-    if options.choice(settings, "LARM_GROUP_BY", GROUP_BY) == "host":
-        address_of = None
+    grouped = options.choice(settings, "LARM_GROUP_BY", GROUP_BY) == "address"
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
-    backend = LmdbBackend(path)
+    backend = LmdbBackend(path) if shared is None else shared
     robots = None
     if options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
@@ -68,7 +85,8 @@ def build_frontier(
         local_hour,
         robots=robots,
         bounds=bounds,
-        address_of=address_of,
+        book=book and replace(book, grouped=grouped),
+        block_of_key=None if shared is None else shared.keys.block_of_key,
     )
 
 
@@ -85,6 +103,18 @@ def check_settings(settings: Settings) -> None:
     _bounds(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
+    sharing(settings)
+
+
+def sharing(settings: Settings) -> Shared:
+    """How workers share a crawl."""
+    return Shared(
+        lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
+        keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
+        blocks=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_BLOCKS),
+        batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
+        local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
+    )
 
 
 def limits(settings: Settings) -> Limits:

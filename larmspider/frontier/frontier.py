@@ -21,12 +21,13 @@ Not a line of it is asynchronous or knows the network; the clock is passed in. O
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 
 from larmspider.frontier.answers import Answers
 from larmspider.frontier.backend import Backend
+from larmspider.frontier.blocks import Blocks, SharedBackend
 from larmspider.frontier.bounds import MAX_HOST, Bounds
-from larmspider.frontier.grouping import Grouping
+from larmspider.frontier.control import Control
+from larmspider.frontier.grouping import AddressBook, Grouping
 from larmspider.frontier.groups import Group
 from larmspider.frontier.host_table import HostTable
 from larmspider.frontier.lease import Host, Lease
@@ -39,8 +40,10 @@ from larmspider.frontier.robots_cache import RobotsCache
 from larmspider.frontier.schedule import Schedule
 from larmspider.frontier.strategies import Strategy
 
-__all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "Bounds", "Frontier"]
+__all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Frontier"]
 
+MOST_WAITING = 64
+"""Hosts that one pop() has wait for their addresses, before it lets others have the CPU."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -48,8 +51,9 @@ CHECKPOINT_AT = 20_000
 class Frontier:
     """``robots`` is None where robots.txt is not obeyed. Call recover() first.
 
-    ``clock`` gives seconds since the epoch. ``address_of`` a host's name, where hosts share their
-    pace by address (grouping.py): None means not known yet, and address_known() is called later.
+    ``clock`` gives seconds since the epoch. ``book``: where the addresses of names are known
+    (grouping.py), by which hosts may share their pace; None: nobody asks.
+    ``block_of_key`` gives the block of a URL key, where the backend is shared with other workers.
     """
 
     def __init__(
@@ -62,15 +66,22 @@ class Frontier:
         hour_of: Callable[[float], float],
         robots: RobotsCache | None = None,
         bounds: Bounds | None = None,
-        address_of: Callable[[str], str | None] | None = None,
+        book: AddressBook | None = None,
+        block_of_key: Callable[[bytes], int] | None = None,
     ) -> None:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
         self.places, self.clock, self.bounds = places, clock, bounds or Bounds()
         self._hosts = HostTable(backend, politeness.rules)
         self._schedule = Schedule(
-            backend, politeness, places, clock, hour_of, robots=robots is not None
+            backend,
+            politeness,
+            places,
+            clock,
+            hour_of,
+            robots=robots is not None,
+            crowded=book.crowded if book else lambda: False,
         )
-        self._grouping = Grouping(address_of, self._schedule)
+        self._grouping = Grouping(book, self._schedule)
         self._leasing = Leasing(
             backend,
             politeness,
@@ -81,9 +92,6 @@ class Frontier:
             hour_of,
             robots,
         )
-        links = Links(backend, strategy, self.bounds)
-        self._add_links = links.add
-        self.entry, self.known, self.reprioritize = links.entry, links.known, links.reprioritize
         self.address_known = self._grouping.address_known
         answers = Answers(
             backend,
@@ -99,6 +107,26 @@ class Frontier:
         self.failed, self.failed_for_good = answers.failed, answers.failed_for_good
         self.retries, self.give_back = answers.retries, answers.give_back
         self.robots_loaded = answers.robots_loaded
+        self.control = Control(backend, politeness, self._hosts, self._schedule, clock)
+
+        self.blocks: Blocks | None = None
+        """Which are this worker's; None where all are."""
+        if block_of_key is not None:
+            shared: SharedBackend = backend  # type: ignore[assignment]
+            self.blocks = Blocks(
+                shared,
+                block_of_key,
+                self._hosts,
+                self._schedule,
+                self._grouping,
+                politeness,
+                clock,
+                robots,
+                self.bounds.robots_expires,
+            )
+        links = Links(backend, strategy, self.bounds, self.blocks)
+        self._add_links, self._seen, self._count_mail = links.add, links.seen, links.count_mail
+        self.entry, self.known, self.reprioritize = links.entry, links.known, links.reprioritize
 
     def __repr__(self) -> str:
         return f"<Frontier {self.backend.counts()}, {len(self._schedule)} turns, {self.places!r}>"
@@ -111,7 +139,25 @@ class Frontier:
     # links
 
     def add(self, entries: Sequence[Entry]) -> Added:
-        """Queue the new ones within depth and redirect bounds. A batch: a page's links."""
+        """Queue the new ones within depth and redirect bounds. A batch: a page's links.
+        Those of other workers' hosts are posted, and are none of the new ones.
+        """
+        if self.blocks is None:
+            return self._add(entries)
+        own, foreign = self.blocks.split(entries, count=self.strategy.counts_links)
+        added = self._add(own)
+        added.posted = len(foreign)
+        self._seen(entry.normalized for entry in foreign)
+        return added
+
+    def add_mail(self, entries: Sequence[Entry], links: Mapping[bytes, int]) -> None:
+        """What other workers posted, and how many links they found to what was posted before."""
+        assert self.blocks is not None
+        new = self._add(entries).new
+        self.blocks.brought(new)
+        self._count_mail(entries, new, links)
+
+    def _add(self, entries: Sequence[Entry]) -> Added:
         added = self._add_links(entries)
         touched: dict[Host | Group[Host], Host] = {}
         for entry in added.new:
@@ -129,10 +175,11 @@ class Frontier:
         """The next fetch, or None when none may begin now. O(log hosts)."""
         now = self.clock()
         self.places.age(now)
-        if self._pages_spent():
+        if self.control.paused or self._pages_spent():
             return None
         joined: dict[Group[Host], None] = {}  # their turns are set once, not for each new member
-        while True:
+        left = MOST_WAITING
+        while left:
             host = self._schedule.take(now)
             if joined and (host is None or host.group in joined):
                 self._set_groups(joined)
@@ -145,9 +192,13 @@ class Frontier:
                 joined[host.group] = None
                 continue
             self._schedule.set(host)
+            left -= host.waits
             if lease is not None:
-                self._set_groups(joined)
-                return lease
+                break
+        else:
+            lease = None  # it is worth asking again at once
+        self._set_groups(joined)
+        return lease
 
     def _set_groups(self, groups: dict[Group[Host], None]) -> None:
         for group in groups:
@@ -163,7 +214,9 @@ class Frontier:
         """When pop() is worth asking next; None: only after an answer or a new link."""
         now = self.clock()
         self.places.age(now)
-        return None if self._pages_spent() else self._schedule.next_ready_time(now)
+        if self.control.paused or self._pages_spent():
+            return None
+        return self._schedule.next_ready_time(now)
 
     def waits_for(self) -> Host | None:
         """The host whose turn comes next, while nothing is in flight or due; ``turn_time`` is when.
@@ -176,7 +229,8 @@ class Frontier:
         if not self.bounds.max_pages:
             return False
         counts = self.backend.counts()
-        return counts.stored + counts.leased >= self.bounds.max_pages
+        elsewhere = self.blocks.stored_by_others if self.blocks is not None else 0
+        return counts.stored + counts.leased + elsewhere >= self.bounds.max_pages
 
     @property
     def in_flight(self) -> int:
@@ -186,12 +240,14 @@ class Frontier:
     @property
     def finished(self) -> bool:
         """Nothing is being fetched or stored, and nothing will be in this run.
-
-        URLs may be left: of hosts that were given up, or beyond a budget.
+        URLs may be left: of hosts that were given up, or beyond a budget. Those of hosts that the
+        operator has paused are waited for.
         """
         if self.in_flight or self.backend.counts().leased:
             return False
-        return self._pages_spent() or not (self._schedule or self._grouping)
+        if self._pages_spent():
+            return True
+        return not (self._schedule or self._grouping or self.control.waiting_hosts)
 
     # durability
 
@@ -200,20 +256,15 @@ class Frontier:
         recovery = self.backend.recover()
         now = self.clock()
         for host in self._hosts.load():
-            # what was asked between the last commit and a crash is not known: a gap from now
-            # is safe, however soon the restart comes
-            record = host.record
-            record.next_time = now + self.politeness.gap_seconds(record)
-            # the clock may have been ahead, by years: no wait is longer than one that begins now
-            if record.until < inf:
-                record.until = min(record.until, now + self.politeness.longest_wait)
-            record.last_failure = min(record.last_failure, now)
-            record.robots_until = min(record.robots_until, now + self.bounds.robots_expires)
+            self.politeness.take_up(host.record, now, self.bounds.robots_expires)
             self._schedule.set(host)
+        self.control.recover()
         return recovery
 
     def cut(self) -> None:
         """End the batch that the next commit writes; see backend.py."""
+        if self.blocks is not None:
+            self.blocks.close()
         self._hosts.cut()
         self.backend.cut()
 

@@ -52,6 +52,11 @@ class Group(Generic[T]):
         self._members[host] = None
         host.group = self
 
+    def part(self, host: T) -> None:
+        """A member less."""
+        self._members.pop(host, None)
+        host.group = None
+
     def asked(self, host: T, at: float) -> None:
         """A request to a member; its next turn comes after those of the others."""
         self.last = max(self.last, at)

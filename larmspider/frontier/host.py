@@ -80,6 +80,11 @@ class HostRecord:
             self.parks = self.failures = 0
             self.wake()
 
+    def move(self) -> None:
+        """To another worker: robots.txt in flight is asked for again."""
+        if self.state is HostState.LOADING:
+            self.change(HostState.NEW)
+
     @property
     def robots_url(self) -> str:
         """Where its rules are. ``http://wiki/robots.txt`` for wiki:80."""

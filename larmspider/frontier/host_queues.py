@@ -104,6 +104,12 @@ class HostQueues:
                         return
         head.complete = True
 
+    def forget(self, host: str) -> None:
+        """Another worker has this queue now. Nothing of it is leased or uncommitted."""
+        for run in (k.READY, k.DELAYED):
+            self._heads.pop((host, run), None)
+            self._grown.discard((host, run))
+
     def settle(self) -> None:
         """After a commit: what is on disk now may leave memory."""
         size, pending = self._head_size(), self._layers.new.queue

@@ -46,6 +46,21 @@ class HostTable:
         for name in self._backend.host_names():
             yield self.of(name)
 
+    def enter(self, name: str, data: bytes | None, *, new_run: bool) -> Host:
+        """A host that another worker had, with its record; None: it has none yet.
+
+        ``new_run``: hosts that were given up are tried again.
+        """
+        record = HostRecord(name) if data is None else unpack_host(data)
+        record.restart() if new_run else record.move()
+        host = self.by_name[name] = Host(record, self._rules.of(name))
+        return host
+
+    def leave(self, name: str) -> None:
+        """Another worker has it; its record was committed."""
+        del self.by_name[name]
+        self._changed.discard(name)
+
     def cut(self) -> None:
         """What has changed since the last time goes to the backend."""
         changed, self._changed = self._changed, set()

@@ -105,6 +105,12 @@ class Layers:
         found.update(self.new.hosts)
         return {name[1:].decode(): data for name, data in found.items() if name[:1] == b"h"}
 
+    def host(self, name: str) -> bytes | None:
+        """The record of one host."""
+        key = b"h" + name.encode()
+        found = self.new.hosts.get(key) or self.ended.hosts.get(key)
+        return self.files.get(key, self.files.hosts) if found is None else found
+
     def stored_counts(self) -> Iterator[tuple[str, bytes]]:
         """Packed counters by host, of the last commit."""
         with self.files.read() as txn:

@@ -16,7 +16,8 @@ class Host:
     """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py.
 
     ``group`` is None where hosts are not grouped, and until its address is known first;
-    ``waits``: for its address, without a turn.
+    ``waits``: for its address; ``leaves``: for another worker; ``paused``: by the operator; all
+    three without a turn.
     """
 
     record: HostRecord
@@ -27,6 +28,8 @@ class Host:
     in_flight: int = 0
     group: Group[Host] | None = field(default=None, repr=False)
     waits: bool = False
+    leaves: bool = False
+    paused: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -47,7 +47,7 @@ class Leasing:
         """The host is due; None when it turns out that it has nothing to ask for now."""
         record = host.record
         self._hosts.touch(host)
-        if not self._grouping.ready(host):
+        if host.paused or not self._grouping.ready(host):
             return None
         if host.rule.opens(now, self._hour_of) > now:
             return None  # its window closed while it was due

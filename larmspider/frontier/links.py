@@ -6,10 +6,13 @@ links.add([links.entry("http://wiki/new", "http://wiki/new")]).new   ->  [Entry(
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from larmspider.frontier.backend import Backend
+from larmspider.frontier.blocks import Blocks
 from larmspider.frontier.bounds import Bounds
 from larmspider.frontier.keys import host_of, url_key
 from larmspider.frontier.records import Entry, UrlState
@@ -19,17 +22,23 @@ from larmspider.frontier.strategies import Strategy
 
 @dataclass(slots=True)
 class Added:
-    """``new`` are queued now; ``rejected`` are not wanted, with the reason; the rest was known."""
+    """``new`` are queued now; ``rejected`` are not wanted, with the reason; the rest was known, or
+    ``posted``: so many are other workers'."""
 
     new: list[Entry] = field(default_factory=list)
     rejected: list[tuple[Entry, str]] = field(default_factory=list)
+    posted: int = 0
 
 
 class Links:
-    """The way into the backend. Hosts and their turns are the caller's."""
+    """The way into the backend. Hosts and their turns are the caller's. ``blocks``: whose hosts
+    they are, where the crawl is shared."""
 
-    def __init__(self, backend: Backend, strategy: Strategy, bounds: Bounds) -> None:
+    def __init__(
+        self, backend: Backend, strategy: Strategy, bounds: Bounds, blocks: Blocks | None = None
+    ) -> None:
         self._backend, self._strategy, self._bounds = backend, strategy, bounds
+        self._blocks = blocks
         self._seen = RecentlySeen()
 
     def entry(
@@ -72,6 +81,11 @@ class Links:
                 result.new.append(entry)
         return result
 
+    def seen(self, normalized: Iterable[str]) -> None:
+        """These are known from now on, wherever they are."""
+        for url in normalized:
+            self._seen.add(url)
+
     def known(self, normalized: Sequence[str]) -> list[bool]:
         """Was each canonical URL added before? Counts as a link to it where the order asks."""
         seen = self._seen
@@ -88,14 +102,36 @@ class Links:
 
     def _count(self, normalized: Sequence[str]) -> None:
         priority = self._strategy.priority
-        keys = [url_key(url) for url in normalized]
+        by_key = [(url, url_key(url)) for url in normalized]
+        if self._blocks is not None:
+            own = self._blocks.post_links([key for _, key in by_key])
+            by_key = list(compress(by_key, own))
         changes = []
-        for url, key, links in zip(normalized, keys, self._backend.count_links(keys), strict=True):
+        counted = self._backend.count_links([key for _, key in by_key])
+        for (url, key), links in zip(by_key, counted, strict=True):
             # depth is not at hand here; an order that counts links does not go by it
             if links and (rank := priority(url, 0, links)) != priority(url, 0, links - 1):
                 changes.append((key, rank))
         if changes:
             self._backend.move(changes)
+
+    def count_mail(
+        self, entries: Sequence[Entry], new: Iterable[Entry], links: Mapping[bytes, int]
+    ) -> None:
+        """The links that other workers found: one by each entry but the ``new`` ones, whose first
+        it was, and ``links`` by URL key."""
+        if not self._strategy.counts_links:
+            return
+        more = Counter(links)
+        more.update(entry.key for entry in entries)
+        more.subtract(entry.key for entry in new)
+        more = +more
+        counted = self._backend.count_links(list(more), list(more.values()))
+        changes = []
+        for key, total in zip(more, counted, strict=True):
+            if total and (entry := self._backend.entry(key)):
+                changes.append((key, self._strategy.priority(entry.normalized, 0, total)))
+        self.reprioritize(changes)
 
     def reprioritize(self, changes: Iterable[tuple[bytes, int]]) -> None:
         """New priorities for the queued ones of these URL keys; 10-20 us each.

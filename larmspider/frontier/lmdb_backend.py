@@ -21,16 +21,18 @@ Databases:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from larmspider.errors import CrawlDirError
 from larmspider.frontier import keys as k
 from larmspider.frontier import records as r
 from larmspider.frontier.backend import Backend
 from larmspider.frontier.host_queues import HostQueues
 from larmspider.frontier.layers import Layers
 from larmspider.frontier.lmdb_files import FIRST_MAP_BYTES, LmdbFiles
+from larmspider.frontier.lmdb_shared import lend, withdraw
 from larmspider.frontier.moves import Moves
 from larmspider.frontier.records import Counts, Entry, Recovery, UrlState, Visit
 from larmspider.frontier.tally import Tally
@@ -44,7 +46,8 @@ _STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
 class LmdbBackend(Backend):
     """See backend.py for the contract and the module for the layout.
 
-    ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES.
+    ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``layers``: over
+    files that are open already.
     """
 
     def __init__(
@@ -53,9 +56,13 @@ class LmdbBackend(Backend):
         *,
         map_bytes: int = FIRST_MAP_BYTES,
         head_entries: int = HEAD_ENTRIES,
+        layers: Layers | None = None,
     ) -> None:
-        self.files = LmdbFiles(path, map_bytes=map_bytes)
-        self._layers = Layers(self.files)
+        if layers is None:
+            layers = Layers(LmdbFiles(path, map_bytes=map_bytes))
+        self._layers = layers
+        self.files = layers.files
+        lend(self.files)
         self._tally = Tally()
         self._queues = HostQueues(self._layers, self._tally, head_entries)
         self._leases: dict[bytes, tuple[bytes, Entry]] = {}  # URL key -> queue key, entry
@@ -65,6 +72,10 @@ class LmdbBackend(Backend):
     # recovery
 
     def recover(self) -> Recovery:
+        if self._layers.meta(b"redis") is not None:
+            raise CrawlDirError(
+                f"{self.files.path} is a worker's copy of a crawl in Redis: REDIS_URL is to name it"
+            )
         self._tally.load(self._layers.stored_counts())
         serial = self._layers.meta(b"serial")
         leases = self._layers.meta(b"leases") or b""
@@ -182,8 +193,8 @@ class LmdbBackend(Backend):
                 late = int(k.run_of(place) == k.DELAYED)
                 self._tally.count(waiting.host, queued=-1, delayed=-late, refused=1)
 
-    def count_links(self, keys: Sequence[bytes]) -> list[int]:
-        return self._moves.count_links(keys)
+    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
+        return self._moves.count_links(keys, more)
 
     def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
         self._moves.move(changes)
@@ -226,8 +237,11 @@ class LmdbBackend(Backend):
         return list(self._tally.by_host)
 
     def audit(self) -> Counts:
+        return self._count(self._layers.all_urls())
+
+    def _count(self, rows: Iterable[tuple[bytes, bytes]]) -> Counts:
         counted = Counts()
-        for key, record in self._layers.all_urls():
+        for key, record in rows:
             state = UrlState.LEASED if key in self._leases else UrlState(record[0])
             name = state.name.lower()
             setattr(counted, name, getattr(counted, name) + 1)
@@ -263,4 +277,5 @@ class LmdbBackend(Backend):
         self._queues.settle()
 
     def close(self) -> None:
+        withdraw(self.files)
         self.files.close()

@@ -13,7 +13,7 @@ import fcntl
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -29,6 +29,10 @@ FIRST_MAP_BYTES = 64 << 20
 FULL_BYTES = 1 << 20
 """With less room than this a disk counts as full: a write was cut short."""
 _NAMES = ("urls", "queue", "hosts", "meta")
+
+
+class BeingMade(CrawlDirError):  # noqa: N818 - named for what happens
+    """The files are there and nothing is in them yet: a crawl is just beginning."""
 
 
 class LmdbFiles:
@@ -53,7 +57,7 @@ class LmdbFiles:
                 str(path),
                 # 0: as large as the file says; a smaller map than the file is raised by LMDB itself
                 map_size=0 if readonly else map_bytes,
-                max_dbs=len(_NAMES),
+                max_dbs=len(_NAMES) + 1,  # a subclass may have one more
                 readonly=readonly,
                 create=not readonly,
                 readahead=False,
@@ -86,7 +90,7 @@ class LmdbFiles:
             with self.env.begin() as txn:
                 new = txn.stat()["entries"] == 0
             if new and readonly:
-                raise CrawlDirError(f"the frontier in {self.path} is only just being made")
+                raise BeingMade(f"the frontier in {self.path} is only just being made")
             if new:
                 with self.env.begin(write=True) as txn:  # wholly or not at all
                     made = {name: self.env.open_db(name, txn=txn) for name in names}
@@ -112,6 +116,8 @@ class LmdbFiles:
             except lmdb.MapResizedError:
                 self.env.set_mapsize(0)
                 txn = self.env.begin()
+            except lmdb.Error as error:
+                raise CrawlDirError(f"the frontier in {self.path} is closed: {error}") from error
             try:
                 yield txn
             except lmdb.Error as error:
@@ -134,11 +140,20 @@ class LmdbFiles:
     def _damaged(self, error: lmdb.Error) -> FormatError:
         return FormatError(f"the frontier in {self.path} is damaged: {error}")
 
+    @property
+    def commits(self) -> int:
+        """Number of the last transaction that was written."""
+        return int(self.env.info()["last_txnid"])
+
     def write(self, batch: Pending) -> None:
         """One transaction, synced to disk. BackendError: nothing of it was written."""
+        self.insist(lambda: self._write(batch))
+
+    def insist(self, write: Callable[[], None]) -> None:
+        """Do a whole write transaction; again where the map had to grow. Raises as write()."""
         while True:
             try:
-                self._write(batch)
+                write()
             except lmdb.MapFullError:
                 with self._resize:
                     self.env.set_mapsize(self.env.info()["map_size"] * 2)
@@ -168,8 +183,9 @@ class LmdbFiles:
             txn.cursor(self.meta).putmulti(sorted(batch.meta.items()))
 
     def close(self) -> None:
-        """May be called twice."""
-        self.env.close()
+        """May be called twice. Waits for a read that is under way in a thread."""
+        with self._resize:
+            self.env.close()
         self._unlock()
 
     def _unlock(self) -> None:

@@ -7,6 +7,7 @@ moves.move([(key, 7)])       behind all of its host that have priority 7 already
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from itertools import repeat
 
 from larmspider.frontier import keys as k
 from larmspider.frontier import records as r
@@ -24,16 +25,17 @@ class Moves:
     def _waits(self, key: bytes, record: bytes | None) -> bool:
         return record is not None and record[0] == UrlState.QUEUED and key not in self._leased
 
-    def count_links(self, keys: Sequence[bytes]) -> list[int]:
+    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         """As Backend.count_links()."""
         counted, urls = [], self._layers.new.urls
-        for key, known in zip(keys, self._layers.urls(keys), strict=True):
+        steps = repeat(1, len(keys)) if more is None else more
+        for key, known, step in zip(keys, self._layers.urls(keys), steps, strict=True):
             record = urls.get(key, known)  # a key may come twice
             if record is None or not self._waits(key, record):
                 counted.append(0)
                 continue
             state, inlinks, place = r.unpack_waiting(record)
-            inlinks = min(inlinks + 1, 0xFFFFFFFF)
+            inlinks = min(inlinks + step, 0xFFFFFFFF)
             urls[key] = r.pack_waiting(state, inlinks, place)
             counted.append(inlinks)
         return counted

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from larmspider.frontier.host import HostRecord, HostState
 from larmspider.frontier.host_rules import HostRules
+from larmspider.frontier.orders import Orders
 
 
 class Gap(NamedTuple):
@@ -52,25 +53,46 @@ class Politeness:
 
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
+        self.orders = Orders()
+        """Of the operator, over the rules."""
+
+    def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:
+        """A host of another run, or another worker: what it was asked last is not known here."""
+        # a gap from now is safe, however soon this comes after the last request
+        record.next_time = now + self.gap_seconds(record)
+        # the clock may have been ahead, by years: no wait is longer than one that begins now
+        if record.until < inf:
+            record.until = min(record.until, now + self.longest_wait)
+        record.last_failure = min(record.last_failure, now)
+        record.robots_until = min(record.robots_until, now + robots_expires)
 
     def gap_seconds(self, record: HostRecord) -> float:
         """Between the beginnings of two requests to the host."""
-        limits = self.limits
+        limits, orders = self.limits, self.orders
         gap = self.rules.of(record.host).delay or 0.0
+        if orders.hosts:
+            gap = orders.delay(record.host, gap)
         if record.crawl_delay is not None:
             gap = max(gap, min(record.crawl_delay, limits.crawl_delay_max))
-        return max(gap, limits.response_factor * record.response)
+        return max(gap, limits.response_factor * record.response) * orders.factor
 
     def gap(self, record: HostRecord) -> Gap:
         """The same with the rule that sets it."""
-        limits, seconds = self.limits, self.gap_seconds(record)
-        asked = record.crawl_delay
-        if seconds == (self.rules.of(record.host).delay or 0.0):
-            return Gap(seconds, "delay")
-        if asked is None or seconds != min(asked, limits.crawl_delay_max):
-            return Gap(seconds, f"{limits.response_factor:g} x last response time")
-        cut = f" {asked:g} s, cut" if asked > seconds else ""
-        return Gap(seconds, f"robots.txt Crawl-delay{cut}")
+        seconds, factor = self.gap_seconds(record), self.orders.factor
+        slowed = "" if factor == 1.0 else f", {factor:g} times as long by order"
+        return Gap(seconds, self._what_sets(record) + slowed)
+
+    def _what_sets(self, record: HostRecord) -> str:
+        limits, asked = self.limits, record.crawl_delay
+        ordered = self.orders.hosts.get(record.host)
+        delay = self.orders.delay(record.host, self.rules.of(record.host).delay or 0.0)
+        response = limits.response_factor * record.response
+        least = 0.0 if asked is None else min(asked, limits.crawl_delay_max)
+        if delay >= max(response, least):
+            return "delay" if ordered is None or ordered.delay is None else "delay by order"
+        if asked is None or response > least:
+            return f"{limits.response_factor:g} x last response time"
+        return f"robots.txt Crawl-delay{f' {asked:g} s, cut' if asked > least else ''}"
 
     def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
         """A response of which the host is not to blame: it took ``seconds``, asked at ``sent``."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from math import inf
 
 from larmspider.frontier.host import HostRecord, HostState, unpack_host
-from larmspider.frontier.host_rules import local_hour
+from larmspider.frontier.host_rules import HostRule, local_hour
 from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.orders import NOTE, Orders
 from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.records import Counts, UrlState
 from larmspider.times import utc
@@ -19,7 +20,10 @@ from larmspider.times import utc
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """``state`` in words, ``next_time`` in seconds since the epoch (inf: not in this run)."""
+    """``state`` in words, ``next_time`` in seconds since the epoch (inf: not in this run).
+
+    ``record`` and ``rule`` are what the rest was made of.
+    """
 
     host: str
     state: str
@@ -27,6 +31,8 @@ class HostRow:
     gap: Gap
     next_time: float
     reason: str
+    record: HostRecord
+    rule: HostRule
 
 
 def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
@@ -36,24 +42,41 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
     if due < inf and (closed := rule.why_closed(due, local_hour)):
         next_time = rule.opens(due, local_hour)
         reason = f"{reason}; {closed}" if reason else closed
+    state = "loading robots" if record.state is HostState.LOADING else record.state.name.lower()
+    if politeness.orders.is_paused(record.host):
+        state, next_time, reason = "paused", inf, "paused by the operator"
     return HostRow(
         host=record.host,
-        state="loading robots" if record.state is HostState.LOADING else record.state.name.lower(),
+        state=state,
         counts=counts,
         gap=politeness.gap(record),
         next_time=next_time,
         reason=reason,
+        record=record,
+        rule=rule,
     )
 
 
 def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
-    """All hosts, as of the last checkpoint, in no order."""
+    """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
     for name, (data, counts) in reader.hosts().items():
         yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
 
 
+def host_row(
+    reader: FrontierReader, politeness: Politeness, host: str, now: float
+) -> HostRow | None:
+    """One host; None for one that the crawl has not met."""
+    data, counts = reader.host(host)
+    if not data and not counts.discovered:
+        return None
+    return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now)
+
+
 def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
     """What became of a URL, or where it waits and for what; a line each."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
     visit = reader.visit(key)
@@ -64,7 +87,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
-    data, counts = reader.hosts().get(entry.host, (b"", Counts()))
+    data, counts = reader.host(entry.host)
     row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
     if place is not None:
         before, earliest = place

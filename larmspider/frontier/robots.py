@@ -85,6 +85,8 @@ class _Group:
     delay: float | None = None
     named: bool = False
     """Whether some line names the agent; a group without rules allows everything."""
+    lines: list[int] = field(default_factory=list)
+    """Numbers of the lines that name the agent, or speak to it."""
     current: bool = False
     """Whether the line being read belongs to the agent."""
 
@@ -94,11 +96,19 @@ class RobotsRules:
 
     ``crawl_delay`` is in seconds, 0 or more and not capped, None where none is asked for; of
     several the longest. ``sitemaps`` are the URLs of all Sitemap lines in their order, as written.
+    ``lines`` are the numbers, from 1, of the lines that are for this agent.
     """
 
-    def __init__(self, rules: list[_Rule], crawl_delay: float | None, sitemaps: list[str]) -> None:
+    def __init__(
+        self,
+        rules: list[_Rule],
+        crawl_delay: float | None,
+        sitemaps: list[str],
+        lines: list[int] | None = None,
+    ) -> None:
         self.crawl_delay = crawl_delay
         self.sitemaps = sitemaps
+        self.lines = frozenset(lines or ())
         self._rules = rules
         self._matcher = _matcher("".join(rule.record() for rule in rules))
 
@@ -126,8 +136,10 @@ class RobotsRules:
                 in_agents = True
                 if value.split(None, 1)[:1] == [b"*"]:
                     everyone.current = True
+                    everyone.lines.append(number)
                 elif our_token and _token_of(value) == our_token:
                     ours.current = ours.named = True
+                    ours.lines.append(number)
             elif name in _ALLOW or name in _DISALLOW:
                 in_agents = False
                 if value:
@@ -135,15 +147,17 @@ class RobotsRules:
                     for group in (ours, everyone):
                         if group.current:
                             group.rules.append(rule)
+                            group.lines.append(number)
             elif name in _DELAY:
                 delay = _seconds(value)
                 for group in (ours, everyone):
                     if group.current and delay is not None:
                         group.delay = max(delay, group.delay or 0.0)
+                        group.lines.append(number)
             elif name in _SITEMAP and value:
                 sitemaps[_text(value)] = None
         group = ours if ours.named else everyone
-        return cls(group.rules, group.delay, list(sitemaps))
+        return cls(group.rules, group.delay, list(sitemaps), group.lines)
 
     def allowed(self, url: str) -> bool:
         """Whether we may fetch ``url``, an absolute URL of this host (RFC 9309 2.2.2)."""
@@ -160,6 +174,11 @@ class RobotsRules:
             default=None,
         )
         return None if deciding is None else (deciding.number, deciding.text)
+
+
+def lines_of(body: bytes) -> list[str]:
+    """The lines of a robots.txt as they are numbered here, as text."""
+    return [_text(line) for line in _lines(body)]
 
 
 def _matcher(records: str) -> Protego:

@@ -46,6 +46,10 @@ class RobotsCache:
         self._backend.put_note(f"robots {host}", body)
         return self._hold(host, body)
 
+    def forget(self, host: str) -> None:
+        """What is held may soon be older than what the backend has."""
+        self._held.pop(host, None)
+
     def _hold(self, host: str, body: bytes) -> Rules:
         rules = self._held[host] = self._parse(body)
         self._held.move_to_end(host)

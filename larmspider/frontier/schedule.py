@@ -24,7 +24,10 @@ _KINDS = tuple(Kind)
 
 
 class Schedule:
-    """``robots``: is robots.txt obeyed, and so renewed while its host is at rest?"""
+    """``robots``: is robots.txt obeyed, and so renewed while its host is at rest?
+
+    While it is ``crowded`` before the look-up of names, hosts that never answered have no turn.
+    """
 
     def __init__(
         self,
@@ -35,8 +38,10 @@ class Schedule:
         hour_of: Callable[[float], float],
         *,
         robots: bool,
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._backend, self._politeness, self._places = backend, politeness, places
+        self._crowded = crowded
         self._clock, self._hour_of, self._robots = clock, hour_of, robots
         self._turns: Turns[Host] = Turns()
 
@@ -53,8 +58,11 @@ class Schedule:
 
         Its turn is used up until set().
         """
-        kinds = [kind for kind in _KINDS if self._places.allows(kind)]
+        kinds = [kind for kind in _KINDS if self._allows(kind)]
         return self._turns.take(now, self.kind, kinds) if kinds else None
+
+    def _allows(self, kind: Kind) -> bool:
+        return self._places.allows(kind) and not (kind is Kind.UNPROVEN and self._crowded())
 
     def next_ready_time(self, now: float) -> float | None:
         """When take() is worth asking next; None: only after an answer or a new link."""
@@ -62,7 +70,7 @@ class Schedule:
         if sum(places.held) >= places.total:
             return None
         due = [kind for kind in _KINDS if self._turns.due(kind)]
-        if any(places.allows(kind) for kind in due):
+        if any(self._allows(kind) for kind in due):
             return now
         times = [self._turns.next_time(), places.next_age() if due else None]
         return min((time for time in times if time is not None), default=None)
@@ -107,6 +115,13 @@ class Schedule:
             else:
                 self._put(host, at)
 
+    def forget(self, host: Host) -> None:
+        """It is another worker's now."""
+        self._turns.drop(host)
+        if host.need:
+            self._places.change_need(-host.need)
+            host.need = 0
+
     def _put(self, host: Host, at: float | None, share: int = 1) -> None:
         """``share``: so many have the places together that one of them would need."""
         record = host.record
@@ -130,8 +145,8 @@ class Schedule:
         record = host.record
         if record.state is HostState.LOADING or host.in_flight >= (host.rule.connections or 1):
             return None
-        if host.waits:
-            return None  # for its address
+        if host.waits or host.leaves or host.paused:
+            return None  # for its address, for another worker, for the operator
         if self._robots and host.in_flight and record.robots_until <= self._clock():
             return None  # the rules are renewed when the host is at rest
         waiting = self._backend.next_time(record.host)

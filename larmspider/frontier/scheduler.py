@@ -20,19 +20,20 @@ from typing import TYPE_CHECKING, Self
 import scrapy.signals
 from scrapy.utils.defer import deferred_from_coro
 
-from larmspider import signals, stats
+from larmspider import options, signals, stats
+from larmspider.crawl_root import CrawlRoot
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import LarmspiderError
 from larmspider.fetch.addresses import Addresses
+from larmspider.fetch.names import Names
 from larmspider.fetch.robots_txt import RobotsFetch
-from larmspider.frontier.build import build_frontier
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.lease import Lease
-from larmspider.frontier.outcomes import final_counts
 from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.scheduler_commits import Commits
 from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
-from larmspider.frontier.scheduler_stores import recover_stores, store_positions
+from larmspider.frontier.scheduler_opening import count_end, open_frontier
 from larmspider.frontier.scheduler_waker import Waker
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.userinfo import without_userinfo
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
+    from larmspider.frontier.scheduler_sharing import Sharing
+
 logger = logging.getLogger(__name__)
 
 
-class FrontierScheduler:
+class FrontierScheduler(Commits):
     """SCHEDULER. Opened, it owns LARM_DIR until it is closed.
 
     No subclass of scrapy.core.scheduler.BaseScheduler, whose metaclass makes isinstance() true of
@@ -65,13 +68,16 @@ class FrontierScheduler:
         self.closed = False
         self.checkpointing = asyncio.Lock()
         """Held from a checkpoint's cut to its end: there is one at a time."""
-        self._stores_opened = False
+        self.opened = False
+        """Whether the stores are."""
+        self.sharing: Sharing | None = None
+        """With the other workers of the crawl; None without REDIS_URL."""
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
         self._leases: Leases | None = None
         self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
-        self._addresses = Addresses(self._address_known)
+        self._addresses = Addresses(Names.from_crawler(crawler), self._address_known, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
 
@@ -105,16 +111,13 @@ class FrontierScheduler:
         """
         directory = CrawlDirectory.from_crawler(self.crawler)
         directory.check_frontier()
+        if options.many_workers(self.crawler.settings):
+            CrawlRoot.from_crawler(self.crawler).claim()
         directory.claim()
         try:
-            frontier = build_frontier(
-                self.crawler.settings, directory.path / "frontier", self._addresses.of
+            frontier, self.sharing = open_frontier(
+                self, directory.path / "frontier", self._addresses
             )
-            try:
-                recover_stores(self.crawler, frontier.recover().positions)
-            except BaseException:
-                frontier.backend.close()
-                raise
         except BaseException:
             directory.release()
             raise
@@ -131,7 +134,7 @@ class FrontierScheduler:
             )
 
     def spider_opened(self) -> None:
-        self._stores_opened = True
+        self.opened = True
 
     def close(self, reason: str) -> Deferred[None]:
         """The last checkpoint, unless something is broken; then unlock LARM_DIR."""
@@ -143,49 +146,43 @@ class FrontierScheduler:
         self._addresses.close()
         if self._frontier is None or self._directory is None:
             return
+        if self.sharing is not None:
+            self.sharing.closing()
         async with self.checkpointing:  # one may be under way in a thread
             self.closed = True
-            if not self._stores_opened:
+            if not self.opened:
                 # a store that never opened has no position to name
                 self.broken = self.broken or "the stores could not be opened"
             try:
                 if not self.broken:
-                    self.commit_now()
+                    await self.commit_last()
             except LarmspiderError as error:
                 self.broken = str(error)
                 logger.critical("The last checkpoint failed: %s", error)
+            if self.sharing is not None:
+                await self.sharing.leave()
             self._end(reason)
 
     def _end(self, reason: str) -> None:
         assert self._frontier is not None
         assert self._directory is not None
-        assert self.crawler.stats is not None
-        if self.broken:
-            self.crawler.stats.set_value(stats.BROKEN, self.broken)
-        for key, number in final_counts(self._frontier).items():
-            self.crawler.stats.set_value(key, number)
+        count_end(self.crawler, self._frontier, self.broken, self.sharing)
         self._frontier.backend.close()
         self._directory.finish("broken" if self.broken else reason)
-
-    def cut(self) -> dict[str, bytes]:
-        """Let every store name its position, and end the frontier's batch at the same moment.
-
-        Raises CheckpointError if a store cannot write; then nothing is cut.
-        """
-        positions = store_positions(self.crawler)
-        self.frontier.cut()
-        return positions
-
-    def commit_now(self) -> None:
-        """A whole checkpoint in one go; the stores' slow part must be done."""
-        positions = self.cut()
-        self.frontier.commit(positions)
-        self.frontier.settle()
 
     # what Scrapy asks
 
     def has_pending_requests(self) -> bool:
-        return bool(self._ready or self.leases) or not self.frontier.finished
+        more = self.busy or not self.frontier.finished
+        if self.sharing is None:
+            return more
+        self.sharing.rest.engine_idle = True  # Scrapy asks this last
+        return more or not self.sharing.rest.ended
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is handed out."""
+        return bool(self._ready or self.leases)
 
     def __len__(self) -> int:
         """URLs that wait in queues."""
@@ -211,10 +208,13 @@ class FrontierScheduler:
             shown = f"<{request.method} {without_userinfo(request.url)}>"
             logger.warning("Refused: %s cannot be queued: %s", shown, error)
             return False
-        return bool(self.frontier.add([entry]).new)
+        added = self.frontier.add([entry])
+        return bool(added.new or added.posted)
 
     def next_request(self) -> Request | None:
         """The next Request that may be sent now. O(log hosts)."""
+        if self.sharing is not None and not self.sharing.lease.valid:
+            return None  # until Redis has renewed it
         if self._ready:
             return self._ready.popleft()
         if self.broken:

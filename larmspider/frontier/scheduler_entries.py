@@ -6,6 +6,7 @@ meta) is packed with its entry, and comes out as it went in.
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from typing import TYPE_CHECKING
@@ -34,12 +35,18 @@ if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
 
 
+logger = logging.getLogger(__name__)
+
+_SECRETS = frozenset({b"Authorization", b"Proxy-Authorization"})
+
+
 class Entries:
     """Of one crawl."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._normalize = normalizer_from_settings(crawler.settings)
+        self._warned = False
 
     @property
     def spider(self) -> Spider:
@@ -53,6 +60,13 @@ class Entries:
             b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
         )
         entry = frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
+        if payload and not self._warned and not _SECRETS.isdisjoint(request.headers):
+            self._warned = True
+            logger.warning(
+                "A Request to %s has credentials in its headers, which LARM_DIR/frontier keeps in"
+                " the clear: LARM_SITES_FILE is the place for them (docs/sites.md)",
+                entry.host,
+            )
         if request.dont_filter and payload and not request.meta.get(SEED):
             entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
         elif request.meta.get(SAME_PAGE):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twisted.python.failure import Failure
 
 from larmspider import signals
-from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -35,6 +35,12 @@ def recover_stores(crawler: Crawler, positions: Mapping[str, bytes]) -> None:
     results = crawler.signals.send_catch_log(
         signals.recovered, positions=positions, dont_log=LarmspiderError
     )
+    names = [receiver_name(receiver) for receiver, _ in results]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(
+            f"ITEM_PIPELINES has two stores called {twice[0]}, by which positions are kept:"
+            " give one of the classes another name"
+        )
     for receiver, result in results:
         if isinstance(result, Failure):
             error = result.value

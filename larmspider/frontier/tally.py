@@ -54,9 +54,20 @@ class Tally:
     def load(self, rows: Iterable[tuple[str, bytes]]) -> None:
         """At the start: packed counts by host."""
         for host, packed in rows:
-            counts = self.by_host[host] = unpack_counts(packed)
-            for name in Counts.__slots__:
-                setattr(self.total, name, getattr(self.total, name) + getattr(counts, name))
+            self.put(host, unpack_counts(packed))
+
+    def put(self, host: str, counts: Counts) -> None:
+        """The counts of a host that is new here."""
+        self.by_host[host] = counts
+        for name in Counts.__slots__:
+            setattr(self.total, name, getattr(self.total, name) + getattr(counts, name))
+
+    def forget(self, host: str) -> None:
+        """Another worker counts this host now."""
+        counts = self.by_host.pop(host, Counts())
+        self._changed.discard(host)
+        for name in Counts.__slots__:
+            setattr(self.total, name, getattr(self.total, name) - getattr(counts, name))
 
     def changes(self) -> Iterator[tuple[str, bytes]]:
         """Packed counts of the hosts that have changed since the last time."""

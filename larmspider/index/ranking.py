@@ -25,7 +25,10 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
+from larmspider.index.likeness import salient_words
 from larmspider.index.query import Clause
+from larmspider.index.rarity import Boost
+from larmspider.index.results import Document
 from larmspider.index.schema import exact_analyzer, stemmed_analyzer
 from larmspider.index.snippets import SnippetMaker
 
@@ -39,20 +42,24 @@ ALL_WORDS_BONUS = 4.0
 WORDS_LIMIT = 64
 """Words of a query, ``os.path.join()`` being three: about 0.5 ms each where all are frequent."""
 
+_LIKE_CHARS = 20_000  # of a page, among which the words that tell it from others are found
+
 _UNSTEMMED = ("exact", "anchors")
 _FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime"}
 
 
 class Ranking:
-    """Builds queries for an index with this schema and stemmer."""
+    """Builds queries for an index with this schema and stemmer; ``boost`` where it is one of
+    several."""
 
-    def __init__(self, schema: tantivy.Schema, stemmer: str) -> None:
+    def __init__(self, schema: tantivy.Schema, stemmer: str, boost: Boost | None = None) -> None:
         self._schema = schema
+        self._boost = boost
         self._exact = exact_analyzer()
         self._stemmed = stemmed_analyzer(stemmer)
 
-    def build(self, clauses: Sequence[Clause]) -> Query:
-        """The query that ranks.
+    def build(self, clauses: Sequence[Clause], *, ranks: bool = True) -> Query:
+        """The query that ranks; without ``ranks`` one that only finds the same, sooner.
 
         Raises QueryError where no clause says what to find, or for more than `WORDS_LIMIT` words.
         """
@@ -72,7 +79,7 @@ class Ranking:
                     (must_not if clause.excluded else must).append(query)
             else:
                 words.append(clause)
-        if ranked := self._words(words):
+        if ranked := self._words(words, ranks=ranks):
             must.append(ranked)
         if not must and not filters:
             if must_not:
@@ -90,11 +97,40 @@ class Ranking:
         words = [c.text for c in clauses if not c.excluded and c.field in (None, "title")]
         return SnippetMaker(words, self._exact, self._stemmed)
 
-    def _words(self, clauses: Sequence[Clause]) -> Query | None:
+    def words(self, text: str) -> list[str]:
+        """The words of a text as the exact fields have them."""
+        return self._exact.analyze(text.encode("utf-8", "replace").decode())
+
+    def terms(self, word: str) -> list[tuple[str, str]]:
+        """Where a plain word of a query is looked for: field and term, at least one."""
+        found = [(field, word) for field in EXACT_WEIGHTS]
+        stems = self._stemmed.analyze(word)
+        return found + [(field, stem) for field in STEMMED_WEIGHTS for stem in stems]
+
+    def like(self, document: Document, searcher: tantivy.Searcher) -> Query:
+        """Pages that share the words by which this page differs from the others."""
+        words = salient_words(
+            self._stemmed.analyze(f"{document.title} {document.text[:_LIKE_CHARS]}"),
+            lambda word: searcher.doc_freq("body", word),
+            searcher.num_docs,
+        )
+        if not words:
+            return Query.empty_query()
+        alike = [self._term(field, word) for word in words for field in ("body", "title")]
+        unwanted = [self._term("key", document.normalized)]
+        if document.digest:  # its copies say nothing new
+            unwanted.append(self._term("digest", document.digest))
+        return Query.boolean_query(
+            [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]
+        )
+
+    def _words(self, clauses: Sequence[Clause], *, ranks: bool) -> Query | None:
         """Plain and fuzzy words: OR, with more for all and for neighbours."""
         each = [query for clause in clauses if (query := self._word(clause))]
         if not each:
             return None
+        if not ranks:
+            return _any(each)
         scored = list(each)
         if len(each) > 1:
             all_words = Query.boolean_query([(Occur.Must, query) for query in each])
@@ -154,10 +190,17 @@ class Ranking:
     def _sequence(self, field: str, tokens: Sequence[str]) -> Query:
         if len(tokens) == 1:  # Tantivy panics at a phrase of one word
             return self._term(field, tokens[0])
-        return Query.phrase_query(self._schema, field, list(tokens))
+        return self._boosted(
+            Query.phrase_query(self._schema, field, list(tokens)), field, list(tokens)
+        )
 
     def _term(self, field: str, token: str) -> Query:
-        return Query.term_query(self._schema, field, token)
+        return self._boosted(Query.term_query(self._schema, field, token), field, [token])
+
+    def _boosted(self, query: Query, field: str, tokens: list[str]) -> Query:
+        if self._boost is None:
+            return query
+        return Query.boost_query(query, self._boost(field, tokens))
 
 
 def _any(queries: Sequence[Query]) -> Query:

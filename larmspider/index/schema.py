@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.index.kinds import kind_of
 from larmspider.items import Page
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raise it with every change of fields, of their words or of Tantivy's format (0.27 writes v7).
 
 version.py writes it beside the index and refuses an index of another version.
@@ -40,6 +42,9 @@ STEMMERS = frozenset(
     | {"tamil", "turkish"}
 )
 """Languages that ``body``, ``title`` and ``description`` can be stemmed for, one an index."""
+
+_FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
+_CLOCKS_DIFFER_SECS = 86_400.0
 
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
@@ -89,9 +94,14 @@ def build_schema() -> tantivy.Schema:
     # one token each
     builder.add_text_field("key", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("host", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(
+        "host", stored=True, fast=True, tokenizer_name="raw", index_option="basic"
+    )
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
+    # what the hits of a search are counted by (facets.py)
+    builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("tongue", fast=True, tokenizer_name="raw", index_option="basic")
     # words, stemmed
     builder.add_text_field("title", stored=True, tokenizer_name=_STEMMED)
     builder.add_text_field("description", stored=True, tokenizer_name=_STEMMED, index_option="freq")
@@ -105,13 +115,19 @@ def build_schema() -> tantivy.Schema:
     # values
     builder.add_integer_field("depth", stored=True, fast=True)
     builder.add_integer_field("size", stored=True, fast=True)
-    builder.add_date_field("fetched", stored=True, indexed=True, fast=True)
+    builder.add_date_field("fetched", stored=True)
+    builder.add_date_field("modified", stored=True)
+    builder.add_date_field("date", indexed=True, fast=True)
     return builder.build()
 
 
 def page_fields(page: Page, digest: str) -> dict[str, Any]:
-    """The stored fields of a page; ``key`` is its canonical URL, or its URL where it has none."""
-    return {
+    """The stored fields of a page; ``key`` is its canonical URL, or its URL where it has none.
+
+    ``modified`` is absent where the server did not say, or said what cannot be.
+    """
+    modified = last_modified(page.last_modified, page.fetched)
+    return ({} if modified is None else {"modified": modified}) | {
         "key": page.normalized or page.url,
         "url": page.url,
         "host": (urlsplit(page.url).hostname or "").rstrip("."),
@@ -132,10 +148,14 @@ def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Docum
     fields = {
         **stored,
         "domains": _domains(stored["host"]),
+        "kind": kind_of(stored["mime"]),
+        "date": stored.get("modified", stored["fetched"]),
         "url_words": url_words(stored["url"]),
         "exact": [stored["title"], stored["body"]],
         "anchors": list(anchors),
     }
+    if tongue := tongue_of(stored["language"]):
+        fields["tongue"] = tongue
     try:
         return tantivy.Document(**fields)
     except ValueError:  # a lone surrogate, which UTF-8 cannot hold
@@ -147,6 +167,25 @@ def url_words(url: str) -> str:
     _, _, rest = url.partition("://")
     # an underscore joins words in a path, unlike in a program
     return unquote(rest or url).replace("_", " ")
+
+
+def last_modified(header: str, fetched: float) -> datetime | None:
+    """A Last-Modified header, None where it is no date or none that can be: before the web, or
+    after the fetch (more than a clock may differ)."""
+    try:
+        told = parsedate_to_datetime(header)
+        if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
+            told = told.replace(tzinfo=UTC)
+        fits = _FIRST_PAGE <= told.timestamp() <= fetched + _CLOCKS_DIFFER_SECS
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None
+    return told.astimezone(UTC) if fits else None
+
+
+def tongue_of(language: str) -> str:
+    """What pages are counted and filtered by: "en" for en-US; "" for what is no language tag."""
+    primary = language.replace("_", "-").partition("-")[0].strip().lower()
+    return primary if 2 <= len(primary) <= 8 and primary.isascii() and primary.isalpha() else ""
 
 
 def _domains(host: str) -> list[str]:

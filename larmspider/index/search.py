@@ -10,10 +10,11 @@ query.py says what a query may be, ranking.py how results are ordered.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,9 +22,15 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index.facets import count_facets
+from larmspider.index.filters import NO_FILTERS, Filters, narrowed
+from larmspider.index.kinds import kind_of
 from larmspider.index.query import parse_query
 from larmspider.index.ranking import Ranking
-from larmspider.index.snippets import Snippet, SnippetMaker, one_line
+from larmspider.index.rarity import Boost
+from larmspider.index.results import Document, Hit, Results
+from larmspider.index.snippets import SnippetMaker, one_line
+from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.version import open_index
 
 LIMIT_MOST = 1_000
@@ -31,57 +38,23 @@ LIMIT_MOST = 1_000
 OFFSET_MOST = 10_000
 """Hits that one search may skip: a page far down costs as much as all before it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One result. ``url`` is as fetched, ``fetched`` in seconds since the epoch, ``size`` the
-    body's bytes, ``depth`` links from a seed. ``score`` orders the hits of one search only."""
-
-    url: str
-    title: str
-    score: float
-    snippet: Snippet
-    host: str
-    mime: str
-    language: str
-    size: int
-    fetched: float
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """``total`` pages match, of which ``hits`` are shown; ``seconds`` is the time it took."""
-
-    total: int
-    hits: list[Hit]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A page as the index has it; ``digest`` is the body's, in hex. Units as in `Hit`."""
-
-    url: str
-    normalized: str
-    host: str
-    title: str
-    text: str
-    description: str
-    mime: str
-    language: str
-    depth: int
-    size: int
-    digest: str
-    fetched: float
+__all__ = ["LIMIT_MOST", "OFFSET_MOST", "Document", "Hit", "Results", "Searcher"]
 
 
 class Searcher:
     """Reads an index. Holds no lock; sees each commit from the next call on."""
 
-    def __init__(self, index: tantivy.Index, stemmer: str, directory: Path) -> None:
+    def __init__(
+        self,
+        index: tantivy.Index,
+        stemmer: str,
+        directory: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``clock`` gives seconds since the epoch; the periods of facets end now."""
         self.directory = directory
-        self._index = index
+        self._clock = clock
+        self._index, self._stemmer = index, stemmer
         self._ranking = Ranking(index.schema, stemmer)
         self._seen: tuple[int, int] | None = None
 
@@ -94,46 +67,112 @@ class Searcher:
         directory = Path(directory)
         return cls(*open_index(directory), directory)
 
-    def search(self, query: str, limit: int = 10, offset: int = 0) -> Results:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        offset: int = 0,
+        *,
+        filters: Filters = NO_FILTERS,
+        facets: bool = False,
+    ) -> Results:
         """The best ``limit`` pages (1 to 1,000) after the first ``offset`` (up to 10,000).
+
+        With ``facets`` all pages that match are counted too.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
-        if not 1 <= limit <= LIMIT_MOST or not 0 <= offset <= OFFSET_MOST:
-            raise QueryError(
-                f"limit={limit}, offset={offset}: accepted are 1 to {LIMIT_MOST} "
-                f"and 0 to {OFFSET_MOST}"
-            )
+        check_window(limit, offset)
         clauses = parse_query(query)
         ranked = self._ranking.build(clauses)
-        with self._reading() as searcher:
-            found = searcher.search(ranked, limit, count=True, offset=offset)
+        schema = self._index.schema
+        wanted = narrowed(ranked, filters.queries(schema).values())
+        counted = None
+        with self.reading() as searcher:
+            found = searcher.search(wanted, limit, count=True, offset=offset)
             maker = self._ranking.snippet_maker(clauses)
-            hits = [_hit(_stored(searcher, address), score, maker) for score, address in found.hits]
+            hits = [
+                hit_of(stored_of(searcher, address), score, maker) for score, address in found.hits
+            ]
+            if facets:
+                found_by = self._ranking.build(clauses, ranks=False)
+                counted = count_facets(searcher, schema, found_by, filters, self._clock())
         total = found.count  # type: ignore[attr-defined]  # its stub forgets it
-        return Results(total, hits, time.perf_counter() - started)
+        return Results(total, hits, time.perf_counter() - started, counted)
 
     def get(self, normalized: str) -> Document | None:
         """The page with this canonical URL, or None."""
-        query = Query.term_query(self._index.schema, "key", normalized)
-        with self._reading() as searcher:
+        key = normalized.encode("utf-8", "replace").decode()
+        query = Query.term_query(self._index.schema, "key", key)
+        with self.reading() as searcher:
             hits = searcher.search(query, 1, count=False).hits
             if not hits:
                 return None
-            stored = _stored(searcher, hits[0][1])
-        fetched = stored.pop("fetched").timestamp()
+            stored = stored_of(searcher, hits[0][1])
         return Document(
-            normalized=stored.pop("key"), text=stored.pop("body"), fetched=fetched, **stored
+            normalized=stored.pop("key"),
+            text=stored.pop("body"),
+            fetched=stored.pop("fetched").timestamp(),
+            modified=_time(stored.pop("modified", None)),
+            **stored,
         )
+
+    def similar(self, document: Document, limit: int = 10) -> Results:
+        """Pages of this index that share the salient words of ``document``, which may be of
+        another index. It and its copies are left out; ``total`` counts what is shown."""
+        started = time.perf_counter()
+        with self.reading() as searcher:
+            found = searcher.search(self._ranking.like(document, searcher), limit, count=False).hits
+            maker = self._ranking.snippet_maker([])
+            hits = [hit_of(stored_of(searcher, address), score, maker) for score, address in found]
+        return Results(len(hits), hits, time.perf_counter() - started)
+
+    def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
+        """What was meant, where the query has words that the index does not know."""
+        return did_you_mean(self, query, filters)
+
+    def words(self, text: str) -> list[str]:
+        """The words of ``text`` as the index writes them."""
+        return self._ranking.words(text)
+
+    def occurrences(self, word: str) -> int:
+        """Pages in whichever view of a page has most that match ``word`` (`words`)."""
+        with self.reading() as searcher:
+            return max(searcher.doc_freq(field, term) for field, term in self._ranking.terms(word))
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        """Pages with each of the words, as it is; those without are left out."""
+        with self.reading() as searcher:
+            counted = {word: searcher.doc_freq("exact", word) for word in words}
+        return {word: count for word, count in counted.items() if count}
+
+    def beginning_with(self, head: str) -> list[tuple[str, int]]:
+        """The words that begin with ``head`` and the pages that have them, most first."""
+        with self.reading() as searcher:
+            return searcher.terms_with_prefix("exact", head)
 
     def count(self) -> int:
         """Pages in the index."""
-        with self._reading() as searcher:
+        with self.reading() as searcher:
             return searcher.num_docs
 
+    def documents(self) -> int:
+        """Pages, with the deleted ones that still lie there, which count in BM25 too."""
+        with self.reading():
+            meta = json.loads((self.directory / "meta.json").read_bytes())
+            return sum(segment["max_doc"] for segment in meta["segments"])
+
+    @property
+    def schema(self) -> tantivy.Schema:
+        return self._index.schema
+
+    def ranking(self, boost: Boost) -> Ranking:
+        """What makes queries for this index as one of several."""
+        return Ranking(self._index.schema, self._stemmer, boost)
+
     @contextmanager
-    def _reading(self) -> Iterator[tantivy.Searcher]:
+    def reading(self) -> Iterator[tantivy.Searcher]:
         """The newest commit; Tantivy's errors become ours."""
         try:
             meta = (self.directory / "meta.json").stat()
@@ -144,22 +183,43 @@ class Searcher:
             yield self._index.searcher()
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # Rust's, which no except clause names
+                raise
+            raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
 
 
-def _stored(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
+def check_window(limit: int, offset: int) -> None:
+    """Raise QueryError for more than one search may ask for."""
+    if not 1 <= limit <= LIMIT_MOST or not 0 <= offset <= OFFSET_MOST:
+        raise QueryError(
+            f"limit={limit}, offset={offset}: accepted are 1 to {LIMIT_MOST} and 0 to {OFFSET_MOST}"
+        )
+
+
+def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
+    """The stored fields of a document."""
     return {name: values[0] for name, values in searcher.doc(address).to_dict().items()}
 
 
-def _hit(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
+def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
+    """What is shown of a document."""
     return Hit(
         url=stored["url"],
+        normalized=stored["key"],
         title=one_line(stored["title"]),
         score=score,
         snippet=maker.snippet(stored["body"], stored["description"]),
         host=stored["host"],
         mime=stored["mime"],
+        kind=kind_of(stored["mime"]),
         language=stored["language"],
         size=stored["size"],
         fetched=stored["fetched"].timestamp(),
+        modified=_time(stored.get("modified")),
         depth=stored["depth"],
     )
+
+
+def _time(date: datetime | None) -> float | None:
+    return None if date is None else date.timestamp()

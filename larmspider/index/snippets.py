@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 
@@ -47,12 +47,20 @@ class Snippet:
         """As text, with marks around the words of the query; for a terminal: bold on, bold off."""
         return self._joined(before, after, str)
 
-    def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
-        parts, done = [], 0
+    def parts(self) -> Iterator[tuple[str, bool]]:
+        """The text in pieces: each with whether it is a word of the query."""
+        done = 0
         for start, end in self.highlights:
-            parts += [written(self.text[done:start]), before, written(self.text[start:end]), after]
+            yield self.text[done:start], False
+            yield self.text[start:end], True
             done = end
-        return "".join(parts) + written(self.text[done:])
+        yield self.text[done:], False
+
+    def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
+        return "".join(
+            f"{before}{written(text)}{after}" if marked else written(text)
+            for text, marked in self.parts()
+        )
 
 
 def one_line(text: str) -> str:
@@ -86,7 +94,7 @@ class SnippetMaker:
         """The best passage of the body; without one the description, or how the body begins."""
         passage = self._passage(body[:_SEARCHED])
         if passage is None:
-            passage = (description or body)[:SNIPPET_LENGTH].strip()
+            passage = _beginning_of(description or body)
         highlights = tuple(m.span() for m in _WORD.finditer(passage) if self._wanted(m[0]))
         return Snippet(one_line(passage), highlights)
 
@@ -136,6 +144,14 @@ class SnippetMaker:
                 and self._stems.isdisjoint(self._stemmed.analyze(word))
             )
         return known
+
+
+def _beginning_of(text: str) -> str:
+    """Its first words, whole ones where it has spaces."""
+    if len(text) <= SNIPPET_LENGTH:
+        return text.strip()
+    end = text.rfind(" ", SNIPPET_LENGTH // 2, SNIPPET_LENGTH + 1)
+    return text[: end if end > 0 else SNIPPET_LENGTH].strip()
 
 
 def _beginning(word: str, stems: list[str]) -> str:

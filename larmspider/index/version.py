@@ -21,6 +21,11 @@ from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, regi
 META_NAME = "larmspider-index.json"
 
 
+def has_index(directory: Path) -> bool:
+    """Whether there is an index, and not one that is just being made."""
+    return (directory / META_NAME).exists() and (directory / "meta.json").exists()
+
+
 def open_index(directory: Path) -> tuple[tantivy.Index, str]:
     """Open an existing index: the index, ready for use, and the language it is stemmed for.
 

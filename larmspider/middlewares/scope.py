@@ -55,6 +55,11 @@ class ScopeFilter(UrlFilter):
             )
         return cls(None, hosts)
 
+    def restrict_to(self, pattern: Pattern) -> None:
+        """From now on that is the scope."""
+        self.restrict = pattern
+        self.__dict__.pop("_remembered", None)
+
     def reject_reason(self, url: str) -> str | None:
         if self.restrict is not None:
             if self.restrict.fullmatch(url):

@@ -93,9 +93,11 @@ def truncate_file(path: Path, position: bytes) -> None:
         os.truncate(path, end)
 
 
-def read_records(path: Path, columns: int) -> Iterable[list[str]]:
-    """The records of a log that may still be growing; a last line without its end is left out."""
+def read_records(path: Path, columns: int, start: int = 0) -> Iterable[list[str]]:
+    """The records of a log that may still be growing; a last line without its end is left out.
+    ``start``: the byte at which one begins."""
     with path.open("rb") as lines:
+        lines.seek(start)
         for line in lines:
             if not line.endswith(b"\n"):
                 return

@@ -66,13 +66,14 @@ class IntranetSpider(Spider):
         for part in str(kwargs.get("fresh", "")).split(","):
             options.as_boolean("fresh", part)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
-        if not seeds:
+        if not seeds and not options.many_workers(crawler.settings):  # those may come by Redis
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )
-        spider = super().from_crawler(crawler, start_urls=seeds)
+        own = {name: value for name, value in kwargs.items() if name.startswith("_")}
+        spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.reader = Reader(
-            options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1),
+            options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
             options.integer(crawler.settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
         )
         for signal in (larm_signals.let_go, signals.engine_stopped):

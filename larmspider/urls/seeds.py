@@ -18,6 +18,9 @@ from larmspider.urls.resolve import resolve
 # Up to the last "@" before path, query and fragment; WHATWG takes any number of slashes.
 _USERINFO = re.compile(r"((?:[a-z][a-z0-9+.-]*:[/\\]+|https?:)?)[^/\\?#]*@", re.IGNORECASE)
 
+# others may be a host and its port: localhost:80
+_NOT_CRAWLED = re.compile(r"(mailto|javascript|data|tel):", re.IGNORECASE)
+
 
 def read_seeds(start: str) -> list[str]:
     """The seeds in order, as they will be fetched: ``http:wiki`` is ``http://wiki/``.
@@ -56,6 +59,11 @@ def _seeds_of(lines: Iterable[str], path: Path) -> Iterable[str]:
 
 
 def _checked(seed: str, where: str) -> str:
+    if other := _NOT_CRAWLED.match(seed):
+        raise ConfigError(
+            f"{where}: {seed!r} is no seed: {other[1]} is not crawled;"
+            " an absolute http or https URL is"
+        )
     if _USERINFO.match(seed):
         shown = _USERINFO.sub(r"\1***@", seed, count=1)
         raise ConfigError(

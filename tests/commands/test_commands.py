@@ -53,6 +53,27 @@ def test_search_marks_the_words(folder: Path) -> None:
     assert "<b>Reisekosten</b>" in found["hits"][0]["snippet"]
 
 
+def test_search_is_narrowed_and_counted(folder: Path) -> None:
+    """By host, kind, language and date; --json has the counts."""
+    some = scrapy(
+        "search", "wiki", "--host=127.0.0.1", "--type", "html", "--type", "pdf", "--lang=de",
+        "--since", "day", "--json", cwd=folder,
+    ).json  # fmt: skip
+    assert {hit["language"] for hit in some["hits"]} == {"de"}
+    assert some["facets"]["language"]["en"] > some["total"] == some["facets"]["host"]["127.0.0.1"]
+    assert some["filters"]["type"] == ["html", "pdf"]
+    assert scrapy("search", "wiki", "--host=localhost", "--json", cwd=folder).json["total"] == 0
+
+
+def test_search_says_what_may_have_been_meant(folder: Path) -> None:
+    """On a line of its own, and in the JSON."""
+    ran = scrapy("search", "expences", cwd=folder)
+    assert re.search(r"^Did you mean: expenses  \(\d+ found\)$", ran.out, re.MULTILINE)
+    found = scrapy("search", "expences", "--json", cwd=folder).json["suggestion"]
+    assert (found["query"], found["total"] > 0) == ("expenses", True)
+    assert "Did you mean" not in scrapy("search", "expenses", cwd=folder).out
+
+
 def test_search_pages_through_results(folder: Path) -> None:
     """-n and --offset."""
     every = [
@@ -141,6 +162,9 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["search", "x", "-n", "0"], 2, "-n=0 is not accepted: a whole number of at least 1"),
         (["search", "x", "-n", "1000000"], 2, "-n=1000000 is not accepted"),
         (["search", "x", "--offset", "-1"], 2, "--offset=-1 is not accepted"),
+        (["search", "x", "--type", "exe"], 2, "type 'exe' is unknown; accepted are html, text"),
+        (["search", "x", "--since", "2026"], 2, "date '2026' is unknown; accepted are day, week"),
+        (["search", "x", "--lang", "?"], 2, "language '?' is no language"),
         (["hosts", "-n", "0"], 2, "-n=0 is not accepted: a whole number of at least 1"),
         (["hosts", "-n", "-3"], 2, "-n=-3 is not accepted"),
         (["search", "x", "-s", "LARM_DIR=nowhere"], 1, "is no directory"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,3 +58,18 @@ def test_a_scope_without_a_start_is_no_demo(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "needs --start (START)" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="redis-server is not installed (Debian package redis-server)",
+)
+def test_several_workers(scripted_server: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+    """As ``make crawl WORKERS=2`` has it: their pages are found together."""
+    server = scripted_server({"/": (200, HTML, b"<title>Our wiki</title>in the cellar")})
+    directory = str(tmp_path / "crawl")
+    options = ("--start", server.url(), "--dir", directory, "-s", "DOWNLOAD_DELAY=0")
+    done = first_crawl(tmp_path, *options, "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "in all    1 pages stored" in done.stdout
+    assert "1 page found" in done.stdout

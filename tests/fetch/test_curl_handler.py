@@ -13,10 +13,14 @@ import pytest
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
+from larmspider.errors import ConfigError
 from larmspider.fetch import curl_handler
+from larmspider.fetch.bind_address import bind_address_from
 from larmspider.fetch.curl_handler import CurlHandler
+from larmspider.fetch.failures import kind_of
 from tests.fetch.fetching import Fetcher
 from tests.servers.nginx import Nginx
 from tests.servers.scripted import Raw, Reply, ScriptedServer
@@ -237,7 +241,7 @@ def test_credentials_in_a_url_are_not_sent(scripted_server: Start, fetcher: Make
     assert server.log[-1].headers["host"] == f"127.0.0.1:{server.port}"
 
 
-@pytest.mark.parametrize("value", ["127.77.2.9", ("127.77.2.9", 0)])
+@pytest.mark.parametrize("value", ["127.77.2.9", ("127.77.2.9", 0), ["127.77.2.9", 0]])
 def test_connections_come_from_the_address_asked_for(
     scripted_server: Start, fetcher: Make, value: object
 ) -> None:
@@ -247,6 +251,20 @@ def test_connections_come_from_the_address_asked_for(
     assert fetcher().get(server.url(), meta={"bindaddress": value}).status == 200
     error = fetcher().failure(server.url(), meta={"bindaddress": "192.0.2.1"})
     assert error.kind == "refused"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "value", ["wiki", "127.0.0.1:80", ("127.0.0.1",), ("127.0.0.1", 70_000), ("x", 0), 7, [], {}]
+)
+def test_a_bind_address_of_another_form_is_refused(fetcher: Make, value: object) -> None:
+    """A name would be looked up while everything waits. What is empty is none."""
+    if value:
+        error = fetcher().failure("http://127.0.0.1:9/", meta={"bindaddress": value})
+        assert kind_of(error) == "bad-url"
+        with pytest.raises(ConfigError, match=r"DOWNLOAD_BIND_ADDRESS=.* an IP address, or one"):
+            bind_address_from(Settings({"DOWNLOAD_BIND_ADDRESS": value}))
+    else:
+        assert bind_address_from(Settings({"DOWNLOAD_BIND_ADDRESS": value})) is None
 
 
 def test_both_schemes_have_one_handler(scripted_server: Start, fetcher: Make) -> None:

@@ -14,6 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from larmspider.fetch import curl_loop
+from larmspider.fetch.guard import set_guard
 from larmspider.fetch.socket_watchers import EpollWatcher, LoopWatcher
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import Raw, Reply, ScriptedServer
@@ -171,3 +172,27 @@ def test_a_name_is_looked_up_without_stopping_the_loop() -> None:
 def test_the_loop_is_the_running_one() -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         curl_loop.CurlLoop(1)
+
+
+def test_what_is_under_way_ends_when_nothing_may_be_sent_any_more(
+    scripted_server: Start, fetcher: Make
+) -> None:
+    """And what begins then asks nobody; when it may again, all is as before."""
+    server = scripted_server({"/half": HALF, "/": Reply(body=b"x")})
+    one = fetcher()
+    may = [True]
+    set_guard(one.crawler, lambda: may[0])
+
+    async def run() -> bytes:
+        half = asyncio.ensure_future(one.handler.download_request(Request(server.url("/half"))))
+        await until(lambda: bool(server.requests()))
+        may[0] = False
+        with pytest.raises(asyncio.CancelledError):
+            await one.handler.download_request(Request(server.url("/")))
+        with pytest.raises(asyncio.CancelledError):
+            await half
+        may[0] = True
+        return (await one.handler.download_request(Request(server.url("/")))).body
+
+    assert one.run(run) == b"x"
+    assert [request.path for request in server.requests()] == ["/half", "/"]

@@ -22,7 +22,10 @@ DEFAULT = DenyAddresses(defaults()["LARM_DENY_ADDRESSES"])
     [
         "169.254.169.254", "169.254.0.1", "0.0.0.0", "0.1.2.3", "::", "fe80::1", "fe80::1%eth0",
         "::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "64:ff9b::169.254.169.254",
-        "2002:a9fe:a9fe::1", "::ffff:0.0.0.0",
+        "2002:a9fe:a9fe::1", "::ffff:0.0.0.0", "::169.254.169.254", "::2",
+        "64:ff9b:1::169.254.169.254", "64:ff9b:1:7:8:9:a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:1a9:fe:a9fe::", "64:ff9b:1:1:a9:fea9:fe00:0",
+        "fd00:ec2::254", "100.100.100.200", "::ffff:100.100.100.200",
     ],
 )  # fmt: skip
 def test_denied_by_default(address: str) -> None:
@@ -31,8 +34,13 @@ def test_denied_by_default(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1", "10.0.0.1", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1"]
-)
+    "address",
+    [
+        "127.0.0.1", "10.0.0.1", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1", "::10.0.0.1",
+        "64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "64:ff9b:1:a00:0:100::", "100.100.100.201",
+        "fd00:ec2::253",
+    ],
+)  # fmt: skip
 def test_an_intranet_is_allowed(address: str) -> None:
     assert DEFAULT.reason(address) is None
 
@@ -44,6 +52,11 @@ def test_allow_wins() -> None:
     assert found == [
         "10.0.0.1 is in 10.0.0.0/8", None, None, "11.1.1.1 is in 11.0.0.0/8", "x is no IP address",
     ]  # fmt: skip
+
+
+def test_a_network_of_ipv6_holds_for_what_stands_for_ipv4_too() -> None:
+    deny = DenyAddresses(["64:ff9b::/96", "::/96"])
+    assert [bool(deny.reason(text)) for text in ("64:ff9b::10.0.0.1", "::10.0.0.1")] == [True, True]
 
 
 @pytest.mark.parametrize("name", ["LARM_DENY_ADDRESSES", "LARM_ALLOW_ADDRESSES"])

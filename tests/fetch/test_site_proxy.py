@@ -11,6 +11,7 @@ import pytest
 
 from tests.fetch.bare_curl import CANARY, E_PROXY, BareCurl, echo, fails
 from tests.servers.certificate import Authority
+from tests.servers.digest import DigestGuard
 from tests.servers.proxy import ProxyServer
 from tests.servers.scripted import ScriptedServer
 
@@ -95,3 +96,38 @@ def test_the_password_of_another_proxy_is_not_told(bare: BareCurl, scripted_serv
         assert bare.get(server.url(), forget=False) == "200 ok"
         assert len(proxy.heads) == 1
         assert "proxy-authorization" not in proxy.heads[0].lower()
+
+
+@pytest.mark.parametrize("algorithm", ["MD5", "SHA-256"])
+@pytest.mark.parametrize("far", ["http", "https"])
+def test_digest_to_a_proxy(
+    bare: BareCurl, scripted_server: Start, far: str, algorithm: str
+) -> None:
+    """407, and then the answer to it; the password is sent to nobody, the answer to the proxy
+    alone. Also where the nonce has become old."""
+    server = scripted_server({"*": echo}, tls=far == "https")
+    guard = DigestGuard("joe", CANARY, algorithm, stale_after=2)
+    with ProxyServer(guard=guard) as proxy:
+        rule = f"""
+            [[site]]
+            hosts = "{far}://127.0.0.1:{server.port}"
+            {"verify = false" if far == "https" else ""}
+            proxy = "{proxy.url("http")}"
+            proxy_auth = "digest"
+            proxy_user = "joe"
+            """
+        bare.configure(f'{rule}\nproxy_password = "{CANARY}"')
+        for _ in range(4):
+            assert bare.get(server.url("/page")) == "200 ok"
+        assert guard.accepted >= (1 if far == "https" else 4)
+        assert guard.challenged >= 1
+        assert not any("proxy-authorization" in request.headers for request in server.log)
+        assert all(CANARY not in head for head in proxy.heads)
+        bare.configure(f'{rule}\nproxy_password = "wrong"')
+        asked = len(server.log)
+        if far == "http":
+            assert bare.get(server.url("/page")) == "407"
+        else:
+            with fails(pycurl.E_COULDNT_CONNECT, pycurl.E_RECV_ERROR, E_PROXY):
+                bare.get(server.url("/page"))
+        assert len(server.log) == asked

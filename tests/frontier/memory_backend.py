@@ -127,12 +127,12 @@ class MemoryBackend(Backend):
                 waiting = self.now.entries.pop(entry.key, entry)
                 self._finish(entry.key, Visit(UrlState.REFUSED, reason=reason), waiting)
 
-    def count_links(self, keys: Sequence[bytes]) -> list[int]:
+    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         counted = []
-        for key in keys:
+        for key, step in zip(keys, more or [1] * len(keys), strict=True):
             queued = self.now.states.get(key) is UrlState.QUEUED
             if queued:
-                self.now.inlinks[key] += 1
+                self.now.inlinks[key] += step
             counted.append(self.now.inlinks[key] if queued else 0)
         return counted
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from larmspider.frontier.frontier import Bounds, Frontier
+from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
@@ -39,7 +39,9 @@ def build(
     parse=lambda body: AllowAll(),
     robots=True,
     address_of=None,
+    book=None,
     strategy=None,
+    block_of_key=None,
     seed=7,
 ):
     """A frontier with the settings that a test does not care about filled in."""
@@ -56,7 +58,8 @@ def build(
         lambda now: now / 3600 % 24,
         RobotsCache(backend, parse) if robots else None,
         bounds or Bounds(),
-        address_of,
+        book or (AddressBook(address_of) if address_of else None),
+        block_of_key,
     )
     frontier.recover()
     return frontier

@@ -1,17 +1,23 @@
-"""Any sequence of operations, crashes included, gives the same from LMDB as from the model."""
+"""Any sequence of operations, crashes included, gives the same from LMDB and from Redis as from the
+model."""
 
 import shutil
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import hypothesis.strategies as st
+import pytest
+import redis
 from conformance import entry
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from memory_backend import Disk, MemoryBackend
+from redis_store import RedisStore
 
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.records import UrlState, Visit
+from tests.servers.redis import RedisServer
 
 HOSTS = ("a", "b")
 NUMBERS = st.integers(0, 40)
@@ -25,12 +31,19 @@ class BothBackends(RuleBasedStateMachine):
     def begin(self, head):
         self.folder = Path(tempfile.mkdtemp())
         self.head, self.disk, self.now, self.names = head, Disk(), 1000.0, 0
+        self.prepare()
         self.open()
+
+    def prepare(self):
+        pass
+
+    def open_real(self):
+        return LmdbBackend(self.folder, head_entries=self.head, map_bytes=64 << 10)
 
     def open(self):
         self.model = MemoryBackend(self.disk)
-        self.lmdb = LmdbBackend(self.folder, head_entries=self.head, map_bytes=64 << 10)
-        expected, found = self.model.recover(), self.lmdb.recover()
+        self.real = self.open_real()
+        expected, found = self.model.recover(), self.real.recover()
         assert (dict(found.positions), found.requeued, found.fresh) == (
             dict(expected.positions),
             expected.requeued,
@@ -38,7 +51,7 @@ class BothBackends(RuleBasedStateMachine):
         )
 
     def both(self, call):
-        expected, found = call(self.model), call(self.lmdb)
+        expected, found = call(self.model), call(self.real)
         assert found == expected
         return found
 
@@ -111,7 +124,7 @@ class BothBackends(RuleBasedStateMachine):
 
     @rule()
     def crash(self):
-        self.lmdb.close()
+        self.real.close()
         self.open()
 
     @invariant()
@@ -126,17 +139,17 @@ class BothBackends(RuleBasedStateMachine):
             self.both(lambda backend, host=host: backend.counts(host))
         self.both(lambda backend: [backend.next_time(f"{host}:80") for host in HOSTS])
         self.both(lambda backend: (backend.audit(), backend.hosts(), backend.note("a")))
-        assert self.lmdb.counts().balanced()
+        assert self.real.counts().balanced()
 
     def teardown(self):
-        if hasattr(self, "lmdb"):
-            self.lmdb.checkpoint({})
-            counts = self.lmdb.counts()
-            with self.lmdb.files.read() as txn:
-                in_queue = txn.stat(self.lmdb.files.queue)["entries"]
+        if hasattr(self, "real"):
+            self.real.checkpoint({})
+            counts = self.real.counts()
+            with self.real.files.read() as txn:
+                in_queue = txn.stat(self.real.files.queue)["entries"]
             assert in_queue == counts.queued + counts.leased
             self.drain()
-            self.lmdb.close()
+            self.real.close()
             shutil.rmtree(self.folder)
 
     def drain(self):
@@ -145,10 +158,41 @@ class BothBackends(RuleBasedStateMachine):
             self.both(lambda backend, host=host: backend.pop(f"{host}:80", self.now + 99, 1000))
 
 
-BothBackends.TestCase.settings = settings(
-    max_examples=150,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+class RedisAndModel(BothBackends):
+    """The same, one worker alone on a crawl in Redis."""
+
+    server: ClassVar[RedisServer]
+
+    def prepare(self):
+        self.client = redis.Redis.from_url(self.server.unix_url)
+        options = {"head_entries": self.head, "map_bytes": 64 << 10, "blocks": 3}
+        self.store = RedisStore(self.client, self.folder, **options)
+
+    def open_real(self):
+        return self.store.open()
+
+    def teardown(self):
+        super().teardown()
+        if hasattr(self, "client"):
+            self.client.close()
+
+
+def _settings(examples):
+    return settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+BothBackends.TestCase.settings = _settings(150)
+RedisAndModel.TestCase.settings = _settings(50)
 TestBothBackends = BothBackends.TestCase
+
+
+@pytest.mark.usefixtures("shared_redis")
+class TestRedisAndModel(RedisAndModel.TestCase):
+    @pytest.fixture(autouse=True)
+    def server(self, shared_redis):
+        RedisAndModel.server = shared_redis

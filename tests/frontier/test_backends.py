@@ -1,8 +1,9 @@
-"""Both backends, the model and LMDB, keep the contract."""
+"""All backends, the model, LMDB and Redis, keep the contract."""
 
 import pytest
 from conformance import BackendConformance
 from memory_backend import Disk, MemoryBackend
+from redis_store import RedisStore
 
 from larmspider.frontier.lmdb_backend import LmdbBackend
 
@@ -45,3 +46,16 @@ class TestLmdbWithShortHeadsAndASmallMap(BackendConformance):
     @pytest.fixture
     def store(self, tmp_path):
         return LmdbStore(tmp_path / "frontier", head_entries=1, map_bytes=64 << 10)
+
+
+class TestRedis(BackendConformance):
+    @pytest.fixture
+    def store(self, shared_redis, tmp_path):
+        return RedisStore(shared_redis.client(), tmp_path)
+
+
+class TestRedisWithOneBlockShortHeadsAndASmallMap(BackendConformance):
+    @pytest.fixture
+    def store(self, shared_redis, tmp_path):
+        options = {"blocks": 1, "head_entries": 1, "map_bytes": 64 << 10, "batch_entries": 1}
+        return RedisStore(shared_redis.client(), tmp_path, **options)

@@ -106,3 +106,23 @@ def test_a_host_outside_its_window_is_asked_when_it_opens(tmp_path):
     assert (rows["b:80"].next_time, rows["b:80"].reason) == (0.0, "")
     assert f"host a:80: new, {why}" in lines
     assert lines[-1].startswith(f"host may be asked in {rows['a:80'].next_time - now:.0f} s")
+
+
+def test_what_the_operator_ordered_is_told(tmp_path):
+    """A paused host is, and why; an ordered delay is the one."""
+    clock = Clock(NOW)
+    frontier = build(LmdbBackend(tmp_path), clock, limits=Limits(response_factor=0.0), robots=False)
+    frontier.add(
+        [frontier.entry("http://a/", "http://a/"), frontier.entry("http://b/", "http://b/")]
+    )
+    frontier.control.pause_host("a:80")
+    frontier.control.set_delay("b:80", 7.0)
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        fresh = build(LmdbBackend(tmp_path / "other"), clock).politeness
+        rows = {row.host: row for row in host_rows(reader, fresh, NOW)}
+        lines = url_report(reader, fresh, url_key("http://a/"), NOW)
+    assert (rows["a:80"].state, rows["a:80"].next_time) == ("paused", inf)
+    assert rows["b:80"].gap == (7.0, "delay by order")
+    assert "host a:80: paused, paused by the operator" in lines

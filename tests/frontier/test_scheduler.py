@@ -44,21 +44,26 @@ def test_a_request_is_known_by_its_canonical_form(scheduler: FrontierScheduler) 
 def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> None:
     """Request(url, meta=response.meta) is a new page, not the old one once more."""
     first = fetched(
-        scheduler, "http://h/a", from_page="http://h/", link_type=2, redirects=3, depth=2
+        scheduler,
+        "http://127.0.0.1/a",
+        from_page="http://127.0.0.1/",
+        link_type=2,
+        redirects=3,
+        depth=2,
     )
-    child = Request("http://h/b", meta=first.meta)
+    child = Request("http://127.0.0.1/b", meta=first.meta)
     assert scheduler.enqueue_request(child)
     assert not {"from_page", "link_type", "redirects", "dont_redirect"} & child.meta.keys()
     entry = scheduler.frontier.backend.entry(scheduler._entries.of(child, scheduler.frontier).key)
     assert entry is not None
-    assert (entry.normalized, entry.from_page, entry.redirects) == ("http://h/b", "", 0)
+    assert (entry.normalized, entry.from_page, entry.redirects) == ("http://127.0.0.1/b", "", 0)
     assert entry.depth == 2, "the depth counts on"
 
 
 def test_a_spiders_own_meta_of_our_names_is_no_error(scheduler: FrontierScheduler) -> None:
     """The names are common words; only what has our type is taken for ours."""
     meta = {"depth": "deep", "from_page": 7, "link_type": None, "redirects": -1}
-    assert scheduler.enqueue_request(Request("http://h/a", meta=meta))
+    assert scheduler.enqueue_request(Request("http://127.0.0.1/a", meta=meta))
     request = scheduler.next_request()
     assert request is not None
     assert {name: request.meta[name] for name in meta} == meta
@@ -66,9 +71,9 @@ def test_a_spiders_own_meta_of_our_names_is_no_error(scheduler: FrontierSchedule
 
 def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     """The parent is still being stored when its child, made with its meta, is queued."""
-    parent = fetched(scheduler, "http://h/a")
+    parent = fetched(scheduler, "http://127.0.0.1/a")
     lease = parent.meta[LEASE]
-    assert scheduler.enqueue_request(Request("http://h/b", meta=parent.meta))
+    assert scheduler.enqueue_request(Request("http://127.0.0.1/b", meta=parent.meta))
     assert scheduler.frontier.backend.counts().leased == 1
     scheduler.leases.settle(parent, Visit(UrlState.STORED, time=1.0, status=200))
     assert scheduler.frontier.backend.visit(lease.entry.key).status == 200
@@ -76,8 +81,8 @@ def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
 
 def test_a_replacement_by_a_middleware_ends_the_lease(scheduler: FrontierScheduler) -> None:
     """The downloader names the Request that a middleware went on with as the lease's holder."""
-    parent = fetched(scheduler, "http://h/a")
-    other = parent.replace(url="http://h/b")
+    parent = fetched(scheduler, "http://127.0.0.1/a")
+    other = parent.replace(url="http://127.0.0.1/b")
     parent.meta[LEASE].holder = other
     assert scheduler.enqueue_request(other)
     counts = scheduler.frontier.backend.counts()
@@ -86,7 +91,37 @@ def test_a_replacement_by_a_middleware_ends_the_lease(scheduler: FrontierSchedul
 
 def test_what_a_middleware_adds_to_a_pages_request_is_kept(scheduler: FrontierScheduler) -> None:
     """Meta that is not ours makes it a Request to be kept whole."""
-    request = page_request(scheduler.crawler.spider, "http://h/a")
+    request = page_request(scheduler.crawler.spider, "http://127.0.0.1/a")
     request.meta["cookiejar"] = 1
     scheduler.enqueue_request(request)
     assert scheduler.next_request().meta["cookiejar"] == 1
+
+
+def test_scrapys_form_of_a_bind_address_is_kept(scheduler: FrontierScheduler) -> None:
+    """(host, port): other tuples are refused, for they would come back as lists."""
+    request = Request("http://127.0.0.1/a", meta={"bindaddress": ("127.0.0.2", 0)})
+    assert scheduler.enqueue_request(request)
+    assert request.meta["bindaddress"] == ("127.0.0.2", 0)
+    handed_out = scheduler.next_request()
+    assert handed_out is not None
+    assert handed_out.meta["bindaddress"] == ["127.0.0.2", 0]
+    assert not scheduler.enqueue_request(Request("http://127.0.0.1/b", meta={"pair": (1, 2)}))
+
+
+@pytest.mark.parametrize("name", ["authorization", "Proxy-Authorization"])
+def test_credentials_in_the_queue_are_warned_of_once(
+    scheduler: FrontierScheduler, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    for number in range(2):
+        headers = {name: "Basic canary"}
+        assert scheduler.enqueue_request(Request(f"http://127.0.0.1/{number}", headers=headers))
+    (warning,) = [text for text in caplog.messages if "in the clear" in text]
+    assert "LARM_SITES_FILE" in warning
+    assert "canary" not in caplog.text
+
+
+def test_other_headers_are_no_credentials(
+    scheduler: FrontierScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler.enqueue_request(Request("http://127.0.0.1/", headers={"Accept": "text/html"}))
+    assert "in the clear" not in caplog.text

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tantivy
 
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.index.search import Document, Searcher
@@ -170,6 +171,7 @@ def test_hit_and_document_carry_the_page(writer, make_page) -> None:
         fetched=1_700_000_000.5,
     )
     assert searcher.get(page.url) is None
+    assert searcher.get("\ud800") is None
 
 
 def test_sees_the_commits_of_another_process(tmp_path: Path, make_page) -> None:
@@ -209,3 +211,22 @@ def test_a_page_without_canonical_form_is_kept_by_its_url(find, writer) -> None:
     """`normalized` is None where the URL has no canonical form."""
     writer.add(Page("http://h/x", text="word"))
     assert find("word") == ["x"]
+
+
+def test_all_words_and_neighbours_rank_first(find, writer, make_page) -> None:
+    """Before pages that have one of the words more often."""
+    writer.add(make_page("often", "remote " * 50))
+    writer.add(make_page("apart", "access to what is far away and remote, " + "filler " * 20))
+    writer.add(
+        make_page("together", "what is far away and to filler: remote access " + "filler " * 20)
+    )
+    assert find("remote access") == ["together", "apart", "often"]
+
+
+def test_a_panic_of_tantivy_is_an_error_of_ours(writer, make_page) -> None:
+    """It is no Exception, and would end a server's thread."""
+    writer.add(make_page("a", "word"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    with pytest.raises(CrawlDirError, match="cannot answer this"), searcher.reading():
+        tantivy.Query.phrase_query(searcher._index.schema, "exact", ["alone"])

@@ -64,3 +64,9 @@ def test_without_the_words_the_description_or_the_beginning() -> None:
     assert make("vpn", "Welcome to us", "Who we are") == Snippet("Who we are")
     assert make("vpn", "Welcome to us") == Snippet("Welcome to us")
     assert make("vpn", "") == Snippet("")
+
+
+def test_the_beginning_of_a_page_ends_with_a_whole_word() -> None:
+    """Where there are spaces; else it is cut."""
+    assert set(make("vpn", "filler " * 100).text.split()) == {"filler"}
+    assert len(make("vpn", "x" * 1000).text) == SNIPPET_LENGTH

@@ -9,6 +9,7 @@ from scrapy.exceptions import DropItem
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.writer import IndexWriter
+from larmspider.pipelines.link_log import LinkLogPipeline as LinkLog
 from larmspider.pipelines.search_index import SearchIndexPipeline
 
 
@@ -40,6 +41,10 @@ class UncommittedIndex(SearchIndexPipeline):
         if self.commits > 2:
             raise CrawlDirError(f"{self.directory}: cannot write the index: no such device")
         super()._commit(writer)
+
+
+class LinkLogPipeline(LinkLog):
+    """Has the name of the one in the chain."""
 
 
 def settings_with(folder: Path, pipelines: dict[str, int | None]) -> str:

@@ -148,3 +148,13 @@ def test_a_store_that_cannot_open_commits_nothing(scripted_server: Start, tmp_pa
         assert crawl.end() == 0, crawl.err
     stored = [line["url"] for line in records(crawl.crawl / "store.log")]
     assert stored == [server.url(), server.url("/late")]
+
+
+def test_two_stores_of_one_name_are_refused(scripted_server: Start, tmp_path: Path) -> None:
+    """Positions are kept by name: each would go back to the other's."""
+    server = scripted_server({"/": "home"})
+    module = settings_with(tmp_path, {"LinkLogPipeline": 350})
+    with RunningCrawl(server.url(), tmp_path, settings_module=module) as crawl:
+        assert crawl.end() == 2
+        assert "two stores called LinkLogPipeline" in crawl.err.splitlines()[-1]
+    assert server.requests() == []

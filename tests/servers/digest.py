@@ -36,27 +36,33 @@ class DigestGuard:
         """A route that gives ``body`` to the user alone."""
 
         def answer(request: Request) -> Reply:
-            answered = self._check(request)
-            if answered != "right":
-                return self._challenge(stale=answered == "stale")
-            self.accepted += 1
+            sent = request.headers.get("authorization", "")
+            challenge = self.challenge(sent, request.method, request.target)
+            if challenge:
+                return Reply(401, {"WWW-Authenticate": challenge}, b"who are you?")
             return Reply(headers={"Content-Type": "text/html"}, body=body)
 
         return answer
 
-    def _challenge(self, stale: bool) -> Reply:
+    def challenge(self, sent: str, method: str, target: str) -> str:
+        """What a server or a proxy asks for, "" where ``sent``, the value of (Proxy-)Authorization,
+        is right."""
+        answered = self._check(sent, method, target)
+        if answered == "right":
+            self.accepted += 1
+            return ""
         self.challenged += 1
         nonce = secrets.token_urlsafe(12)
         self._counts[nonce] = 0
-        value = (
+        stale = "true" if answered == "stale" else "false"
+        return (
             f'Digest realm="{self.realm}", qop="auth", algorithm={self.algorithm},'
-            f' nonce="{nonce}", stale={"true" if stale else "false"}'
+            f' nonce="{nonce}", stale={stale}'
         )
-        return Reply(401, {"WWW-Authenticate": value}, b"who are you?")
 
-    def _check(self, request: Request) -> str:
+    def _check(self, value: str, method: str, target: str) -> str:
         """right, wrong, or stale: right, but with a nonce that has been used too often."""
-        scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+        scheme, _, rest = value.partition(" ")
         sent = {name: quoted or bare for name, quoted, bare in _PAIR.findall(rest)}
         nonce = sent.get("nonce", "")
         if scheme.lower() != "digest" or nonce not in self._counts:
@@ -66,13 +72,13 @@ class DigestGuard:
             return "wrong"
         self._counts[nonce] = count
         a1 = self._hash(f"{self.user}:{self.realm}:{self.password}")
-        a2 = self._hash(f"{request.method}:{request.target}")
+        a2 = self._hash(f"{method}:{target}")
         middle = (nonce, sent["nc"], sent["cnonce"], "auth")
         expected = self._hash(":".join((a1, *middle, a2)))
         right = (
             sent.get("username") == self.user
             and sent.get("realm") == self.realm
-            and sent.get("uri") == request.target
+            and sent.get("uri") == target
             and sent.get("qop") == "auth"
             and secrets.compare_digest(sent.get("response", ""), expected)
         )

@@ -246,17 +246,17 @@ class _Host:
         self.log.peak_requests = max(self.log.peak_requests, self.open_requests)
 
 
-def _listen(hosts: int) -> list[socket.socket]:
-    """One socket a host, all at one port that is free at each of them."""
+def listen(addresses: Sequence[str]) -> list[socket.socket]:
+    """One socket an address, all at one port that is free at each of them."""
     for _ in range(_PORTS_TRIED):
         sockets: list[socket.socket] = []
         port = 0
         try:
-            for number in range(hosts):
+            for name in addresses:
                 opened = socket.socket()
                 sockets.append(opened)
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                opened.bind((address(number), port))
+                opened.bind((name, port))
                 opened.listen(16)
                 port = opened.getsockname()[1]
         except OSError:
@@ -264,7 +264,7 @@ def _listen(hosts: int) -> list[socket.socket]:
                 opened.close()
         else:
             return sockets
-    raise SystemExit(f"no port is free at all {hosts} addresses")
+    raise SystemExit(f"no port is free at all {len(addresses)} addresses")
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -273,7 +273,7 @@ async def _serve(options: argparse.Namespace) -> None:
     delays = {HEALTHY: options.delay, SLOW: options.slow_secs, DEAD: inf}
     site = Site(options.pages, keep_alive=not options.close)
     hosts = []
-    for number, opened in enumerate(_listen(options.hosts)):
+    for number, opened in enumerate(listen([address(n) for n in range(options.hosts)])):
         kind = kind_of(number, mixed=options.mixed)
         host = _Host(HostLog(address(number), kind), site, delays[kind])
         hosts.append(host)

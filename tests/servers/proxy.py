@@ -19,11 +19,14 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.servers.digest import DigestGuard
+
 _START_SECS = 10.0
 
 
 class ProxyServer:
-    """Asks for ``user`` and ``password`` where they are not empty. With ``tls`` it speaks https."""
+    """Asks for ``user`` and ``password`` where they are not empty, or has ``guard`` ask those that
+    speak http. With ``tls`` it speaks https."""
 
     def __init__(
         self,
@@ -33,8 +36,10 @@ class ProxyServer:
         host: str = "127.0.0.1",
         names: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        guard: DigestGuard | None = None,
     ) -> None:
         self.user, self.password, self.host, self.tls = user, password, host, tls
+        self.guard = guard
         self.names = dict(names or {})
         self.port = 0
         self.log: list[tuple[str, str]] = []
@@ -102,10 +107,11 @@ class ProxyServer:
             line, *fields = head.rstrip("\r\n").split("\r\n")
             method, target, _ = line.split(" ")
             self.log.append((method, target))
-            if not self._knows(fields):
+            challenge = self._challenge(fields, method, target)
+            if challenge:
                 writer.write(
                     b"HTTP/1.1 407 Proxy Authentication Required\r\n"
-                    b'Proxy-Authenticate: Basic realm="gate"\r\nContent-Length: 0\r\n\r\n'
+                    b"Proxy-Authenticate: %b\r\nContent-Length: 0\r\n\r\n" % challenge.encode()
                 )
                 await writer.drain()
                 continue
@@ -118,15 +124,21 @@ class ProxyServer:
             url = urlsplit(target)
             upstream = await asyncio.open_connection(self._address(url.hostname or ""), url.port)
             kept = [f for f in fields if not f.lower().startswith(("proxy-", "connection:"))]
-            path = f"{url.path}?{url.query}" if url.query else url.path
-            request = [f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""]
+            request = [f"{method} {_path(target)} HTTP/1.1", *kept, "Connection: close", "", ""]
             upstream[1].write("\r\n".join(request).encode("latin-1"))
             await _relay(reader, writer, *upstream)
             return
 
-    def _knows(self, fields: list[str]) -> bool:
+    def _challenge(self, fields: list[str], method: str, target: str) -> str:
+        """What is asked for, "" where it is there."""
+        named = dict(field.split(": ", 1) for field in fields if ": " in field)
+        sent = named.get("Proxy-Authorization", "")
+        if self.guard is not None:
+            # libcurl names path and query where RFC 7616 3.4 has what stands in the request's line
+            named_target = target if method == "CONNECT" else _path(target)
+            return self.guard.challenge(sent, method, named_target)
         word = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-        return not self.user or f"Proxy-Authorization: Basic {word}" in fields
+        return "" if not self.user or sent == f"Basic {word}" else 'Basic realm="gate"'
 
     async def _socks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         methods = await reader.readexactly((await reader.readexactly(1))[0])
@@ -158,6 +170,12 @@ class ProxyServer:
 
     def _address(self, host: str) -> str:
         return self.names.get(host, host)
+
+
+def _path(target: str) -> str:
+    """Of an absolute URL, with its query."""
+    url = urlsplit(target)
+    return f"{url.path}?{url.query}" if url.query else url.path
 
 
 async def _relay(

@@ -1,0 +1,144 @@
+"""How long the index takes to answer, by kind of query, at 100,000 documents.
+
+The pages are benchmarks/generated_text.py's: Zipf's law, 60 million words in all. Each kind of
+query is asked with words of its own each time, so that nothing but the file cache is warm; facets,
+snippets and ten hits are part of an answer, as on the search page. Run it (5 minutes to
+build, then seconds; --index keeps the index for the next run):
+
+    python -m benchmarks.search [--documents 100000] [--index DIR] [--rounds 200] [--json]
+
+Times are by the clock, on one thread. CPU times stand beside them: on a busy machine they say what
+an idle one would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.generated_text import GeneratedPages
+from larmspider.index.filters import Filters
+from larmspider.index.search import Searcher
+from larmspider.index.writer import IndexWriter
+
+BAR_MS = 50.0
+"""Of the 95th percentile of each kind."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--index", type=Path, help="where the index is, or is to be kept")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    pages = GeneratedPages()
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = options.index or Path(scratch) / "index"
+        if not directory.exists():
+            build(directory, pages, options.documents)
+        searcher = Searcher.open(directory)
+        figures = measure(searcher, pages.vocabulary, options.rounds)
+        documents = searcher.count()
+    if options.json:
+        print(json.dumps({"documents": documents, "kinds": figures}, indent=1))
+        return
+    print(f"{documents:,} documents, {options.rounds} queries of each kind, milliseconds")
+    print(f"{'kind':<28}{'p50':>8}{'p95':>8}{'CPU p50':>9}{'CPU p95':>9}")
+    for kind, (p50, p95, cpu50, cpu95) in figures.items():
+        late = "" if p95 <= BAR_MS else "  late"
+        print(f"{kind:<28}{p50:>8.1f}{p95:>8.1f}{cpu50:>9.1f}{cpu95:>9.1f}{late}")
+
+
+def build(directory: Path, pages: GeneratedPages, count: int) -> None:
+    with IndexWriter(directory) as index:
+        for n, page in enumerate(pages.pages(count), 1):
+            index.add(page, page.digest)
+            if n % 5_000 == 0:
+                index.commit()
+
+
+def measure(
+    searcher: Searcher, vocabulary: list[str], rounds: int
+) -> dict[str, tuple[float, float, float, float]]:
+    """p50 and p95 of each kind in milliseconds, by the clock and of CPU."""
+    figures = {}
+    for kind, ask in kinds(searcher, vocabulary, random.Random(7)).items():
+        ask()
+        times = [_timed(ask) for _ in range(rounds)]
+        figures[kind] = tuple(
+            _percentile(sorted(column), share)
+            for column in zip(*times, strict=True)
+            for share in (0.5, 0.95)
+        )
+    return figures  # type: ignore[return-value]
+
+
+def kinds(
+    searcher: Searcher, vocabulary: list[str], draw: random.Random
+) -> dict[str, Callable[[], object]]:
+    frequent, common, rare = vocabulary[:100], vocabulary[200:5_000], vocabulary[20_000:]
+
+    def words(*sources: list[str]) -> str:
+        return " ".join(draw.choice(source) for source in sources)
+
+    def search(query: str, **filters: object) -> object:
+        narrow = Filters.of(**filters)  # type: ignore[arg-type]
+        return searcher.search(query, filters=narrow, facets=True)
+
+    def misspelt(source: list[str]) -> str:
+        word = draw.choice([word for word in draw.choices(source, k=50) if len(word) > 5])
+        at = draw.randrange(1, len(word) - 1)
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+
+    def similar() -> object:
+        hit = searcher.search(words(common), 1, draw.randrange(50)).hits[0]
+        document = searcher.get(hit.normalized)
+        assert document is not None
+        return searcher.similar(document)
+
+    return {
+        "one rare word": lambda: search(words(rare)),
+        "one common word": lambda: search(words(common)),
+        "one frequent word": lambda: search(words(frequent)),
+        "two words": lambda: search(words(common, common)),
+        "three words, one frequent": lambda: search(words(common, frequent, common)),
+        "three frequent words": lambda: search(words(frequent, frequent, frequent)),
+        "eight words": lambda: search(words(*[common] * 5, *[frequent] * 3)),
+        "phrase": lambda: search(f'"{words(common, frequent)}"'),
+        "host and type chosen": lambda: search(
+            words(common, common), hosts=["host3.example"], kinds=["html"]
+        ),
+        "last year, German": lambda: search(
+            words(common, common), languages=["de"], since=1_740_000_000.0
+        ),
+        "fuzzy word": lambda: search(misspelt(common) + "~"),
+        "tenth page of hits": lambda: searcher.search(words(common), 10, 90, facets=True),
+        "did you mean": lambda: searcher.suggestion(words(common) + " " + misspelt(common)),
+        "did you mean, two mistakes": lambda: searcher.suggestion(misspelt(common)[:-1] + "xq"),
+        "similar pages": similar,
+        "32 frequent words": lambda: search(words(*[frequent] * 32)),
+        "4 fuzzy words": lambda: search(" ".join(misspelt(common) + "~2" for _ in range(4))),
+    }
+
+
+def _timed(ask: Callable[[], object]) -> tuple[float, float]:
+    start, cpu = time.perf_counter(), time.process_time()
+    ask()
+    return (time.perf_counter() - start) * 1_000, (time.process_time() - cpu) * 1_000
+
+
+def _percentile(values: list[float], share: float) -> float:
+    if len(values) < 2:
+        return values[0]
+    return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]
+
+
+if __name__ == "__main__":
+    main()

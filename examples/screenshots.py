@@ -1,0 +1,85 @@
+"""Pictures of every page of the web application, over a crawl of the demo intranet.
+
+    $ make screenshots                      # those of the docs, in docs/screenshots
+    $ python examples/screenshots.py --to pictures    # every page, both widths, light and dark
+    $ python examples/screenshots.py --to pictures --only overview control
+
+Takes Debian's chromium and chromium-driver, and selenium. Which pages: tests/extensions/web/
+every_page.py. The crawl is stopped half way by a pause, so that it has something to tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from examples.intranet.serve import DemoServer
+from tests.extensions.web.browser import Browser
+from tests.extensions.web.crawling import Crawling
+from tests.extensions.web.every_page import LOOKS, shown
+
+ROOT = Path(__file__).resolve().parents[1]
+WIDTHS = (1280, 390)
+DOCS = ROOT / "docs" / "screenshots"
+IN_DOCS = ("overview", "search-results", "host", "url", "links", "control")
+TALLEST = 1600
+"""Pixels; what is lower is cut off."""
+ENOUGH = 30
+"""Pages that are stored before the first picture."""
+LIVE_SECS = 3.0
+
+
+def signed_in(browser: Browser, crawl: Crawling) -> None:
+    browser.open(crawl.url + "/login")
+    browser.find("input[name=token]").send_keys(crawl.token)
+    browser.find("main button").click()
+    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+
+
+def pictures(crawl: Crawling, browser: Browser, target: str) -> Iterator[tuple[str, bytes]]:
+    """By width and colours."""
+    for width in WIDTHS:
+        for dark in (False, True):
+            browser.look(width, 800, dark=dark)
+            browser.open(crawl.url + shown(target, crawl.directory))
+            if target == "/":
+                time.sleep(LIVE_SECS)
+            tall = browser.script("return document.documentElement.scrollHeight")
+            browser.look(width, min(TALLEST, int(tall)), dark=dark)
+            yield f"{width}-{'dark' if dark else 'light'}", browser.driver.get_screenshot_as_png()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, default=DOCS)
+    parser.add_argument("--only", nargs="*", help=", ".join(LOOKS))
+    options = parser.parse_args()
+    docs = options.to == DOCS
+    names = options.only or (IN_DOCS if docs else list(LOOKS))
+    options.to.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
+        DemoServer() as server,
+        Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.1") as crawl,
+        Browser() as browser,
+    ):
+        crawl.until(lambda: crawl.numbers["urls"].get("stored", 0) > ENOUGH, "enough pages")
+        crawl.act("slow", {"factor": "20"})
+        signed_in(browser, crawl)
+        for name in names:
+            for kind, picture in pictures(crawl, browser, LOOKS[name]):
+                if docs and kind not in ("1280-light", "390-dark"):
+                    continue
+                path = options.to / f"{name}-{kind}.png"
+                path.write_bytes(picture)
+                print(path, f"{len(picture):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""scrapy links: broken links with the pages that carry them, and what is linked most."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.command import LarmCommand, print_json
+from larmspider.crawl_dir import CrawlDir
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.log_index.environment import IndexBusyError
+from larmspider.log_index.records import CARRIERS
+from larmspider.reports.csv_cells import to_csv
+from larmspider.reports.indexing import bring_up_to_date
+from larmspider.reports.links import (
+    BROKEN_COLUMNS,
+    BrokenLink,
+    broken_links,
+    broken_rows,
+    most_linked,
+    most_linked_hosts,
+)
+from larmspider.terminal import printable
+
+if TYPE_CHECKING:
+    from larmspider.log_index.index import LogIndex
+
+_MOST = 1_000
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "List broken links with the pages that carry them, or what is linked most"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--broken", action="store_true", help="links whose last fetch failed or gave 4xx or 5xx"
+        )
+        parser.add_argument("--csv", action="store_true", help="print CSV, a row for each page")
+        parser.add_argument(
+            "-n", type=int, metavar="N", help="the first N targets (20; with --broken, all)"
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+        if opts.csv and opts.json:
+            raise ConfigError("--csv and --json exclude each other")
+        if opts.n is not None:
+            options.as_integer("-n", opts.n, minimum=1)
+        crawl = self.open_crawl()
+        with _index(crawl) as index:
+            if opts.broken:
+                rows = index.broken()[: opts.n]
+                self._broken(opts, broken_links(crawl.logs, index, rows, CARRIERS))
+            else:
+                self._most(opts, crawl, index)
+
+    def _broken(self, opts: argparse.Namespace, links: Sequence[BrokenLink]) -> None:
+        if opts.csv:
+            sys.stdout.write(to_csv(BROKEN_COLUMNS, broken_rows(links)))
+        elif opts.json:
+            print_json({"broken": list(map(asdict, links))})
+        else:
+            for link in links:
+                print(f"{link.result:<8} {printable(link.url)}  {printable(link.message)}".rstrip())
+                for carrier in link.carriers:
+                    text = f'  "{printable(carrier.anchor)}"' if carrier.anchor else ""
+                    print(f"         on {printable(carrier.page)}{text}")
+                if link.pages > len(link.carriers):
+                    print(f"         on {link.pages - len(link.carriers):,} pages more")
+            print("1 broken target" if len(links) == 1 else f"{len(links):,} broken targets")
+
+    def _most(self, opts: argparse.Namespace, crawl: CrawlDir, index: LogIndex) -> None:
+        many = min(opts.n or 20, _MOST)
+        pages, hosts = most_linked(crawl.logs, index, 0, many), most_linked_hosts(index, many)
+        if opts.csv:
+            rows = [(page.pages, page.url, page.anchor) for page in pages]
+            sys.stdout.write(to_csv(("pages", "url", "anchor"), rows))
+        elif opts.json:
+            state = index.state()
+            found = [host._asdict() for host in hosts]
+            totals = {name: state[name] for name in ("links", "pairs")}
+            print_json({**totals, "pages": list(map(asdict, pages)), "hosts": found})
+        else:
+            print(f"{'pages':>9}  most linked page")
+            for page in pages:
+                print(f"{page.pages:>9,}  {printable(page.url)}  {printable(page.anchor)}".rstrip())
+            print(f"\n{'links':>9} {'from others':>12}  most linked host")
+            for host in hosts:
+                print(f"{host.links:>9,} {host.from_others:>12,}  {printable(host.name)}")
+
+
+@contextmanager
+def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
+    """The index of the logs, as up to date as the crawl's last checkpoint. Raises CrawlDirError."""
+    if not crawl.logs.size("links.log"):
+        raise CrawlDirError(f"the crawl in {crawl.path} has no links.log, or an empty one")
+    try:
+        bring_up_to_date(crawl, _shown if sys.stderr.isatty() else _silent)
+    except IndexBusyError:
+        print("Another process counts the links right now; these are its last ones",
+              file=sys.stderr)  # fmt: skip
+    with crawl.logs.index() as index:
+        if index is None:
+            raise CrawlDirError(f"the links of the crawl in {crawl.path} cannot be counted now")
+        yield index
+
+
+def _shown(done: int, whole: int) -> None:
+    end = "\r" if done < whole else "\r\x1b[K"
+    print(f"Counting links: {done / max(1, whole):.0%}", end=end, file=sys.stderr, flush=True)
+
+
+def _silent(done: int, whole: int) -> None:
+    pass

@@ -1,0 +1,102 @@
+"""scrapy report: a crawl in one page, to be kept or sent."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from larmspider.command import LarmCommand, print_json
+from larmspider.errors import ConfigError
+from larmspider.extensions.web.report import report_page
+from larmspider.frontier.build import politeness_from
+from larmspider.log_index.environment import IndexBusyError
+from larmspider.quantities import count, size
+from larmspider.reports.crawl_report import CrawlReport, crawl_report
+from larmspider.reports.indexing import bring_up_to_date
+from larmspider.terminal import printable
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Report on a crawl: totals, hosts, refusals, broken links, duplicates (--html FILE)"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--html", metavar="FILE", help="write one page that needs nothing else")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+        if opts.html is not None and opts.json:
+            raise ConfigError("--html and --json exclude each other")
+        crawl = self.open_crawl()
+        try:
+            bring_up_to_date(crawl)
+        except IndexBusyError as error:
+            print(f"{error}; the report goes by what it has", file=sys.stderr)
+        report = crawl_report(crawl, self.settings, politeness_from(self.settings))
+        if opts.json:
+            print_json(_as_json(report))
+        elif opts.html is not None:
+            _write(Path(opts.html), report_page(report, str(crawl.path)))
+            print(f"{opts.html}: the report of {crawl.path}")
+        else:
+            _print(report)
+
+
+def _write(path: Path, page: str) -> None:
+    """Wholly or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(page, "utf-8", errors="replace")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigError(f"--html {path} cannot be written: {error.strerror or error}") from None
+
+
+def _print(report: CrawlReport) -> None:
+    """The essence; --html and --json have all."""
+    rows = [("crawl", report.condition.sentence), ("urls", str(report.counts))]
+    documents = report.documents
+    rows.append(("stored", f"{count(documents.count)} documents, {size(documents.bytes)}"))
+    rows += [
+        ("result", f"{word}: {count(fetches.times)} fetches") for word, fetches in report.results
+    ]
+    rows += [("refused by", f"{row.rule}: {count(row.targets)} targets") for row in report.refusals]
+    rows += [
+        ("slow host", f"{slow.host}: {slow.mean:.3g} s on average of {count(slow.fetches)}")
+        for slow in report.slowest[:5]
+    ]
+    rows += [
+        ("broken", f"{link.result} {link.url}, on {count(link.pages)} pages")
+        for link in report.broken[:20]
+    ]
+    rows.append(("broken", f"{count(report.broken_in_all)} targets in all"))
+    rows.append(("same", f"{count(report.duplicates.urls)} pages have the content of another one"))
+    for label, text in rows:
+        print(f"{label:<12} {printable(text)}")
+
+
+def _as_json(value: Any) -> Any:
+    """JSON knows no infinity; a host's packed rules are left out."""
+    if isinstance(value, CrawlReport):
+        value = asdict(value)
+        for row in value["hosts"]:
+            del row["record"], row["rule"]
+    if isinstance(value, dict):
+        return {str(name): _as_json(inner) for name, inner in value.items()}
+    if hasattr(value, "_asdict"):
+        return _as_json(value._asdict())
+    if isinstance(value, list | tuple):
+        return [_as_json(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

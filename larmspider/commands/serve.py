@@ -1,0 +1,76 @@
+"""scrapy serve: the web pages of a crawl, whether it runs, ended, was killed or never began."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import signal
+from pathlib import Path
+
+from larmspider import options
+from larmspider.command import LarmCommand, with_crawls_settings
+from larmspider.crawl_shards import open_crawl
+from larmspider.errors import ConfigError
+from larmspider.extensions.web.application import build
+from larmspider.extensions.web.noted import noted_server
+from larmspider.extensions.web.remote import RemoteCrawl
+from larmspider.extensions.web.serving import Binding, Server
+from larmspider.extensions.web.source import Source
+from larmspider.extensions.web.token import found_token
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Serve the web pages of a crawl: overview, hosts, links, search"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--port", metavar="N", help="setting LARM_WEB_PORT (6080, or the next free one)"
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+        if opts.port is not None:
+            self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
+        asyncio.run(self._serve(Binding.from_settings(self.settings)))
+
+    async def _serve(self, binding: Binding) -> None:
+        assert self.settings is not None
+        base, directory = self.settings, options.crawl_root(self.settings)
+        shards = [Path(shard) for shard in options.strings(base, "LARM_SHARDS")]
+        source = Source(
+            directory,
+            lambda crawl: with_crawls_settings(base.copy(), crawl),
+            RemoteCrawl(lambda: source.directories),
+            lambda path: open_crawl(path, shards, base),
+        )
+        # nothing is written here: an empty directory stays one that a crawl may take
+        token = binding.token or _token(source) or secrets.token_urlsafe(24)
+        server = await Server.start(
+            build(source, binding.guard(token), ahead=True), binding.address, binding.port
+        )
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        print(source.condition.sentence)
+        print(server.url, flush=True)
+        await stopped.wait()
+        await server.stop()
+
+
+def _token(source: Source) -> str:
+    """Of the crawl, or of its first worker; "" where there is none."""
+    if not source.exists():
+        return ""
+    for directory in (source.path, *source.directories):
+        noted = noted_server(directory)
+        if found := noted[1] if noted else found_token(directory):
+            return found
+    return ""

@@ -1,0 +1,178 @@
+"""scrapy workers -n N: a crawl by several processes of this machine, which share it through Redis.
+
+Exit status 0: all workers ended, or were stopped by a signal; 1: one broke off, could not be kept
+running, or nothing is stored; 2: an argument or a setting cannot be used, and nothing was begun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from scrapy.commands import ScrapyCommand
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.conf import arglist_to_dict
+
+from larmspider import options, worker_name
+from larmspider.crawl_files import DESCRIPTION, WORKER_LOG
+from larmspider.crawl_root import REDIS_DIR, CrawlRoot
+from larmspider.crawl_shards import CrawlShards, open_crawl
+from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.extensions.preflight import check
+from larmspider.frontier.records import UrlState
+from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
+from larmspider.workers.outcome import Outcome
+from larmspider.workers.process import WorkerProcess
+from larmspider.workers.progress import MONITOR_LOG, Progress
+from larmspider.workers.redis_server import PrivateRedis, find_program
+from larmspider.workers.supervisor import Supervisor
+
+SPIDER = "intranet"
+WORKERS_MOST = 256
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "[options] [SPIDER]"
+
+    def short_desc(self) -> str:
+        return "Crawl with several processes on this machine"
+
+    def long_desc(self) -> str:
+        return (
+            "Crawl with several processes on this machine, each with a directory of its own in"
+            " LARM_DIR. They share their queues through Redis: the one that REDIS_URL names, or a"
+            " private redis-server that runs as long as they do. Arguments and settings are those"
+            " of 'scrapy crawl intranet', or of the SPIDER given."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "-n", type=int, default=os.cpu_count() or 1, metavar="N",
+            help="processes (%(default)s, one for each processor)",
+        )  # fmt: skip
+        parser.add_argument(
+            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
+            help="set spider argument (may be repeated)",
+        )  # fmt: skip
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) > 1:
+            raise UsageError("one spider at most is expected, such as: scrapy workers -n 4")
+        try:
+            arguments = arglist_to_dict(opts.spargs)
+        except ValueError:
+            raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
+        try:
+            options.as_integer("-n", opts.n, minimum=1, maximum=WORKERS_MOST)
+            self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
+        except LarmspiderError as error:
+            print(f"scrapy workers: {error}", file=sys.stderr)
+            self.exitcode = 2 if isinstance(error, ConfigError) else 1
+        except KeyError as unknown:
+            print(f"scrapy workers: {unknown.args[0]}", file=sys.stderr)
+            self.exitcode = 2
+
+    def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        settings = self.settings
+        if opts.logfile:
+            raise ConfigError(f"--logfile: each worker logs to LARM_DIR/<worker>/{WORKER_LOG}")
+        if options.text(settings, "LARM_WORKER"):
+            raise ConfigError("LARM_WORKER names one worker; those of one machine name themselves")
+        root = options.crawl_root(settings)
+        private = PrivateRedis(root / REDIS_DIR)
+        if is_private := not options.many_workers(settings):
+            find_program()
+            settings.set("REDIS_URL", private.url, priority="cmdline")
+        crawler = self._as_each(spider, arguments)
+        directory = CrawlRoot.from_crawler(crawler)
+        directory.check()
+        private.fresh = bool(directory.fresh)
+        if not is_private:
+            shared = SharedCrawl.of(crawler)
+            if directory.fresh:
+                shared.refuse_if_alive()
+                shared.wipe()
+            else:
+                shared.refuse_other(crawler)
+        with ExitStack() as stack:
+            options.writable_dir(root)
+            if directory.fresh:
+                directory.clear()
+            if is_private:
+                stack.enter_context(private)
+                settings.set("REDIS_URL", private.url, priority="cmdline")
+            arguments.pop("fresh", None)
+            command = self._command(spider, arguments, opts, private.url if is_private else "")
+            supervisor = self._supervisor(root, command, opts.n)
+            supervisor.run()
+            if not (root / DESCRIPTION).exists():  # all were refused
+                return supervisor.exit_status or 1
+            crawl = open_crawl(root, settings=settings)
+            assert isinstance(crawl, CrawlShards)
+            outcome = Outcome.of(crawl)
+        print("\n".join(outcome.lines()))
+        nothing = not supervisor.signals and not outcome.total[UrlState.STORED]
+        return supervisor.exit_status or int(nothing)
+
+    def _supervisor(self, root: Path, command: list[str], number: int) -> Supervisor:
+        assert self.settings is not None
+        names = worker_name.free_names(root, number)
+        _say(f"{number} workers crawl into {root}: {', '.join(names)}")
+        return Supervisor(
+            [
+                WorkerProcess(
+                    name, [*command, "-s", f"LARM_WORKER={name}"], root / name / WORKER_LOG
+                )
+                for name in names
+            ],
+            Progress({name: root / name / MONITOR_LOG for name in names}),
+            options.seconds(self.settings, "LARM_MONITOR_SECS", minimum=0.1),
+            _say,
+        )
+
+    def _as_each(self, spider: str, arguments: dict[str, str]) -> Crawler:
+        """What each worker will be. What it would refuse is refused here, once."""
+        assert self.settings is not None
+        options.settle_booleans(self.settings)
+        crawler = Crawler(get_spider_loader(self.settings).load(spider), self.settings)
+        crawler.spider = crawler.spidercls.from_crawler(crawler, **arguments)
+        check(crawler)
+        return crawler
+
+    def _command(
+        self,
+        spider: str,
+        arguments: dict[str, str],
+        opts: argparse.Namespace,
+        redis_url: str,
+    ) -> list[str]:
+        """What each worker runs, but for its name."""
+        command = [sys.executable, "-m", "scrapy", "crawl", spider]
+        for name, value in arguments.items():
+            command += ["-a", f"{name}={value}"]
+        for setting in opts.set:
+            command += ["-s", setting]
+        own = {"LARM_FRESH": "", "LOG_FILE": ""}
+        if redis_url:
+            own["REDIS_URL"] = redis_url
+        for name, value in own.items():
+            command += ["-s", f"{name}={value}"]
+        if opts.loglevel:
+            command += ["-L", opts.loglevel]
+        return [*command, "--nolog"] if opts.nolog else command
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)

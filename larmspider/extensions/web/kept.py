@@ -1,0 +1,72 @@
+"""A value that takes long to make, kept for a while, so that nobody waits for it twice.
+
+    hosts = Kept(read_hosts, seconds=5.0)
+    hosts.get()          # made now
+    hosts.get()          # 6 s later: the same, while a thread makes it anew
+
+After a time in which nobody asked it is made before it is given. Making takes SHARE of the time at
+most, whatever it takes: it shares the interpreter with the crawl.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from larmspider.errors import LarmspiderError
+
+T = TypeVar("T")
+
+SHARE = 0.02
+STALE = 4.0
+"""Times its age at which a value is due, and it is not given any more."""
+
+
+class Kept(Generic[T]):
+    """``make`` is called by one thread at a time. What it raises, get() raises."""
+
+    def __init__(
+        self,
+        make: Callable[[], T],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._make, self._seconds, self._clock = make, seconds, clock
+        self._making = threading.Lock()
+        self._value: T | None = None
+        self._made = self._lasts = float("-inf")
+
+    def get(self) -> T:
+        """The value, at most STALE times as old as it may get."""
+        age, value = self._clock() - self._made, self._value
+        if age < self._lasts and value is not None:
+            return value
+        if age < STALE * self._lasts and value is not None:
+            if self._making.acquire(blocking=False):
+                threading.Thread(target=self._again, name="larm-web-kept", daemon=True).start()
+            return value
+        with self._making:
+            if self._value is None or self._clock() - self._made >= STALE * self._lasts:
+                self._set()
+            assert self._value is not None
+            return self._value
+
+    def forget(self) -> None:
+        """The next get() makes it anew."""
+        self._made = self._lasts = float("-inf")
+
+    def _again(self) -> None:
+        try:
+            self._set()
+        except LarmspiderError:
+            self.forget()  # who asks next is told
+        finally:
+            self._making.release()
+
+    def _set(self) -> None:
+        began = self._clock()
+        self._value = self._make()
+        self._made = self._clock()
+        self._lasts = max(self._seconds, (self._made - began) / SHARE)

@@ -1,0 +1,84 @@
+"""What the handlers of the application share, and how a reply is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from larmspider.extensions.web.ask import Ask, Reply
+from larmspider.extensions.web.board import Board
+from larmspider.extensions.web.events import Events
+from larmspider.extensions.web.guard import Guard
+from larmspider.extensions.web.source import Source
+from larmspider.extensions.web.templating import Templates
+from larmspider.extensions.web.work import Work
+
+
+class Sayings:
+    """What was done lately, by the number that stands in the address after a redirect: so that an
+    address cannot make a page say what it likes."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[str, str, bool]] = deque(maxlen=50)
+        self._number = 0
+
+    def keep(self, text: str, *, good: bool) -> str:
+        """Its number."""
+        self._number += 1
+        self._kept.append((str(self._number), text, good))
+        return str(self._number)
+
+    def of(self, number: str) -> tuple[str, bool] | None:
+        """The text, and whether it went well."""
+        return next(((text, good) for n, text, good in self._kept if n == number), None)
+
+
+@dataclass(slots=True)
+class Site:
+    """One for each application. ``failing`` is held by one who has sent a wrong token."""
+
+    source: Source
+    board: Board
+    guard: Guard
+    templates: Templates
+    work: Work
+    events: Events
+    sayings: Sayings
+    first: asyncio.Task[None] | None = None
+    failing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+SITE = web.AppKey("site", Site)
+
+
+def ask_of(request: web.Request) -> Ask:
+    """The request as pages see it."""
+    site = request.app[SITE]
+    signed_in = site.guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
+    return Ask(
+        source=site.source,
+        board=site.board,
+        templates=site.templates,
+        url=request.path_qs,
+        query=request.query,
+        path=request.match_info,
+        origin=f"{_scheme(request)}://{request.host}",
+        signed_in=signed_in,
+        csrf=site.guard.csrf if signed_in else "",
+        said=site.sayings.of(request.query.get("said", "")),
+    )
+
+
+def _scheme(request: web.Request) -> str:
+    """https behind a proxy that says so; it only decides about links to ourselves."""
+    told = request.headers.get("X-Forwarded-Proto", "").strip().lower()
+    return told if told in ("http", "https") else request.scheme
+
+
+def response_of(reply: Reply) -> web.Response:
+    """What aiohttp sends."""
+    headers = {"Content-Type": reply.content_type, **reply.headers}
+    return web.Response(body=reply.body, status=reply.status, headers=headers)

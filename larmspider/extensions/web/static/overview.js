@@ -1,0 +1,38 @@
+// The overview goes on by itself: /events sends texts, paths of curves and pieces, each by its name.
+// Text is set as text; pieces are HTML that the server has escaped.
+"use strict";
+(() => {
+  const each = (name, put) =>
+    document.querySelectorAll(`[data-${name}]`).forEach((element) => put(element, element.dataset[name]));
+  const change = (element, property, value) => {
+    if (value !== undefined && element[property] !== value) element[property] = value;
+  };
+  const last = {};
+  let state;
+  const show = (found) => {
+    each("text", (element, key) => change(element, "textContent", found.texts[key]));
+    each("path", (element, key) => {
+      if (found.paths[key] !== undefined) element.setAttribute("d", found.paths[key]);
+    });
+    each("piece", (element, key) => {
+      if (found.pieces[key] === undefined || found.pieces[key] === last[key]) return;
+      if (element.contains(document.activeElement)) return; // somebody reads or follows a link there
+      last[key] = element.innerHTML = found.pieces[key];
+    });
+    state = found.states.crawl || state;
+    document.getElementById("live").hidden = state !== "running";
+    document.body.dataset.ticks = Number(document.body.dataset.ticks || 0) + 1;
+  };
+  let events;
+  const listen = () => {
+    if (document.hidden || events) return;
+    events = new EventSource("/events");
+    events.onmessage = (event) => show(JSON.parse(event.data));
+    events.onerror = () => { document.getElementById("live").hidden = true; };
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && events) { events.close(); events = undefined; }
+    listen();
+  });
+  listen();
+})();

@@ -1,0 +1,21 @@
+// Keys, beside what the browser has: / goes to the box, j and k from result to result.
+"use strict";
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const box = document.getElementById("q");
+  if (event.target.closest("input, textarea, select")) {
+    if (event.key === "Escape" && event.target === box) box.blur();
+    return;
+  }
+  const links = [...document.querySelectorAll(".hit a")];
+  const at = links.indexOf(document.activeElement);
+  if (event.key === "/") {
+    event.preventDefault();
+    box.focus();
+    box.select();
+  } else if (event.key === "j" && at + 1 < links.length) {
+    links[at + 1].focus();
+  } else if (event.key === "k" && at > 0) {
+    links[at - 1].focus();
+  }
+});

@@ -1,0 +1,127 @@
+"""/: what the crawl does, how far it is, and when it will be done; live by /events."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from larmspider import stats
+from larmspider.condition import State
+from larmspider.extensions.web.ask import Ask, Reply
+from larmspider.extensions.web.board import Board, Status
+from larmspider.extensions.web.curves import curve
+from larmspider.extensions.web.numbers import Numbers
+from larmspider.extensions.web.pages import Page
+from larmspider.extensions.web.templating import Templates, when
+from larmspider.quantities import count, duration, rate, size
+
+ROWS = 12
+"""Of the small tables."""
+
+
+def overview(ask: Ask) -> Reply:
+    status = ask.board.status(ask.numbers)
+    return ask.render("overview.html", now=status, **parts(status))
+
+
+def live_parts(
+    board: Board, templates: Templates, numbers: Numbers | None
+) -> dict[str, dict[str, str]]:
+    """What a tick sends: texts, paths of curves and pieces of the page, each by its name there."""
+    status = board.status(numbers)
+    shown = parts(status)
+    piece = partial(templates.macro, "overview_pieces.html")
+    return {
+        "texts": shown["texts"],
+        "paths": shown["paths"],
+        "pieces": {
+            "forecast": piece("forecast", status, shown["texts"], shown["running"]),
+            "tables": piece("counts", shown["tables"]),
+        },
+        "states": {"crawl": status.condition.state.value},
+    }
+
+
+def parts(status: Status) -> dict[str, Any]:
+    """What the templates are given beside the status."""
+    urls, past = status.urls, status.history
+    running = status.condition.state is State.RUNNING
+    times = [point.time for point in past.points]
+    pages = curve(times, [point.pages for point in past.points])
+    sizes = curve(times, [point.bytes for point in past.points])
+    seconds = status.forecast.seconds
+    in_flight = status.numbers.in_flight if status.numbers else 0
+    return {
+        "texts": {
+            "condition": _sentence(status),
+            "pages": rate(status.pages) if running else "–",
+            "bytes": size(status.bytes) if status.numbers else "–",
+            "stored": count(urls.get("stored", 0)),
+            "queued": count(urls.get("queued", 0)),
+            "in-flight": count(in_flight) if running else "–",
+            "failed": count(urls.get("failed", 0)),
+            "refused": count(urls.get("refused", 0)),
+            "discovered": count(urls.get("discovered", 0)),
+            "hosts": count(sum(status.hosts.values())),
+            "memory": "–" if status.memory is None else size(status.memory),
+            "disk": size(status.disk),
+            "disk-free": size(status.disk_free),
+            "pages-top": rate(pages.top),
+            "bytes-top": size(sizes.top),
+            "first": when(times[0]) if times else "",
+            "last": when(times[-1]) if times else "",
+            "runs": "1 run" if past.runs == 1 else f"{count(past.runs)} runs",
+            "end": "not to be told" if seconds is None else duration(seconds),
+            "end-time": when(status.time + seconds) if seconds and running else "",
+        },
+        "paths": {
+            "pages-line": pages.path,
+            "pages-area": pages.area,
+            "bytes-line": sizes.path,
+            "bytes-area": sizes.area,
+        },
+        "tables": {
+            "Hosts by state": status.hosts,
+            "Refused by filter": _first(refused(status)),
+            "Failed by kind": _first(status_of(status, stats.RUN_FAILED)),
+            "Stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
+        },
+        "running": running,
+    }
+
+
+def _sentence(status: Status) -> str:
+    numbers = status.numbers
+    if numbers is not None and numbers.broken:
+        return f"This crawl breaks off: {numbers.broken}."
+    if numbers is not None and numbers.paused:
+        sentence = status.condition.sentence
+        more = sentence.removeprefix("This crawl runs")
+        return f"This crawl is paused{more if more != sentence else '. ' + sentence}"
+    if numbers is not None and numbers.waiting:
+        return f"{status.condition.sentence} It is {numbers.waiting}."
+    return status.condition.sentence
+
+
+def refused(status: Status) -> dict[str, int]:
+    """Links that each filter rejected, in all runs; known ones are none of them."""
+    found = status.totals.matching(stats.FILTER_REJECTED)
+    found.pop("visited", None)
+    return found
+
+
+def status_of(status: Status, template: str) -> dict[str, int]:
+    """Counters of all runs by the part of the key that varies."""
+    return status.totals.matching(template)
+
+
+def _first(counts: dict[str, int]) -> dict[str, int]:
+    """The largest, and the sum of the rest."""
+    names = list(counts)
+    if len(names) <= ROWS:
+        return counts
+    shown = {name: counts[name] for name in names[: ROWS - 1]}
+    return shown | {"others": sum(counts[name] for name in names[ROWS - 1 :])}
+
+
+PAGES = (Page("/", overview, "Overview", live=True),)

@@ -1,0 +1,109 @@
+-- What all scripts of the membership begin with. Times are milliseconds since the epoch, by Redis.
+-- ARGV: name, epoch, lease in ms, number of blocks, and for tests the time and the run of Redis.
+local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS =
+  unpack(KEYS)
+local name, epoch = ARGV[1], ARGV[2]
+local lease, total = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local now = tonumber(ARGV[5])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- name -> {epoch, deadline} of all who are not known to be dead
+local function all_workers()
+  local found, flat = {}, redis.call('HGETALL', WORKERS)
+  for at = 1, #flat, 2 do
+    local of, deadline = flat[at + 1]:match('^(%d+) (%d+)$')
+    found[flat[at]] = {of, tonumber(deadline)}
+  end
+  return found
+end
+
+-- block -> {epoch, token}
+local function all_blocks()
+  local found, flat = {}, redis.call('HGETALL', BLOCKS)
+  for at = 1, #flat, 2 do
+    local of, token = flat[at + 1]:match('^(%d+) (%d+)$')
+    found[flat[at]] = {of, token}
+  end
+  return found
+end
+
+-- Larger than every number before, also where Redis came back without its last seconds: it goes by
+-- the time in microseconds, of which one is not enough to give out a token.
+local function next_token()
+  local last = tonumber(redis.call('GET', TOKEN) or '0')
+  local token = whole(math.max(last + 1, now * 1000))
+  redis.call('SET', TOKEN, token)
+  return token
+end
+
+-- Until when nobody expires and no block is given out: for a lease after Redis was started again,
+-- or after it had heard of nobody for so long that those who live may have been cut off.
+local function note_pulse(others)
+  local run = ARGV[6]
+  if run == '' then
+    run = redis.call('INFO', 'server'):match('run_id:(%w+)') or 'unknown'
+  end
+  local known = redis.call('HMGET', PULSE, 'run', 'time', 'quiet')
+  local quiet = tonumber(known[3] or '0')
+  if not others then
+    quiet = 0
+  elseif known[1] and (known[1] ~= run or now - tonumber(known[2]) > lease / 2) then
+    quiet = now + lease
+  end
+  redis.call('HSET', PULSE, 'run', run, 'time', whole(now), 'quiet', whole(quiet))
+  return quiet
+end
+
+local function fenced()
+  local mine = all_workers()[name]
+  return not mine or mine[1] ~= epoch
+end
+
+local function bury(of)
+  for block, owner in pairs(all_blocks()) do
+    if owner[1] == of then
+      redis.call('HDEL', BLOCKS, block)
+    end
+  end
+end
+
+local function die(who, of)
+  redis.call('HSET', DEAD, of, who)
+  redis.call('HDEL', WORKERS, who)
+  redis.call('HDEL', IDLE, who)
+end
+
+-- The number of commits so far if nobody has work and every block has a living owner, else ''.
+local function at_rest()
+  if redis.call('HLEN', DEAD) > 0 then
+    return ''
+  end
+  local living = {}
+  for who, worker in pairs(all_workers()) do
+    if redis.call('HEXISTS', IDLE, who) == 0 then
+      return ''
+    end
+    living[worker[1]] = true
+  end
+  local blocks = all_blocks()
+  for block = 0, total - 1 do
+    local owner = blocks[whole(block)]
+    if not owner or not living[owner[1]] then
+      return ''
+    end
+  end
+  return redis.call('GET', COMMITS) or '0'
+end
+
+local function has_ended()
+  local ended = redis.call('GET', ENDED)
+  return ended and ended == (redis.call('GET', COMMITS) or '0')
+end

@@ -1,0 +1,9 @@
+-- ARGV 7: the blocks that this worker gives up, as "block:token block:token ...".
+local owners = all_blocks()
+for block, token in ARGV[7]:gmatch('(%d+):(%d+)') do
+  local owner = owners[block]
+  if owner and owner[1] == epoch and owner[2] == token then
+    redis.call('HDEL', BLOCKS, block)
+  end
+end
+return {'DONE'}

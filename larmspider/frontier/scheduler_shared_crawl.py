@@ -1,0 +1,59 @@
+"""The crawl in Redis as a whole, for who looks at it before any worker joins.
+
+crawl = SharedCrawl(settings, "intranet")       # ConfigError: why this Redis cannot be used
+crawl.refuse_if_alive()                         # ... or that workers are at it
+crawl.wipe()
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Self
+
+from larmspider import options
+from larmspider.frontier.membership import Membership
+from larmspider.frontier.redis_admin import wipe
+from larmspider.frontier.redis_keys import Keys
+from larmspider.frontier.redis_link import RedisLink
+from larmspider.frontier.scheduler_joining import description, refuse_if_alive, refuse_other
+from larmspider.frontier.scheduler_redis import connect
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+
+class SharedCrawl:
+    """Of the spider with this name. Raises ConfigError."""
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The one that ``crawler`` would join."""
+        assert crawler.spider is not None
+        return cls(crawler.settings, crawler.spider.name)
+
+    def __init__(self, settings: BaseSettings, spider: str) -> None:
+        client, where = connect(settings)
+        self._link = RedisLink(client, where)
+        self._link.check()
+        blocks = options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=16_384)
+        self._keys = Keys(spider, blocks)
+        seconds = options.seconds(settings, "LARM_LEASE_SECS", minimum=1)
+        self._membership = Membership(client, spider, "", lease_secs=seconds, blocks=blocks)
+
+    def refuse_other(self, crawler: Crawler) -> None:
+        """Raise ConfigError where it is not the crawl of ``crawler``, as joining it would."""
+        (known,) = self._link.run([("GET", self._keys.crawl("description"))])
+        if known is not None:
+            living = len(self._membership.living())
+            anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
+            ours = description(crawler)
+            refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
+
+    def refuse_if_alive(self) -> None:
+        """Raise ConfigError where workers live by it."""
+        refuse_if_alive(self._membership, self._link.name)
+
+    def wipe(self) -> None:
+        """Delete it; nobody may be at work on it."""
+        wipe(self._link, self._keys)

@@ -1,0 +1,254 @@
+"""One worker among many: how the scheduler shares the crawl, by blocks of hosts, through Redis.
+
+    sharing = Sharing(scheduler)              # joins, or refuses to
+    frontier = ... sharing.backend ...        # taken up from the last commit
+    sharing.begin(frontier)                   # the first blocks, if some are free
+    ...                                       # blocks come and go, a commit each (docs/workers.md)
+    await sharing.leave()
+
+The heartbeat is a thread; Redis is asked in threads; what changes the frontier is done on the event
+loop, while no checkpoint is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.fetch.guard import set_guard
+from larmspider.frontier.backend import Fenced
+from larmspider.frontier.blocks import Blocks, shares
+from larmspider.frontier.build import sharing
+from larmspider.frontier.heartbeat import UNREACHABLE, Heartbeat
+from larmspider.frontier.membership import Beat, Membership
+from larmspider.frontier.redis_backend import RedisBackend
+from larmspider.frontier.redis_keys import Keys
+from larmspider.frontier.redis_link import RedisLink
+from larmspider.frontier.scheduler_joining import join
+from larmspider.frontier.scheduler_redis import connect
+from larmspider.frontier.scheduler_rest import Rest
+from larmspider.frontier.scheduler_start_urls import StartUrls
+from larmspider.frontier.worker_lease import WorkerLease
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.scheduler_parts import Owner
+
+logger = logging.getLogger(__name__)
+
+TICK_SECS = 0.1
+CLOSE_SECS = 10.0
+"""How long the end of a worker waits for Redis; what is not committed then is fetched again."""
+
+
+class Sharing:
+    """Made in FrontierScheduler.open(). Raises ConfigError, CrawlDirError."""
+
+    def __init__(self, scheduler: Owner, path: Path) -> None:
+        self.scheduler, crawler = scheduler, scheduler.crawler
+        settings = crawler.settings
+        assert crawler.spider is not None
+        self.name = options.text(settings, "LARM_WORKER")
+        shared = sharing(settings)
+        seconds = shared.lease_secs
+        client, where = connect(settings)
+        self.link = RedisLink(client, where)
+        self.link.check()
+        self.keys = Keys(crawler.spider.name, shared.blocks)
+        own_client, _ = connect(settings, socket_timeout=max(0.5, seconds / 3))
+        self.membership = Membership(
+            own_client, crawler.spider.name, self.name, lease_secs=seconds, blocks=shared.blocks
+        )
+        self._earlier = join(self.membership, self.link, self.keys, crawler)
+        self.lease = WorkerLease(seconds)
+        self.heart = Heartbeat(self.membership, self.lease, self._beaten, self._fenced)
+        self.fenced = False
+        self.start_urls = StartUrls(self, own_client, crawler)
+        self.rest = Rest(self, self.start_urls, keep_alive=shared.keep_alive)
+        self._loop = asyncio.get_running_loop()
+        self._beat = Beat()
+        self._given: dict[int, int] = {}
+        self._fresh: set[int] = set()
+        self._to_release: set[int] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._frontier: Frontier | None = None
+        self.heart.start()
+        try:
+            self.backend = RedisBackend(
+                path,
+                self.link,
+                self.keys,
+                worker=self.name,
+                epoch=self.membership.epoch,
+                batch_entries=shared.local_queue,
+                batch_urls=shared.batch_urls,
+            )
+        except BaseException:
+            self.abandon()
+            raise
+        set_guard(crawler, lambda: self.lease.valid)
+
+    @property
+    def frontier(self) -> Frontier:
+        assert self._frontier is not None
+        return self._frontier
+
+    @property
+    def blocks(self) -> Blocks:
+        assert self.frontier.blocks is not None
+        return self.frontier.blocks
+
+    # life
+
+    def begin(self, frontier: Frontier) -> None:
+        """After recover(): what an earlier run of this worker had is free, and a share is taken.
+        Blocks the event loop, which has nothing else to do yet."""
+        self._frontier = frontier
+        try:
+            if self._earlier:
+                self.membership.bury(self._earlier)
+            self._note(self.heart.beat())
+        except UNREACHABLE as error:
+            logger.warning("Redis at %s does not answer: %s", self.link.name, error)
+        if self._given:
+            self._enter(self._load())
+        logger.info(
+            "Worker %s: %d of %d blocks, with %d hosts; %d workers",
+            self.name,
+            len(self.backend.owned),
+            self.keys.blocks,
+            len(frontier.hosts),
+            self._beat.workers,
+        )
+        self._task = self._loop.create_task(self._run())
+
+    def abandon(self) -> None:
+        """The crawl could not be opened: give the name back."""
+        self.heart.stop()
+        with suppress(Fenced, *UNREACHABLE):
+            self.membership.leave()
+
+    def closing(self) -> None:
+        """The crawl ends: Redis is waited for no longer than CLOSE_SECS."""
+        timer = threading.Timer(CLOSE_SECS, self.link.stop.set)
+        timer.daemon = True
+        timer.start()
+
+    async def leave(self) -> None:
+        """All is committed, or broken: the blocks are free."""
+        if self._task is not None:
+            self._task.cancel()
+        await asyncio.to_thread(self.abandon)
+        self.lease.end()
+
+    # the heartbeat's thread
+
+    def _beaten(self, beat: Beat) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._note, beat)
+
+    def _fenced(self, error: Fenced) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.break_off, error)
+
+    # the event loop
+
+    def break_off(self, error: Fenced) -> None:
+        """Others have taken over."""
+        self.fenced = True
+        self.lease.end()
+        self.scheduler.broken = self.scheduler.broken or str(error)
+
+    def _note(self, beat: Beat) -> None:
+        self._beat = beat
+        self.rest.ended = self.rest.ended or (beat.ended and not self.rest.keep_alive)
+        if not self.rest.ended:  # else they are those of workers that have left already
+            self._given.update(beat.given)
+            self._fresh |= beat.fresh
+        if self._frontier is not None:
+            self.scheduler.wake()  # it may have rested
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """So that blocks can be given up, mail be read, or the crawl end."""
+        return self.rest.wants_checkpoint or bool(self.frontier.blocks and self.blocks.resting)
+
+    async def settled(self) -> None:
+        """After each commit, while no other can begin: blocks at rest are given up, and what other
+        workers posted is taken in."""
+        self._to_release |= self.blocks.given_up()
+        self.frontier.add_mail(self.backend.take_inbox(), self.backend.take_links())
+        self.rest.committed()
+        await self._ask_redis()
+        self.scheduler.wake()
+
+    async def _ask_redis(self) -> None:
+        try:
+            if self._to_release:
+                await asyncio.to_thread(self.membership.release, self._to_release)
+                self._to_release.clear()
+            if self.frontier.bounds.max_pages:
+                self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
+            await self.start_urls.committed()
+        except UNREACHABLE:
+            pass  # after the next commit
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECS)
+            if self.scheduler.closed or self.scheduler.broken:
+                return
+            try:
+                await self._tick()
+            except Fenced as error:
+                self.break_off(error)
+            except UNREACHABLE as error:
+                logger.debug("Redis at %s does not answer: %s", self.link.name, error)
+            except Exception as error:  # without this task the worker would do nothing, for ever
+                logger.critical("Worker %s cannot go on", self.name, exc_info=True)
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                self.scheduler.broken = self.scheduler.broken or why
+
+    async def _tick(self) -> None:
+        if self._beat.dead:
+            await self._bury()
+        if self._given:
+            async with self.scheduler.checkpointing:
+                if not self.scheduler.closed and not self.scheduler.broken:
+                    self._enter(await asyncio.to_thread(self._load))
+            self.scheduler.wake()
+        gone = self.blocks.leaving | self._to_release
+        self.blocks.leave(shares(self.membership.held, gone, self._beat.excess))
+        await self.start_urls.read()
+        await self.rest.look()
+
+    async def _bury(self) -> None:
+        """Carry out what dead workers had committed; then their blocks are free."""
+        dead = dict(self._beat.dead)
+        for epoch, name in dead.items():
+            logger.warning("Worker %s has not renewed its lease: its blocks are taken over", name)
+            await asyncio.to_thread(self.backend.replay, name)
+            await asyncio.to_thread(self.membership.bury, epoch)
+        self._beat = Beat(workers=self._beat.workers, excess=self._beat.excess)
+        self.heart.soon()
+
+    def _load(self) -> object:
+        """In any thread."""
+        given, self._given = dict(self._given), {}
+        return self.backend.load(given)
+
+    def _enter(self, loaded: object) -> None:
+        fresh, self._fresh = self._fresh, set()
+        hosts = self.blocks.enter(loaded, new_run=fresh)
+        logger.debug("%s, %d hosts came", self.blocks, hosts)
+
+    @property
+    def moving(self) -> bool:
+        """Whether blocks are on their way to or from this worker."""
+        return bool(self._given or self._to_release or self.blocks.leaving or self._beat.dead)

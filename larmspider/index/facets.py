@@ -1,0 +1,114 @@
+"""How many of the pages found are on which host, of which kind, in which language, how old.
+
+A facet is counted without its own filter: who has chosen one host still sees how many pages the
+others have. Counts of several indexes add up::
+
+    facets = merge([one.facets, other.facets])
+    facets.hosts, facets.dates       # {"wiki.example": 12, ...}, {"day": 0, "week": 3, ...}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import tantivy
+from tantivy import Query
+
+from larmspider.index.filters import DAYS, FIELDS, Filters, narrowed
+
+VALUES_MOST = 20
+"""Values of one facet, those with most pages."""
+_DAY_SECS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Pages by value, most first; a page without a language counts in none. ``other_hosts`` are
+    pages of hosts beyond the first `VALUES_MOST`. ``dates`` are the periods of filters.DAYS, each
+    with the shorter ones in it."""
+
+    hosts: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
+    languages: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, int] = field(default_factory=dict)
+    other_hosts: int = 0
+
+
+def count_facets(
+    searcher: tantivy.Searcher,
+    schema: tantivy.Schema,
+    wanted: Query,
+    filters: Filters,
+    now: float,
+) -> Facets:
+    """Counts of what matches ``wanted``; ``now``, seconds since the epoch, ends the periods."""
+    narrowing = filters.queries(schema)
+    # all facets without a filter of their own count the same pages: one pass for them
+    passes: dict[str | None, dict[str, Any]] = {}
+    for name in FIELDS:
+        own = name if name in narrowing else None
+        passes.setdefault(own, {})[name] = _aggregation(name, now)
+    counted: dict[str, Any] = {}
+    for own, counts in passes.items():
+        others = [query for name, query in narrowing.items() if name != own]
+        counted |= searcher.aggregate(narrowed(wanted, others), counts)
+    return Facets(
+        hosts=_terms(counted["host"]),
+        kinds=_terms(counted["type"]),
+        languages=_terms(counted["language"]),
+        dates=_periods(counted["date"]),
+        other_hosts=int(counted["host"]["sum_other_doc_count"]),
+    )
+
+
+def merge(parts: Iterable[Facets]) -> Facets:
+    """The counts of several indexes as of one. Exact for hosts that are in one index only."""
+    hosts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
+    dates: Counter[str] = Counter()
+    others = 0
+    for part in parts:
+        hosts.update(part.hosts)
+        kinds.update(part.kinds)
+        languages.update(part.languages)
+        dates.update(part.dates)
+        others += part.other_hosts
+    first = dict(hosts.most_common(VALUES_MOST))
+    return Facets(
+        hosts=first,
+        kinds=dict(kinds.most_common(VALUES_MOST)),
+        languages=dict(languages.most_common(VALUES_MOST)),
+        dates={name: dates[name] for name in DAYS},
+        other_hosts=others + hosts.total() - sum(first.values()),
+    )
+
+
+def _aggregation(name: str, now: float) -> dict[str, Any]:
+    if name != "date":
+        return {"terms": {"field": FIELDS[name], "size": VALUES_MOST}}
+    # Tantivy takes the bounds of dates in nanoseconds, and adds what is before the first
+    bounds = sorted((now - days * _DAY_SECS) * 1e9 for days in DAYS.values())
+    ranges = [{"from": start, "to": end} for start, end in pairwise(bounds)]
+    return {"range": {"field": FIELDS[name], "ranges": [*ranges, {"from": bounds[-1]}]}}
+
+
+def _terms(counted: Mapping[str, Any]) -> dict[str, int]:
+    return {bucket["key"]: int(bucket["doc_count"]) for bucket in counted["buckets"]}
+
+
+def _periods(counted: Mapping[str, Any]) -> dict[str, int]:
+    """The ranges stand side by side, oldest first; a period has all from its own range on. An
+    index without pages gives none."""
+    ranges = sorted(
+        (bucket for bucket in counted["buckets"] if "from" in bucket), key=lambda b: -b["from"]
+    )
+    total, found = 0, dict.fromkeys(DAYS, 0)
+    for name, bucket in zip(DAYS, ranges, strict=bool(ranges)):
+        total += int(bucket["doc_count"])
+        found[name] = total
+    return found

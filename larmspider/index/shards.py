@@ -1,0 +1,197 @@
+"""Several indexes searched as one: those of a crawl's workers, near and far.
+
+    searcher = ShardSearcher([Searcher.open(a), Searcher.open(b)], current)
+    searcher.search("vpn login", limit=10, offset=20)
+
+Results are merged by score, which compares, for words count by how rare they are over all
+(rarity.py). A page that two workers have stored is found once, as it was stored last. Who knows
+which that is, is asked one page at a time; so it is found out for the pages shown and those before
+them, and up to `EXACT_TOTAL` for the total.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from heapq import merge
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tantivy
+from tantivy import DocAddress, Query
+
+from larmspider.index.facets import count_facets
+from larmspider.index.facets import merge as merge_facets
+from larmspider.index.filters import NO_FILTERS, Filters, narrowed
+from larmspider.index.query import parse_query
+from larmspider.index.rarity import Rarity
+from larmspider.index.search import (
+    Document,
+    Hit,
+    Results,
+    Searcher,
+    check_window,
+    hit_of,
+    stored_of,
+)
+
+EXACT_TOTAL = 300
+"""Up to so many matches a total is exact whatever was stored twice; beyond, those further down
+count as often as they are stored. 30 us each."""
+_CHUNK = 100
+
+
+class Judge:
+    """Says which of several records of a page counts; this one takes all. Subclass it."""
+
+    def doubtful(self, shard: int) -> bool:
+        """Whether there may be pages in a shard that do not count."""
+        return False
+
+    def counts(self, shard: int, normalized: str, fetched: float) -> bool:
+        """Whether a shard's record of a page is the one that counts."""
+        return True
+
+
+class _Found(NamedTuple):
+    """A match of one shard, sorted by score."""
+
+    order: float
+    shard: int
+    address: DocAddress
+
+
+class ShardSearcher(Searcher):
+    """Reads indexes of one schema. ``judging`` gives a Judge for the time of a search."""
+
+    def __init__(
+        self, shards: Sequence[Searcher], judging: Callable[[], AbstractContextManager[Judge]]
+    ) -> None:
+        self.directory = shards[0].directory.parent if shards else Path()
+        self._shards = list(shards)
+        self._judging = judging
+        self._clock = time.time
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        offset: int = 0,
+        *,
+        filters: Filters = NO_FILTERS,
+        facets: bool = False,
+    ) -> Results:
+        """As of one index; facets count a page once for each index that has it. Raises QueryError,
+        CrawlDirError."""
+        started = time.perf_counter()
+        check_window(limit, offset)
+        clauses = parse_query(query)
+        with ExitStack() as stack:
+            readers = [stack.enter_context(shard.reading()) for shard in self._shards]
+            judge = stack.enter_context(self._judging())
+            sizes = [shard.documents() for shard in self._shards]
+            rarity = Rarity(list(zip(readers, sizes, strict=True)))
+            total, streams, makers, counted = 0, [], [], []
+            for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+                ranking = shard.ranking(rarity.of(number))
+                narrowing = filters.queries(shard.schema).values()
+                ranked = narrowed(ranking.build(clauses), narrowing)
+                if facets:
+                    found_by = ranking.build(clauses, ranks=False)
+                    counted.append(
+                        count_facets(reader, shard.schema, found_by, filters, self._clock())
+                    )
+                total += _count(reader, ranked)
+                streams.append(_matches(reader, ranked, number, min(offset + limit, _CHUNK)))
+                makers.append(ranking.snippet_maker(clauses))
+            hits: list[Any] = []
+            passed = looked_at = 0
+            doubtful = [judge.doubtful(number) for number in range(len(readers))]
+            for match in merge(*streams):
+                if passed == offset + limit and (looked_at >= EXACT_TOTAL or not any(doubtful)):
+                    break
+                looked_at += 1
+                shown = offset <= passed < offset + limit
+                if shown or doubtful[match.shard]:
+                    stored = stored_of(readers[match.shard], match.address)
+                    when = stored["fetched"].timestamp()
+                    if doubtful[match.shard] and not judge.counts(match.shard, stored["key"], when):
+                        total -= 1
+                        continue
+                    if shown:
+                        hits.append(hit_of(stored, -match.order, makers[match.shard]))
+                passed += passed < offset + limit
+        seconds = time.perf_counter() - started
+        return Results(total, hits, seconds, merge_facets(counted) if facets else None)
+
+    def get(self, normalized: str) -> Document | None:
+        """The page with this canonical URL as it was stored last, or None."""
+        found = [(number, shard.get(normalized)) for number, shard in enumerate(self._shards)]
+        with self._judging() as judge:
+            kept = [
+                page
+                for number, page in found
+                if page is not None and judge.counts(number, normalized, page.fetched)
+            ]
+        return max(kept, key=lambda page: page.fetched, default=None)
+
+    def similar(self, document: Document, limit: int = 10) -> Results:
+        """As of one index; a page that several have is shown once."""
+        started = time.perf_counter()
+        best: dict[str, Hit] = {}
+        with ExitStack() as stack:
+            readers = [stack.enter_context(shard.reading()) for shard in self._shards]
+            sizes = [shard.documents() for shard in self._shards]
+            rarity = Rarity(list(zip(readers, sizes, strict=True)))
+            for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+                ranking = shard.ranking(rarity.of(number))
+                maker = ranking.snippet_maker([])
+                found = reader.search(ranking.like(document, reader), limit, count=False).hits
+                for score, address in found:
+                    hit = hit_of(stored_of(reader, address), score, maker)
+                    kept = best.setdefault(hit.normalized, hit)
+                    if kept.fetched < hit.fetched:
+                        best[hit.normalized] = hit
+        hits = sorted(best.values(), key=lambda hit: -hit.score)[:limit]
+        return Results(len(hits), hits, time.perf_counter() - started)
+
+    def words(self, text: str) -> list[str]:
+        return self._shards[0].words(text)
+
+    def occurrences(self, word: str) -> int:
+        return sum(shard.occurrences(word) for shard in self._shards)
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        wanted, total = list(words), Counter[str]()
+        for shard in self._shards:
+            total.update(shard.frequencies(wanted))
+        return dict(total)
+
+    def beginning_with(self, head: str) -> list[tuple[str, int]]:
+        total = Counter[str]()
+        for shard in self._shards:
+            total.update(dict(shard.beginning_with(head)))
+        return total.most_common()
+
+    def count(self) -> int:
+        """Pages in the indexes; one that two of them have counts twice."""
+        return sum(shard.count() for shard in self._shards)
+
+
+def _count(reader: tantivy.Searcher, ranked: Query) -> int:
+    return int(reader.search(ranked, 1, count=True).count)  # type: ignore[attr-defined]
+
+
+def _matches(reader: tantivy.Searcher, ranked: Query, shard: int, size: int) -> Iterator[_Found]:
+    """By score, fetched a few at a time, each time twice as many."""
+    start = 0
+    while True:
+        found = reader.search(ranked, size, count=False, offset=start).hits
+        for score, address in found:
+            yield _Found(-score, shard, address)
+        if len(found) < size:
+            return
+        start += size
+        size *= 2

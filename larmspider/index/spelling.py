@@ -1,0 +1,162 @@
+"""Did you mean: a query in which words that the index does not know became words that it has.
+
+A candidate differs by one letter (put in, left out, changed, or two swapped), or by two in a long
+word; of the nearest ones the most frequent is taken. All come from the index's own dictionary, so a
+suggestion finds something, and "lisence" becomes what the pages call it::
+
+    did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
+
+One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
+words that begin with the same four letters, or with four letters that one change makes of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from larmspider.errors import QueryError
+from larmspider.index.filters import NO_FILTERS, Filters
+from larmspider.index.query import Clause, parse_query
+from larmspider.index.results import Results
+
+WORDS_LIMIT = 4
+"""Words of a query for which candidates are looked up."""
+_SHORTEST, _LONGEST = 4, 24  # letters of a word that is looked at
+_TWO_ERRORS = 7  # letters from which on two may be wrong
+_HEAD = 4  # letters of a head, by which the dictionary is looked through
+_LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
+_RARE = 100  # a word is taken for a mistake where another is so many times as frequent
+
+_ALPHABETS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "абвгдежзийклмнопрстуфхцчшщъыьэюяёєії",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+)
+_WORD = re.compile(r"\w+")
+
+
+class Dictionary(Protocol):
+    """What an index knows of its words; several indexes answer with sums."""
+
+    def search(
+        self, query: str, limit: int = 10, offset: int = 0, *, filters: Filters = NO_FILTERS
+    ) -> Results: ...
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text as the index writes them: lower case, no accents."""
+
+    def occurrences(self, word: str) -> int:
+        """Pages that a search for this word finds, as it is or in another form; nearly."""
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        """Pages that have each word as it is; those without are left out."""
+
+    def beginning_with(self, head: str) -> list[tuple[str, int]]:
+        """The words that begin so, and how many pages have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """``query`` in place of what was typed, which finds ``total`` pages."""
+
+    query: str
+    total: int
+
+
+def did_you_mean(
+    dictionary: Dictionary, query: str, filters: Filters = NO_FILTERS
+) -> Suggestion | None:
+    """A better query, None where there is none. Raises QueryError for what is no query."""
+    suggested = query
+    for typed, word in _doubtful_words(dictionary, parse_query(query)):
+        if better := _better(dictionary, word, dictionary.occurrences(word)):
+            alone = rf"(?<!\w){re.escape(typed)}(?!\w)"
+            suggested = re.sub(alone, better, suggested)
+    if suggested == query:
+        return None
+    try:
+        total = dictionary.search(suggested, 1, filters=filters).total
+    except QueryError:  # a word became longer than a query may be
+        return None
+    return Suggestion(suggested, total) if total else None
+
+
+def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:
+    """Plain words of letters: as typed, and as the index would write them."""
+    found = 0
+    for clause in clauses:
+        if clause.field or clause.excluded or clause.fuzzy:
+            continue
+        for typed in _WORD.findall(clause.text):
+            words = dictionary.words(typed)
+            if len(words) == 1 and _SHORTEST <= len(words[0]) <= _LONGEST and words[0].isalpha():
+                yield typed, words[0]
+                found += 1
+                if found == WORDS_LIMIT:
+                    return
+
+
+def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
+    """The word that was meant, if ``word``, on ``known`` pages, was not."""
+    candidates = dictionary.frequencies(edits(word))
+    if known:
+        # a word of the index may be a mistake too, where another is far more frequent
+        candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
+    elif not candidates and len(word) >= _TWO_ERRORS:
+        candidates = _two_errors(dictionary, word)
+    if not candidates:
+        return None
+    # the first letter is seldom wrong
+    return max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
+
+
+def edits(word: str) -> set[str]:
+    """All that one mistake makes of the word."""
+    letters = "".join(alphabet for alphabet in _ALPHABETS if not set(alphabet).isdisjoint(word))
+    splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    found = {left + right[1:] for left, right in splits if right}
+    found |= {left + right[1] + right[0] + right[2:] for left, right in splits if len(right) > 1}
+    found |= {left + c + right[1:] for left, right in splits if right for c in letters}
+    found |= {left + c + right for left, right in splits for c in letters}
+    return found - {word}
+
+
+def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
+    """Words of the dictionary two mistakes away, found by how they begin."""
+    head, letters = word[:_HEAD], set(word)
+    looked_through = 0
+    found: dict[str, int] = {}
+    for begin in (head, *sorted(edits(head))):
+        if len(begin) < _HEAD:  # too many begin like that; other heads find most of them
+            continue
+        for other, frequency in dictionary.beginning_with(begin):
+            looked_through += 1
+            if abs(len(other) - len(word)) > 2 or len(letters.symmetric_difference(other)) > 4:
+                continue  # cheaper to see
+            if distance(word, other, 2) <= 2:
+                found[other] = frequency
+        if (begin == head and found) or looked_through > _LOOKED_THROUGH:
+            break
+    return found
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Mistakes between two words: letters put in, left out or changed, neighbours swapped.
+
+    ``most + 1`` stands for all that is more (optimal string alignment, a row at a time).
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        oldest, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, oldest[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return min(row[-1], most + 1)

@@ -1,0 +1,52 @@
+"""Numbers with units, for people: 32.5 kB, 2 h 05 min, 1,234,567, 12.3 a second.
+
+>>> size(32_500), duration(7_500), count(1234567), rate(12.34)
+('32.5 kB', '2 h 05 min', '1,234,567', '12.3')
+"""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+def size(number: float) -> str:
+    """Bytes; 1 kB is 1,000 of them."""
+    if number < 1000:
+        return f"{number:,.0f} bytes"
+    step = min(len(_UNITS), int(math.log10(number)) // 3)
+    if number / 1000**step >= 999.95 and step < len(_UNITS):
+        step += 1
+    return f"{number / 1000**step:,.1f} {_UNITS[step - 1]}"
+
+
+def duration(seconds: float) -> str:
+    """The two largest units: ``0.3 s``, ``12 s``, ``4 min 05 s``, ``2 h 05 min``, ``3 d 04 h``."""
+    if seconds == math.inf:
+        return "never"
+    if seconds < 0.95:
+        return f"{max(0.0, seconds):.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.3g} s" if seconds < 10 else f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 86_400:
+        return f"{whole // 3_600} h {whole // 60 % 60:02d} min"
+    return f"{whole // 86_400:,} d {whole // 3_600 % 24:02d} h"
+
+
+def count(number: float) -> str:
+    """Thousands apart."""
+    return f"{number:,.0f}"
+
+
+def rate(number: float) -> str:
+    """Three digits that matter: 0.05, 1.23, 12.3, 123, 1,234."""
+    if number and number < 0.1:
+        return f"{number:.2g}"
+    for limit, digits in ((10, 2), (100, 1)):
+        if number < limit:
+            return f"{number:.{digits}f}"
+    return f"{number:,.0f}"

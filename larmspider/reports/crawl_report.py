@@ -1,0 +1,133 @@
+"""A finished crawl in one report: totals, curves, hosts, refusals, failures, duplicates, links.
+
+>>> report = crawl_report(crawl, settings, politeness)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from larmspider.condition import Condition
+from larmspider.crawl_dir import CrawlDir
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.records import Counts
+from larmspider.frontier.report import HostRow, host_rows
+from larmspider.history import History, history, together
+from larmspider.log_index.records import Fetches, LinkedHost
+from larmspider.reports.documents import Documents, Duplicates, documents, duplicates
+from larmspider.reports.host_graph import HostGraph, host_graph
+from larmspider.reports.links import BrokenLink, LinkedPage, broken_links, most_linked
+from larmspider.reports.refusals import Refusals, refusals
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from larmspider.frontier.lmdb_reader import FrontierReader
+    from larmspider.frontier.politeness import Politeness
+    from larmspider.log_index.index import LogIndex
+
+HOSTS = 50
+SLOWEST = 20
+BROKEN = 100
+CARRIERS = 3
+LINKED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SlowHost:
+    """Mean and longest answer in seconds."""
+
+    host: str
+    fetches: int
+    mean: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlReport:
+    """``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
+    stored pages of ``hosts_in_all``. ``refused_whole``: all refused links were looked at."""
+
+    condition: Condition
+    seeds: Sequence[str]
+    counts: Counts
+    runs: History
+    documents: Documents
+    results: Sequence[tuple[str, Fetches]]
+    hosts: Sequence[HostRow]
+    hosts_in_all: int
+    slowest: Sequence[SlowHost]
+    refusals: Sequence[Refusals]
+    refused_whole: bool
+    broken: Sequence[BrokenLink]
+    broken_in_all: int
+    linked: Sequence[LinkedPage]
+    linked_hosts: Sequence[LinkedHost]
+    duplicates: Duplicates
+    graph: HostGraph
+
+
+def crawl_report(crawl: CrawlDir, settings: BaseSettings, politeness: Politeness) -> CrawlReport:
+    """From the directory of a crawl whose logs are indexed (indexing.bring_up_to_date()). Raises
+    CrawlDirError for a crawl without a frontier or an index of the logs."""
+    with crawl.frontier() as frontier, crawl.logs.index() as index:
+        if frontier is None or index is None:
+            what = "frontier of ours" if frontier is None else "index of its logs"
+            raise CrawlDirError(f"the crawl in {crawl.path} has no {what}: there is no report")
+        return _report(crawl, settings, politeness, frontier, index)
+
+
+def _report(
+    crawl: CrawlDir,
+    settings: BaseSettings,
+    politeness: Politeness,
+    frontier: FrontierReader,
+    index: LogIndex,
+) -> CrawlReport:
+    rows = list(host_rows(frontier, politeness, time.time()))
+    fetches = {row.host: index.results(row.host) for row in rows}
+    results: dict[str, Fetches] = {}
+    for by_result in fetches.values():
+        for word, sums in by_result.items():
+            results[word] = results.get(word, Fetches()).plus(sums)
+    refused, whole = refusals(crawl, settings, index, frontier)
+    broken = index.broken()
+    linked_hosts = index.most_linked_hosts()
+    crawled = {row.host for row in rows}
+    inward = {host.name: host.links for host in linked_hosts if host.name in crawled}
+    return CrawlReport(
+        condition=Condition.of(crawl.path),
+        seeds=crawl.seeds,
+        counts=frontier.counts(),
+        runs=together([history([part.path / "Monitor.log"]) for part in crawl.parts]),
+        documents=documents(crawl),
+        results=sorted(results.items(), key=lambda item: -item[1].times),
+        hosts=nlargest(HOSTS, rows, key=lambda row: (row.counts.stored, row.host)),
+        hosts_in_all=len(rows),
+        slowest=_slowest(fetches),
+        refusals=refused,
+        refused_whole=whole,
+        broken=broken_links(crawl.logs, index, broken[:BROKEN], CARRIERS),
+        broken_in_all=len(broken),
+        linked=most_linked(crawl.logs, index, 0, LINKED),
+        linked_hosts=linked_hosts[:LINKED],
+        duplicates=duplicates(frontier),
+        graph=host_graph(inward, index.edges()),
+    )
+
+
+def _slowest(fetches: dict[str, dict[str, Fetches]]) -> list[SlowHost]:
+    """By the mean of what was answered."""
+    found = []
+    for host, results in fetches.items():
+        answers = [sums for word, sums in results.items() if word.isdecimal()]
+        number = sum(sums.times for sums in answers)
+        if number:
+            mean = sum(sums.millis for sums in answers) / number / 1000
+            longest = max(sums.longest for sums in answers) / 1000
+            found.append(SlowHost(host, number, mean, longest))
+    return nlargest(SLOWEST, found, key=lambda slow: slow.mean)

@@ -1,0 +1,76 @@
+"""What a crawl has counted over all its runs, kept in LARM_DIR/totals.json at each checkpoint.
+
+Scrapy's stats begin at 0 with each run. A crash loses what was counted since the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from larmspider import stats
+
+TOTALS_FILE = "totals.json"
+_NO_SUMS = (
+    stats.FRONTIER.partition("{")[0],
+    stats.LEFT.partition("{")[0],
+    stats.FOLLOW_HOSTS,
+    stats.BROKEN,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """``counters`` by stats key."""
+
+    runs: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """Those of the directory; none where there is no such file, or one that cannot be read."""
+        try:
+            found = json.loads((directory / TOTALS_FILE).read_text("utf-8"))
+            counters = {str(key): int(value) for key, value in found["counters"].items()}
+            return cls(int(found["runs"]), counters)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+
+    def with_run(self, counters: Mapping[str, Any]) -> Totals:
+        """These and one more run's, of which the stats are given."""
+        summed = dict(self.counters)
+        for key, value in counters.items():
+            if stats.is_ours(key) and isinstance(value, int) and not key.startswith(_NO_SUMS):
+                summed[key] = summed.get(key, 0) + value
+        return Totals(self.runs + 1, summed)
+
+    @classmethod
+    def together(cls, found: Iterable[Totals]) -> Totals:
+        """Of workers that run side by side."""
+        some, summed = list(found), cls()
+        for one in some:
+            summed = summed.with_run(one.counters)
+        return cls(max((one.runs for one in some), default=0), summed.counters)
+
+    def write(self, directory: Path) -> None:
+        """Replace the file of the directory at once. Raises OSError."""
+        draft = directory / f"{TOTALS_FILE}.new"
+        draft.write_text(json.dumps({"runs": self.runs, "counters": dict(self.counters)}), "utf-8")
+        draft.replace(directory / TOTALS_FILE)
+
+    def matching(self, template: str) -> dict[str, int]:
+        """The counters of a key of stats.py with one part that varies, by that part, largest first.
+
+        >>> totals.matching(stats.FILTER_REJECTED)
+        {'visited': 812, 'scope': 77}
+        """
+        before, after = template[: template.index("{")], template[template.index("}") + 1 :]
+        found = {}
+        for key, value in self.counters.items():
+            part = key[len(before) : len(key) - len(after)]
+            if key.startswith(before) and key.endswith(after) and part and "/" not in part:
+                found[part] = value
+        return dict(sorted(found.items(), key=lambda item: -item[1]))

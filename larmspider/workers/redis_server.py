@@ -1,0 +1,201 @@
+"""A redis-server for one crawl: on a socket in LARM_DIR, for this user alone, as long as it runs.
+
+    with PrivateRedis(Path("crawl/redis")) as redis:
+        redis.url                         # unix:///home/me/crawl/redis/redis.sock?db=0
+
+It has no TCP port. Folder and socket are the owner's (mode 700). What it holds is on disk
+(``appendonly yes``, once a second to the disk itself), so the next start goes on with it. One that
+outlived whoever started it is taken over.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+from urllib.parse import quote
+
+import redis
+
+from larmspider import locks
+from larmspider.crawl_files import LOCK
+from larmspider.errors import ConfigError, CrawlDirError
+
+PROGRAM = "redis-server"
+SOCKET = "redis.sock"
+LOG = "redis.log"
+START_SECS = 600.0
+"""It reads its file before it answers: 100 MB/s or so."""
+STOP_SECS = 60.0
+_TRY_SECS = 0.02
+_SOCKET_PATH_BYTES = 100  # sockaddr_un has 108, with its end
+_CONFIG = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",
+    "maxmemory-policy": "noeviction",
+    "daemonize": "no",
+    "logfile": LOG,
+}
+
+
+def find_program() -> str:
+    """The program's path. Raises ConfigError where it is not installed."""
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise ConfigError(
+            f"{PROGRAM} is not installed, which workers share their queues through: install it"
+            " (Debian and Ubuntu: apt install redis-server; Fedora: dnf install redis; macOS: brew"
+            " install redis), or name a running one with -s REDIS_URL=redis://HOST:PORT/0"
+        )
+    return found
+
+
+class PrivateRedis:
+    """Runs from ``with`` to its end. ``fresh``: what was there is deleted first.
+
+    Raises ConfigError, CrawlDirError: why it does not run.
+    """
+
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+        self.folder, self.fresh = folder, fresh
+        self._process: subprocess.Popen[bytes] | None = None
+        self._short: Path | None = None
+        self._lock: IO[str] | None = None
+
+    @property
+    def socket(self) -> Path:
+        """By a path that is short enough for a socket."""
+        return (self._short or self.folder) / SOCKET
+
+    @property
+    def url(self) -> str:
+        """For REDIS_URL."""
+        return f"unix://{quote(str(self.socket))}?db=0"
+
+    def __enter__(self) -> Self:
+        program = find_program()
+        try:
+            self._prepare()
+            if self.fresh:
+                self._clear()
+            if not self._answers():
+                self._start(program)
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            self._leave()
+
+    def _prepare(self) -> None:
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.chmod(0o700)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} cannot be made: {error.strerror}") from None
+        self._lock = locks.locked(self.folder / LOCK)
+        if len(os.fsencode(self.folder / SOCKET)) > _SOCKET_PATH_BYTES:
+            # the name of a socket is limited, a link on the way to it is not
+            place = Path(tempfile.mkdtemp(prefix="larm-"))
+            self._short = place / "redis"
+            self._short.symlink_to(self.folder)
+
+    def _leave(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        if self._short is not None:
+            shutil.rmtree(self._short.parent, ignore_errors=True)
+            self._short = None
+
+    def _client(self) -> redis.Redis:
+        return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0)
+
+    def _answers(self) -> bool:
+        """Whether one runs here. Waits while it reads its file."""
+        deadline = time.monotonic() + START_SECS
+        while True:
+            try:
+                with self._client() as client:
+                    client.ping()
+            except redis.BusyLoadingError:
+                if time.monotonic() > deadline:
+                    raise CrawlDirError(f"{self.folder}: redis-server does not answer") from None
+            except (redis.RedisError, OSError):
+                return False
+            else:
+                return True
+            time.sleep(_TRY_SECS)
+
+    def _start(self, program: str) -> None:
+        (self.folder / SOCKET).unlink(missing_ok=True)
+        (self.folder / LOG).unlink(missing_ok=True)
+        arguments = [word for name, value in _CONFIG.items() for word in (f"--{name}", value)]
+        self._process = subprocess.Popen(  # noqa: S603 - the program that was found, our arguments
+            [program, *arguments, "--unixsocket", SOCKET],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us: the workers need it until they have ended
+        )
+        deadline = time.monotonic() + START_SECS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise CrawlDirError(
+                    f"{program} did not start in {self.folder}: {self._last_words()}"
+                )
+            time.sleep(_TRY_SECS)
+
+    def _clear(self) -> None:
+        if self._answers():
+            self.stop()
+            while self._answers():
+                time.sleep(_TRY_SECS)
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
+
+    def _last_words(self) -> str:
+        try:
+            lines = (self.folder / LOG).read_text("utf-8", "replace").split("\n")
+        except OSError:
+            return "it left no log"
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1] if said else "it said nothing"
+
+    def stop(self) -> None:
+        """It writes what it has and ends. May be called twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_SECS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            return
+        with suppress(redis.RedisError, OSError), self._client() as client:
+            client.shutdown()

@@ -1,0 +1,98 @@
+"""scrapy report: a crawl in one page that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from examples.intranet.expected import load
+from examples.intranet.serve import DemoServer
+from tests.crawling import Ran, crawl, scrapy
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where a crawl of the demo intranet lies, and the demo's URL."""
+    folder = tmp_path_factory.mktemp("report")
+    with DemoServer() as server:
+        assert crawl(server.url, folder, LARM_MONITOR_SECS="0.2").status == 0
+        return folder, server.url
+
+
+@pytest.fixture(scope="module")
+def page(demo: tuple[Path, str]) -> str:
+    ran = scrapy("report", "--html", "report.html", cwd=demo[0])
+    assert ran.status == 0, ran.err
+    return (demo[0] / "report.html").read_text("utf-8")
+
+
+def test_the_page_asks_nobody_for_anything(page: str) -> None:
+    """No script, no style, image, font or frame of another place; its own policy says so too."""
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+    assert not re.search(r"<(script|link|iframe|img|object|embed|base|form)\b", page)
+    assert not re.search(r"\bsrc=|@import|url\(", page)
+    for target in re.findall(r'href="([^"]*)"', page):
+        assert target.startswith(("http://", "https://", "#")), target
+
+
+def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
+    """Totals, curves, hosts, refusals with examples, broken links with their pages, copies."""
+    url = demo[1]
+    for title in (
+        "Curves", "Results", "Types", "Hosts", "Slowest hosts", "Refused links, by rule",
+        "Broken links, with the pages that carry them", "Same content", "Largest documents",
+        "Most linked pages",
+    ):  # fmt: skip
+        assert f"<h2>{title}</h2>" in page, title
+    broken = page[page.index("<h2>Broken links") : page.index("<h2>Same content")]
+    assert f"{url}wiki/Parking.html</a>" in broken
+    assert f"{url}wiki/</a>" in broken
+    assert page.count("<svg") >= 4
+
+
+def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
+    """By the rule that the demo's list names, as far as it goes by the URL."""
+    folder, url = demo
+    report = scrapy("report", "--json", cwd=folder).json
+    expected = load()
+    for row in report["refusals"]:
+        if row["rule"] in ("robots.txt", "nofollow, depth or other"):
+            continue
+        for example in row["examples"]:
+            path = (
+                "/" + example["url"].removeprefix(url) if url in example["url"] else example["url"]
+            )
+            assert expected.refused_by(path) == row["rule"], path
+            assert example["reason"]
+            assert example["from_page"].startswith(url)
+    robots = next(row for row in report["refusals"] if row["rule"] == "robots.txt")
+    assert robots["targets"] == 2
+    assert report["counts"]["stored"] == 64
+    assert report["documents"]["count"] == 65
+    copies = report["duplicates"]["groups"]
+    assert [group["copies"] for group in copies] == [2]
+
+
+def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
+    """Without an option."""
+    out = scrapy("report", cwd=demo[0]).out
+    assert "This crawl ended (finished)" in out
+    assert "refused by" in out
+    assert "2 targets in all" in out
+
+
+@pytest.mark.parametrize(
+    "arguments, status",
+    [
+        (["x"], 2),
+        (["--html", "a", "--json"], 2),
+        (["--html", "no/such/folder/r.html"], 2),
+        (["--dir", "nowhere"], 1),
+    ],
+)
+def test_bad_arguments(demo: tuple[Path, str], arguments: list[str], status: int) -> None:
+    """One line each."""
+    ran: Ran = scrapy("report", *arguments, cwd=demo[0])
+    assert (ran.status, len(ran.err.splitlines())) == (status, 1)

@@ -1,0 +1,115 @@
+"""The web application on a port of its own, in a thread, over any directory.
+
+with Served(folder / "crawl") as site:
+    assert site.get("/hosts").status == 200
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode, urlsplit
+
+from scrapy.settings import Settings
+
+from larmspider.command import with_crawls_settings
+from larmspider.extensions.web.application import build
+from larmspider.extensions.web.guard import Guard
+from larmspider.extensions.web.live import Live
+from larmspider.extensions.web.serving import Server
+from larmspider.extensions.web.source import Source
+
+TOKEN = "a token of the tests, 32 letters"
+ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Got:
+    """An answer, read whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8")
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def request(
+    url: str,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | bytes | None = None,
+    timeout: float = 30,
+) -> Got:
+    """One request, sent as it stands: no redirect is followed, no path is tidied."""
+    parts = urlsplit(url)
+    target = url[url.index(parts.netloc) + len(parts.netloc) :] or "/"
+    connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
+    body = urlencode(form).encode() if isinstance(form, Mapping) else form
+    headers = dict(headers or {})
+    if isinstance(form, Mapping):
+        headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
+    try:
+        connection.request(method, target, body, headers)
+        response = connection.getresponse()
+        return Got(response.status, dict(response.getheaders()), response.read())
+    finally:
+        connection.close()
+
+
+class Served:
+    """``guard`` and ``live`` as the application takes them."""
+
+    def __init__(self, path: Path, guard: Guard | None = None, live: Live | None = None) -> None:
+        base = Settings()
+        base.setmodule("larmspider.settings", priority="default")
+        self.source = Source(path, lambda crawl: with_crawls_settings(base.copy(), crawl), live)
+        self.guard = guard or Guard(TOKEN)
+        self.url = ""
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(30)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(30)
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await Server.start(build(self.source, self.guard), ADDRESS, 0)
+        self.url = server.url.rstrip("/")
+        self._ready.set()
+        await self._stop.wait()
+        await server.stop()
+
+    def get(self, target: str, **headers: str) -> Got:
+        """GET; a header ``X_Name`` is sent as X-Name."""
+        return request(
+            self.url + target, headers={name.replace("_", "-"): v for name, v in headers.items()}
+        )

@@ -1,0 +1,76 @@
+"""The application around the pages: what it serves of itself, and what each directory is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.extensions.web.browser import Browser
+from tests.extensions.web.every_page import LOOKS, shown
+from tests.extensions.web.serving import Served
+
+
+def test_serves_its_own_files_only(served: Callable[..., Served], demo_crawl: Path) -> None:
+    """Style and icon have their types; no path leads out of static/."""
+    site = served(demo_crawl)
+    assert site.get("/static/larm.css").headers["Content-Type"].startswith("text/css")
+    assert site.get("/static/icon.svg").status == 200
+    for name in ("..%2fguard.py", "%2e%2e/guard.py", "../guard.py", "x.css", ".", "larm.css/"):
+        assert site.get(f"/static/{name}").status == 404, name
+
+
+def test_an_empty_directory_says_so(served: Callable[..., Served], tmp_path: Path) -> None:
+    """And so does one that is not there, or no crawl's."""
+    site = served(tmp_path / "crawl")
+    assert "is no directory" in site.get("/").text
+    (tmp_path / "crawl").mkdir()
+    assert "no crawl has written here yet" in site.get("/").text
+    (tmp_path / "crawl" / "x").touch()
+    assert "not a crawl" in site.get("/").text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("target", LOOKS.values(), ids=LOOKS)
+def test_every_page_fits_and_says_nothing_to_the_console(
+    served: Callable[..., Served],
+    demo_crawl: Path,
+    browser: Browser,
+    target: str,
+    width: int,
+    dark: bool,
+) -> None:
+    """No horizontal scroll, no error, one heading of the first rank, every control has a name."""
+    site = served(demo_crawl)
+    browser.look(width, dark=dark)
+    browser.open(site.url + shown(target, demo_crawl))
+    assert browser.overflow() <= 0
+    assert browser.errors() == []
+    assert len(browser.all("h1")) == 1
+    for element in browser.all("input:not([type=hidden], [hidden]), select, textarea, button"):
+        assert element.accessible_name, element.get_attribute("outerHTML")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_text_of_buttons_can_be_read(
+    served: Callable[..., Served], demo_crawl: Path, browser: Browser, dark: bool
+) -> None:
+    """A contrast of 4.5 or more (WCAG 2.2, 1.4.3)."""
+    site = served(demo_crawl)
+    browser.look(dark=dark)
+    browser.open(site.url + "/search?q=siren")
+    button = browser.find("main button")
+    inks = [luminance(button.value_of_css_property(n)) for n in ("color", "background-color")]
+    assert (max(inks) + 0.05) / (min(inks) + 0.05) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of rgb(...) or rgba(...), as WCAG 2.2 defines it."""
+    red, green, blue = (int(value) / 255 for value in re.findall(r"\d+", colour)[:3])
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

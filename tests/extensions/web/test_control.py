@@ -1,0 +1,271 @@
+"""Control over a crawl that runs: each act does what it says, and nobody else may."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crawling import records
+from tests.extensions.web.browser import Browser
+from tests.extensions.web.crawling import Crawling, endless
+from tests.extensions.web.serving import request
+from tests.servers.scripted import ScriptedServer
+
+Servers = Callable[..., ScriptedServer]
+
+
+@pytest.fixture
+def server(scripted_server: Servers) -> ScriptedServer:
+    """Endless pages, three links each."""
+    return scripted_server({"/robots.txt": (404, {}, b""), "*": endless()})
+
+
+def stands_still(crawl: Crawling) -> bool:
+    """No page came in a while in which many would."""
+    time.sleep(1.0)
+    crawl.until(lambda: crawl.numbers["in_flight"] == 0, "nothing in flight")
+    before = crawl.numbers["pages"]
+    time.sleep(1.0)
+    return bool(crawl.numbers["pages"] == before)
+
+
+def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
+    """A paused crawl fetches nothing and does not end; a stopped one has everything committed."""
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        assert crawl.act("pause").json["done"].startswith("the crawl is paused")
+        assert stands_still(crawl)
+        assert crawl.numbers["paused"]
+        overview = crawl.get("/").text
+        assert "This crawl is paused; it began at" in overview
+        assert "Not while it is paused." in overview
+        before = crawl.numbers["pages"]
+        crawl.act("resume")
+        crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+        crawl.act("stop")
+        assert crawl.process.wait(30) == 0
+    acts = (crawl.directory / "control.log").read_text().splitlines()
+    assert [line.split("\t")[2] for line in acts] == ["pause", "resume", "stop"]
+    assert "ended     shutdown" in crawl.said
+    assert "Control: pause" in crawl.said
+    assert not (crawl.directory / "web.json").exists()
+
+
+def test_seeds_pass_the_filters(
+    server: ScriptedServer, scripted_server: Servers, tmp_path: Path
+) -> None:
+    """What is in scope is fetched; what is not is named with the reason; what is no URL refused."""
+    other = scripted_server({"/": "<p>other"}, host="127.0.0.2")
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.act("pause")
+        asked = f"{server.url('/2999')} {other.url('/')} {server.url('/')}"
+        done = crawl.act("seeds", {"urls": asked}).json["done"]
+        assert done.startswith("1 of 3 seeds added; refused: ")
+        assert "scope: host 127.0.0.2" in done
+        assert "visited" in done
+        for bad in ("", "@/etc/passwd", "ftp://h/", "http://user:s3cret@h/"):
+            got = crawl.act("seeds", {"urls": bad})
+            assert got.status == 409, bad
+            assert "s3cret" not in got.json["error"]
+        crawl.act("resume")
+        crawl.until(lambda: "/2999" in [hit.target for hit in server.log], "the new seed")
+    assert not other.log
+
+
+def test_hosts_are_paused_slowed_and_purged(
+    server: ScriptedServer, scripted_server: Servers, tmp_path: Path
+) -> None:
+    """One host is left alone, another goes on; its delay is the one ordered; its queue goes."""
+    other = scripted_server({"/robots.txt": (404, {}, b""), "*": endless()}, host="127.0.0.2")
+    start = f"{server.url('/')} {other.url('/')}"
+    name = f"127.0.0.1:{server.port}"
+    with Crawling(tmp_path, start) as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 10, "pages")
+        assert crawl.act("pause-host", {"host": name}).json["done"] == f"{name} is paused"
+        time.sleep(0.5)
+        before, others = len(server.log), len(other.log)
+        crawl.until(lambda: len(other.log) > others + 5, "the other host")
+        assert len(server.log) == before
+        hosts = crawl.until(
+            lambda: (h := crawl.get("/stats.json").json["hosts"]).get("paused") and h, "its state"
+        )
+        assert hosts == {"paused": 1, "ready": 1}
+        crawl.act("delay", {"host": name, "seconds": "30"})
+        crawl.act("resume-host", {"host": name})
+        crawl.until(lambda: len(server.log) > before, "one more")
+        time.sleep(1.0)
+        assert len(server.log) <= before + 2
+        done = crawl.act("purge-host", {"host": name}).json["done"]
+        assert "purged" in done
+        assert not done.startswith("0 ")
+        assert crawl.act("retry-host", {"host": name}).status == 200
+        assert crawl.act("pause-host", {"host": "nobody:80"}).status == 409
+
+
+def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
+    """The queue loses what is out of it, new links are judged by it, and the same command goes on
+    with it."""
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["urls"]["queued"] > 30, "a queue")
+        crawl.act("pause")
+        assert stands_still(crawl)
+        queued = crawl.numbers["urls"]["queued"]
+        even = r"http://[^/]*/(\d*[02468])?"
+        looked = rf"(\d+) of {queued:,} queued URLs would be dropped, such as http://\S+"
+        found = crawl.until(
+            lambda: re.fullmatch(
+                looked, crawl.act("scope-preview", {"restrict": even}).json["done"]
+            ),
+            "all of the queue committed",
+        )
+        would = int(found[1])
+        assert 5 < would < queued
+        done = crawl.act("scope", {"restrict": even}).json["done"]
+        assert f"; {would:,} queued URLs were dropped" in done
+        assert crawl.numbers["urls"]["queued"] == queued - would
+        crawl.act("resume")
+        crawl.until(lambda: crawl.numbers["counters"].get("larm/scope/rejected"), "a refusal")
+        assert crawl.act("scope", {"restrict": "(("}).status == 409
+        assert crawl.act("scope", {"restrict": " "}).status == 409
+    fetched = len(records(crawl.directory / "store.log"))
+    with Crawling(tmp_path, server.url("/")) as again:
+        assert f"The scope is {even}, as the operator set it" in again.said
+        again.until(lambda: len(records(again.directory / "store.log")) > fetched + 5, "it goes on")
+        pages = records(again.directory / "store.log")[fetched:]
+    assert all(int(page["url"].rpartition("/")[2]) % 2 == 0 for page in pages)
+
+
+@pytest.mark.parametrize(
+    "headers, csrf, status",
+    [
+        ({}, "right", 401),
+        ({"Authorization": "Bearer wrong"}, "right", 401),
+        ({"Cookie": "wrong"}, "right", 401),
+        ({"Cookie": "right"}, "", 403),
+        ({"Cookie": "right"}, "wrong", 403),
+        ({"Cookie": "right", "Origin": "http://evil.example"}, "right", 403),
+        ({"Cookie": "right", "Origin": "null"}, "right", 403),
+        ({"Cookie": "right", "Sec-Fetch-Site": "cross-site"}, "right", 403),
+        ({"Authorization": "Bearer right", "Origin": "http://evil.example"}, "", 403),
+        ({"Cookie": "right", "Host": "evil.example"}, "right", 421),
+        ({"Cookie": "right", "Content-Type": "application/json"}, "right", 415),
+        ({"Cookie": "right"}, "right", 303),
+    ],
+)
+def test_who_may_act(crawl: Crawling, headers: dict[str, str], csrf: str, status: int) -> None:
+    """Only with the token, from a form of this server, or by a script that has the token."""
+    signed = request(f"{crawl.url}/login", "POST", {}, {"token": crawl.token})
+    cookie = signed.headers["Set-Cookie"].partition(";")[0]
+    page = request(f"{crawl.url}/control", headers={"Cookie": cookie}).text
+    right = page.partition('name="csrf" value="')[2].partition('"')[0]
+    assert len(right) == 64
+    sent = {**headers}
+    if sent.get("Cookie") == "right":
+        sent["Cookie"] = cookie
+    elif "Cookie" in sent:
+        sent["Cookie"] = f"{cookie.partition('=')[0]}={'0' * 64}"
+    if sent.get("Authorization") == "Bearer right":
+        sent["Authorization"] = f"Bearer {crawl.token}"
+    form = {"factor": "1", "csrf": right if csrf == "right" else csrf}
+    got = request(f"{crawl.url}/control/slow", "POST", sent, form)
+    assert got.status == status, got.text
+    acts = crawl.directory / "control.log"
+    assert acts.exists() == (status == 303)
+
+
+@pytest.fixture
+def crawl(server: ScriptedServer, tmp_path: Path):  # type: ignore[no-untyped-def]
+    with Crawling(tmp_path, server.url("/")) as running:
+        yield running
+
+
+def test_signing_in(crawl: Crawling) -> None:
+    """The cookie is no script's and no other site's; a wrong token gets none; files are private."""
+    got = request(
+        f"{crawl.url}/login", "POST", {}, {"token": crawl.token, "next": "//evil.example"}
+    )
+    assert got.status == 303
+    assert got.headers["Location"] == "/control"
+    cookie = got.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert crawl.token not in cookie
+    wrong = request(f"{crawl.url}/login", "POST", {}, {"token": "x" * 32})
+    assert wrong.status == 403
+    assert "Set-Cookie" not in wrong.headers
+    for name in ("web.token", "web.json"):
+        assert (crawl.directory / name).stat().st_mode & 0o777 == 0o600
+    assert crawl.token not in crawl.said
+    assert request(f"{crawl.url}/control/pause", "GET").status == 405
+    assert "Sign in" in crawl.get("/control").text
+    body = b"token=" + b"x" * 200_000
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert request(f"{crawl.url}/login", "POST", headers, body).status == 413
+
+
+def test_a_token_of_the_settings_shows_nowhere(server: ScriptedServer, tmp_path: Path) -> None:
+    """Not in the log, nor in a file that others can read; and it is the one that counts."""
+    token = "s3cret-token-of-the-settings"
+    with Crawling(tmp_path, server.url("/"), LARM_WEB_TOKEN=token, LOG_LEVEL="DEBUG") as crawl:
+        headers = {"Authorization": f"Bearer {token}"}
+        got = request(f"{crawl.url}/control/slow", "POST", headers, {"factor": "2"})
+        assert got.status == 200, got.text
+        assert token not in crawl.get("/stats.json").text + crawl.get("/metrics").text
+        assert json.loads((crawl.directory / "web.json").read_text())["token"] == token
+        assert (crawl.directory / "web.json").stat().st_mode & 0o777 == 0o600
+    assert token not in crawl.said
+    for path in crawl.directory.rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
+
+
+def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None:
+    """As an operator does it; the console has nothing to say."""
+    browser.look(390)
+    browser.open(f"{crawl.url}/control")
+    browser.find("input[name=token]").send_keys(crawl.token)
+    browser.find("main button").click()
+    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+    browser.find("form[action='/control/pause'] button").click()
+    browser.until(lambda: browser.all("#said"), "what was done")
+    assert browser.text("#said").startswith("the crawl is paused")
+    assert stands_still(crawl)
+    before = crawl.numbers["pages"]
+    assert browser.overflow() <= 0
+    browser.find("form[action='/control/resume'] button").click()
+    browser.until(lambda: browser.text("#said") == "the crawl goes on", "what was done")
+    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    host = f"127.0.0.1:{crawl.get('/stats.json').json['forecast']['last'][0][0].rpartition(':')[2]}"
+    browser.find("input[name=host]").send_keys(host)
+    browser.find("button[formaction='/control/pause-host']").click()
+    browser.until(lambda: browser.text("#said") == f"{host} is paused", "what was done")
+    assert browser.errors() == []
+
+
+def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> None:
+    """Numbers and curves change without a load; the first view is whole without scripts."""
+    browser.look()
+    browser.open(f"{crawl.url}/")
+
+    def stored() -> int:
+        return int(browser.text("[data-text=stored]").replace(",", ""))
+
+    before, line = stored(), browser.find("[data-path=pages-line]").get_attribute("d")
+    browser.until(lambda: stored() > before, "more stored pages")
+    browser.until(
+        lambda: browser.find("[data-path=pages-line]").get_attribute("d") != line, "a longer curve"
+    )
+    browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
+    assert browser.errors() == []
+    browser.scripts(on=False)
+    try:
+        browser.open(f"{crawl.url}/")
+        assert stored() > before
+        assert browser.find("[data-path=pages-line]").get_attribute("d")
+        assert "When it ends" in browser.text("main")
+    finally:
+        browser.scripts(on=True)

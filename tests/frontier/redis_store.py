@@ -1,0 +1,75 @@
+"""A Redis that backends of several workers share, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from larmspider.frontier.redis_backend import RedisBackend
+from larmspider.frontier.redis_keys import Keys
+from larmspider.frontier.redis_link import RedisLink
+
+_crawls = count(1)
+
+
+class Killed(BaseException):
+    """What ends a worker in the tests: nothing of it runs any more."""
+
+
+class DyingLink(RedisLink):
+    """Sends one command at a time, and dies instead of sending one more than ``lives``."""
+
+    lives = 1_000_000
+
+    def _send(self, commands: Any) -> list[Any]:
+        answers = []
+        for command in commands:
+            if self.lives <= 0:
+                raise Killed
+            self.lives -= 1
+            answers += super()._send([command])
+        return answers
+
+
+class RedisStore:
+    """A crawl of its own in ``client``'s server; worker w1, alone, unless another is named."""
+
+    def __init__(self, client: Any, path: Path, *, blocks: int = 8, **options: Any) -> None:
+        self.client, self.path, self.options = client, path, options
+        self.keys = Keys(f"crawl{next(_crawls)}", blocks)
+
+    def link(self, kind: type[RedisLink] = RedisLink) -> RedisLink:
+        link = kind(self.client, "test")
+        link.check()
+        return link
+
+    def open(self, worker: str = "w1", **options: Any) -> RedisBackend:
+        folder = self.path / worker / "frontier"
+        options = self.options | options
+        link = options.pop("link", None) or self.link()
+        return RedisBackend(folder, link, self.keys, worker=worker, **options)
+
+    def crash(self, backend: RedisBackend) -> None:
+        backend.close()
+
+    # several workers, as the membership has them
+
+    def join(self, worker: str, blocks: Iterable[int] = (), **options: Any) -> RedisBackend:
+        """A worker among others, recovered, that owns these blocks."""
+        epoch = self.client.incr(self.keys.crawl("token"))
+        self.client.hset(self.keys.crawl("workers"), worker, f"{epoch} 9999999999999")
+        backend = self.open(worker, epoch=epoch, **options)
+        backend.recover()
+        self.assign(backend, blocks)
+        return backend
+
+    def assign(self, backend: RedisBackend, blocks: Iterable[int]) -> list[str]:
+        """Blocks become this worker's: the hosts that they have."""
+        tokens = {block: self.client.incr(self.keys.crawl("token")) for block in blocks}
+        return backend.take(backend.load(tokens))
+
+    def fence(self, worker: str) -> None:
+        """Its lease has run out."""
+        self.client.hdel(self.keys.crawl("workers"), worker)

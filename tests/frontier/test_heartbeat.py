@@ -1,0 +1,86 @@
+"""The heartbeat renews while Redis answers, asks again while it does not, and ends when fenced."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from larmspider.frontier.backend import Fenced
+from larmspider.frontier.heartbeat import Heartbeat
+from larmspider.frontier.membership import Beat, Membership
+from larmspider.frontier.worker_lease import WorkerLease
+
+SECS = 0.3
+
+
+class Said(Membership):
+    """Answers as a test wants it."""
+
+    def __init__(self, answer: Callable[[int], Beat]) -> None:
+        self.answer, self.asked = answer, 0
+
+    def beat(self) -> Beat:
+        self.asked += 1
+        return self.answer(self.asked)
+
+
+class Heart:
+    def __init__(self, answer: Callable[[int], Beat]) -> None:
+        self.beats: list[Beat] = []
+        self.enough, self.fenced = threading.Event(), threading.Event()
+        self.lease = WorkerLease(SECS)
+        self.heart = Heartbeat(Said(answer), self.lease, self.beaten, self.over)
+
+    def beaten(self, beat: Beat) -> None:
+        self.beats.append(beat)
+        if len(self.beats) == 4:
+            self.enough.set()
+
+    def over(self, error: Fenced) -> None:
+        self.fenced.set()
+
+
+def test_the_lease_is_renewed_again_and_again() -> None:
+    one = Heart(lambda asked: Beat(workers=asked))
+    assert not one.lease.valid
+    one.heart.start()
+    assert one.enough.wait(30)
+    one.heart.stop()
+    assert [beat.workers for beat in one.beats[:4]] == [1, 2, 3, 4]
+    assert one.lease.until > one.lease.now() - 30
+
+
+def test_redis_that_does_not_answer_is_asked_until_it_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def answer(asked: int) -> Beat:
+        if asked < 30:
+            raise redis.ConnectionError("gone")
+        return Beat()
+
+    one = Heart(answer)
+    with caplog.at_level(logging.WARNING):
+        one.heart.start()
+        assert one.enough.wait(30)
+        one.heart.stop()
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0].startswith("Redis has not renewed this worker's lease for 0 s (gone): nothing")
+    assert "goes on" in lines[1]
+
+
+def test_a_worker_that_is_fenced_may_do_nothing_more() -> None:
+    def answer(asked: int) -> Beat:
+        if asked > 1:
+            raise Fenced("too late")
+        return Beat()
+
+    one = Heart(answer)
+    one.heart.start()
+    assert one.fenced.wait(30)
+    assert not one.lease.valid
+    one.heart.stop()
+    assert len(one.beats) == 1

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+
+from larmspider.errors import QueryError
+from larmspider.index.facets import VALUES_MOST, Facets, merge
+from larmspider.index.filters import Filters, since_time, until_time
+from larmspider.index.kinds import KINDS, kind_of
+from larmspider.index.schema import last_modified, tongue_of
+from larmspider.index.search import Searcher
+
+NOW = datetime(2026, 3, 31, 12, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+
+
+def http_date(days_ago: float) -> str:
+    return format_datetime(datetime.fromtimestamp(NOW - days_ago * DAY, UTC), usegmt=True)
+
+
+@pytest.fixture
+def searcher(writer, make_page) -> Searcher:
+    """Six pages with the word "word", on two hosts."""
+    for name, fields in {
+        "new": {"last_modified": http_date(0.5), "language": "en-US"},
+        "week": {"last_modified": http_date(3), "language": "de"},
+        "pdf": {"last_modified": http_date(20), "language": "de", "mime": "application/pdf"},
+        "old": {"last_modified": http_date(1000), "language": "en"},
+        "http://docs.example/fetched": {"fetched": NOW - 5 * DAY},
+        "http://docs.example/odd": {"mime": "x/y", "language": "<b>", "fetched": NOW - 500 * DAY},
+    }.items():
+        writer.add(make_page(name, "word", **({"fetched": NOW} | fields)))
+    writer.commit()
+    found = Searcher.open(writer.directory)
+    found._clock = lambda: NOW
+    return found
+
+
+def names(searcher: Searcher, **filters: object) -> set[str]:
+    found = searcher.search("word", filters=Filters.of(**filters))  # type: ignore[arg-type]
+    assert found.total == len(found.hits)
+    return {hit.url.rpartition("/")[2] for hit in found.hits}
+
+
+@pytest.mark.parametrize(
+    "filters, found",
+    [
+        ({"hosts": ["Docs.Example."]}, {"fetched", "odd"}),
+        ({"hosts": ["example"]}, set()),
+        ({"hosts": ["docs.example", "wiki.example"], "kinds": ["PDF"]}, {"pdf"}),
+        ({"kinds": ["html"], "languages": ["de"]}, {"week"}),
+        ({"kinds": ["pdf", "other"]}, {"pdf", "odd"}),
+        ({"languages": ["en-GB"]}, {"new", "old"}),
+        ({"since": NOW - 7 * DAY}, {"new", "week", "fetched"}),
+        ({"until": NOW - 7 * DAY}, {"pdf", "old", "odd"}),
+        ({"since": NOW - 30 * DAY, "until": NOW - 4 * DAY}, {"pdf", "fetched"}),
+    ],
+)
+def test_filters_narrow_what_is_found(searcher, filters, found) -> None:
+    """Hosts exactly, kinds, primary languages; dates of change or, without one, of the fetch."""
+    assert names(searcher, **filters) == found
+
+
+def test_facets_count_all_that_was_found(searcher) -> None:
+    """Beyond the page of hits too; longer periods hold the shorter ones."""
+    found = searcher.search("word", 1, facets=True)
+    assert (len(found.hits), found.total) == (1, 6)
+    assert found.facets == Facets(
+        hosts={"wiki.example": 4, "docs.example": 2},
+        kinds={"html": 4, "pdf": 1, "other": 1},
+        languages={"en": 2, "de": 2},
+        dates={"day": 1, "week": 3, "month": 4, "year": 4},
+    )
+
+
+def test_a_facet_is_counted_without_its_own_filter(searcher) -> None:
+    """Who has chosen one host still sees what the others have; the other facets are narrowed."""
+    chosen = Filters.of(hosts=["docs.example"], kinds=["html"])
+    facets = searcher.search("word", filters=chosen, facets=True).facets
+    assert facets.hosts == {"wiki.example": 3, "docs.example": 1}
+    assert facets.kinds == {"html": 1, "other": 1}
+    assert facets.dates == {"day": 0, "week": 1, "month": 1, "year": 1}
+
+
+@pytest.mark.parametrize(
+    "query", ["word", "word week pdf", '"word" -new', "wrod~ host:wiki.example"]
+)
+def test_counts_agree_with_what_was_found(searcher, query: str) -> None:
+    """Counting takes a shorter query than ranking does."""
+    found = searcher.search(query, facets=True)
+    assert sum(found.facets.kinds.values()) == found.total > 0
+
+
+def test_without_asking_nothing_is_counted(searcher) -> None:
+    """Facets cost a second pass."""
+    assert searcher.search("word").facets is None
+
+
+def test_facets_forget_pages_that_were_replaced(writer, searcher, make_page) -> None:
+    """A page that was fetched again counts once."""
+    writer.add(make_page("old", "word", mime="application/pdf"))
+    writer.commit()
+    facets = searcher.search("word", facets=True).facets
+    assert (facets.kinds["pdf"], sum(facets.hosts.values())) == (2, 6)
+
+
+def test_an_index_without_pages_counts_none(writer) -> None:
+    """As that of a worker which has no host."""
+    writer.commit()
+    facets = Searcher.open(writer.directory).search("word", facets=True).facets
+    assert facets is not None
+    assert (facets.hosts, facets.kinds, facets.languages, facets.other_hosts) == ({}, {}, {}, 0)
+    assert set(facets.dates.values()) == {0}
+
+
+def test_counts_of_several_indexes_add_up() -> None:
+    """Hosts beyond the most frequent are counted together."""
+    one = Facets({f"h{n}": 100 - n for n in range(VALUES_MOST)}, {"html": 2}, {}, {"day": 1}, 7)
+    two = Facets({"h0": 5, "z": 3}, {"html": 1, "pdf": 4}, {"de": 1}, {"day": 2, "week": 5})
+    both = merge([one, two])
+    assert (both.hosts["h0"], "z" in both.hosts, both.other_hosts) == (105, False, 7 + 3)
+    assert (both.kinds, both.languages) == ({"pdf": 4, "html": 3}, {"de": 1})
+    assert both.dates == {"day": 3, "week": 5, "month": 0, "year": 0}
+
+
+@pytest.mark.parametrize(
+    "filters, message",
+    [
+        ({"kinds": ["exe"]}, "type 'exe' is unknown; accepted are html, text"),
+        ({"languages": ["e"]}, "language 'e' is no language"),
+        ({"hosts": ["a\x00b"]}, "host .* cannot be in the index"),
+        ({"hosts": ["h" * 256]}, "cannot be in the index"),
+        ({"hosts": [f"h{n}" for n in range(33)]}, "33 values of host, 32 are the most"),
+        ({"since": 2.0, "until": 1.0}, "wrong way round"),
+    ],
+)
+def test_a_filter_that_cannot_match_is_a_query_error(filters, message: str) -> None:
+    """One line that says what is accepted."""
+    with pytest.raises(QueryError, match=message) as caught:
+        Filters.of(**filters)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("day", NOW - DAY),
+        (" Week", NOW - 7 * DAY),
+        ("1970-01-02", DAY),
+        ("2026-03-31", NOW - DAY / 2),
+    ],
+)
+def test_periods_and_days(text: str, seconds: float) -> None:
+    """A day begins at midnight, UTC."""
+    assert since_time(text, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2026-02-30",
+        "2026-1-31",
+        "20260131",
+        "0001-01-01",
+        "9999-12-31",
+        "²026-01-31",
+    ],
+)
+def test_other_dates_are_query_errors(text: str) -> None:
+    """The message names what is accepted."""
+    with pytest.raises(QueryError, match="accepted are day, week"):
+        since_time(text, NOW)
+
+
+def test_until_is_the_end_of_a_day() -> None:
+    """Who says until the 31st means that day too; a period has no other end than now."""
+    assert until_time("1970-01-01") == DAY
+    with pytest.raises(QueryError):
+        until_time("week")
+
+
+@pytest.mark.parametrize(
+    "header, days_ago",
+    [
+        (http_date(1), 1.0),
+        (http_date(-0.5), -0.5),
+        ("Mon, 30 Mar 2026 12:00:00 -0000", 1.0),
+        ("", None),
+        ("0", None),
+        ("yesterday", None),
+        (http_date(-2), None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        ("Thu, 99 Jan 9999 99:00:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", None),
+    ],
+)
+def test_last_modified_is_believed_where_it_can_be(header: str, days_ago: float | None) -> None:
+    """Not before the web and not after the fetch, but for a clock that is off."""
+    expected = None if days_ago is None else datetime.fromtimestamp(NOW - days_ago * DAY, UTC)
+    assert last_modified(header, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "mime, kind",
+    [
+        ("text/html", "html"),
+        ("application/vnd.oasis.opendocument.text", "document"),
+        ("image/webp", "image"),
+        ("image/svg+xml", "image"),
+        ("application/atom+xml", "data"),
+        ("", "other"),
+        ("application/x-unheard-of", "other"),
+    ],
+)
+def test_kinds(mime: str, kind: str) -> None:
+    """Every media type is of one of the kinds that can be asked for."""
+    assert kind_of(mime) == kind
+    assert kind in KINDS
+
+
+@pytest.mark.parametrize(
+    "language, tongue",
+    [("en-US", "en"), ("de_AT", "de"), ("DE", "de"), ("", ""), ("x", ""), ("ä", ""), ("<b>", "")],
+)
+def test_tongues(language: str, tongue: str) -> None:
+    """The primary subtag; what is no tag counts as no language."""
+    assert tongue_of(language) == tongue

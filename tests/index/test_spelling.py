@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.errors import QueryError
+from larmspider.index.filters import Filters
+from larmspider.index.search import Searcher
+from larmspider.index.spelling import Suggestion, distance, edits
+
+
+@pytest.fixture
+def searcher(writer, make_page) -> Searcher:
+    """150 pages of a licence server, and a few others."""
+    for n in range(150):
+        writer.add(make_page(f"{n}", "the license server, receive a certificate"))
+    for n in range(2):
+        writer.add(make_page(f"relief{n}", "we relieve you"))
+    for n in range(5):
+        writer.add(make_page(f"hall{n}", "the hall"))
+    writer.add(make_page("typo", "we recieve mail"))
+    writer.add(make_page("lies", "license plates"))
+    writer.add(make_page("ru", "пожарная сирена", language="ru"))
+    writer.add(make_page("fr", "Éclairage de sécurité"))
+    writer.add(make_page("listen", "listening to libraries"))
+    writer.add(make_page("c", "a = os.path.join(b)"))
+    writer.commit()
+    return Searcher.open(writer.directory)
+
+
+@pytest.mark.parametrize(
+    "query, meant",
+    [
+        ("lisence", "license"),
+        ("Licens server", "license server"),
+        ("licennse servre", "license server"),
+        ("icense", "license"),
+        ("lciense plates", "license plates"),
+        ('"lisence server"', '"license server"'),
+        ("lisence -plates host:wiki.example", "license -plates host:wiki.example"),
+        ("cretificat", "certificate"),
+        ("ceritficaet", "certificate"),
+        ("пажарная", "пожарная"),
+        ("eclairaje", "eclairage"),
+        ("os.paht.join()", "os.path.join()"),
+        ("recieve", "receive"),
+        ("mall", "mail"),
+        ("lisence, lisence?", "license, license?"),
+    ],
+)
+def test_what_was_meant(searcher, query: str, meant: str) -> None:
+    """One mistake, two in long words, words that hardly any page has; the rest stays as typed, and
+    of two words the one that begins alike is meant."""
+    found = searcher.suggestion(query)
+    assert found is not None
+    assert found == Suggestion(meant, searcher.search(meant).total)
+    assert found.total > 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "license server",
+        "listener library",
+        "relieve",
+        "xyzzyqwv",
+        "srv",
+        "20l6",
+        "漢漢漢漢",
+        "-lisence server",
+        "title:lisence server",
+        "lisence~",
+        "lise" * 10,
+    ],
+)
+def test_nothing_is_suggested(searcher, query: str) -> None:
+    """For what is found, for other forms of what is found, and for what is like nothing."""
+    assert searcher.suggestion(query) is None
+
+
+def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
+    """A word of another language's pages is no help among the Russian ones."""
+    assert searcher.suggestion("lisence", Filters.of(languages=["ru"])) is None
+    assert searcher.suggestion("пажарная", Filters.of(languages=["ru"])) is not None
+
+
+def test_a_query_error_is_one_here_too(searcher) -> None:
+    """What cannot be searched cannot be improved."""
+    with pytest.raises(QueryError):
+        searcher.suggestion("title:")
+
+
+@pytest.mark.parametrize(
+    "one, other, expected",
+    [
+        ("license", "license", 0),
+        ("lisence", "license", 2),
+        ("recieve", "receive", 1),
+        ("ab", "ba", 1),
+        ("abc", "ca", 3),
+        ("", "ab", 2),
+        ("kitten", "sitting", 3),
+        ("aaaa", "bbbbbbbb", 3),
+    ],
+)
+def test_distance(one: str, other: str, expected: int) -> None:
+    """Changed, left out, put in, swapped; more than two count as three."""
+    assert distance(one, other, 2) == min(expected, 3)
+    assert distance(other, one, 2) == min(expected, 3)
+
+
+@given(st.text("abc", min_size=1, max_size=6))
+def test_edits_are_all_words_one_mistake_away(word: str) -> None:
+    """And nothing else."""
+    found = edits(word)
+    assert word not in found
+    assert all(distance(word, other, 1) == 1 for other in found)
+    assert {word[1:], word + "z", "q" + word} <= found | {word}

@@ -1,0 +1,250 @@
+"""The index of the logs says what the logs say, read in one go or in many."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.keys import url_key
+from larmspider.log_index import batch, leaders, update
+from larmspider.log_index.environment import FOLDER, IndexBusyError, IndexFiles
+from larmspider.log_index.index import LogIndex
+from larmspider.log_index.records import CARRIERS
+from larmspider.log_index.update import Update
+
+PAGES = [f"http://h{n % 7}/p{n}" for n in range(60)]
+
+
+def link_lines(rng: random.Random, pages: list[str]) -> list[bytes]:
+    """Each page has links, some of them twice, one to itself and one that has no canonical form."""
+    lines = []
+    for page in pages:
+        targets = [f"http://h{rng.randrange(9)}/p{int(rng.expovariate(0.05))}" for _ in range(20)]
+        for target in [*targets, "http://h0/menu", targets[0], page]:
+            lines += [f"{page}\t{target}\t{target}\t0\ttext"]
+        lines.append(f"{page}\tmailto:a@b\t\t0\t")
+    return [f"{line}\n".encode() for line in lines]
+
+
+def fetch_line(url: str, result: str, millis: str = "5") -> bytes:
+    return f"2026-01-31T12:00:00.000Z\t{url}\t{url}\t\t{result}\t100\t{millis}\t\n".encode()
+
+
+def sizes(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in directory.glob("*.log")}
+
+
+def bring_up_to_date(directory: Path, *, began: str = "b", **ends: int) -> dict[str, object]:
+    return Update(directory, {**sizes(directory), **ends}, began).run()
+
+
+@contextmanager
+def index_of(directory: Path) -> Iterator[LogIndex]:
+    index = LogIndex(directory / FOLDER)
+    try:
+        yield index
+    finally:
+        index.close()
+
+
+def expected_links(lines: list[bytes]) -> tuple[Counter[str], dict[str, list[int]]]:
+    """Pages by target and the places of their lines, counted another way."""
+    carried: dict[tuple[str, str], int] = {}
+    at = 0
+    for line in lines:
+        page, url, target, *_ = line.decode().split("\t")
+        if target and url != page:
+            carried.setdefault((page, target), at)
+        at += len(line)
+    places = defaultdict(list)
+    for (_, target), place in carried.items():
+        places[target].append(place)
+    return Counter({target: len(found) for target, found in places.items()}), places
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+@pytest.mark.parametrize("many", [batch.MANY, 10])
+def test_links_are_counted_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int, many: int
+) -> None:
+    """However often the index is brought up to date, and in batches of any size."""
+    monkeypatch.setattr(batch, "MANY", many)
+    monkeypatch.setattr(update, "_CHUNK", 700)
+    rng = random.Random(1)
+    written: list[bytes] = []
+    with (tmp_path / "links.log").open("ab") as log:
+        for piece in range(pieces):
+            lines = link_lines(rng, PAGES[piece::pieces])
+            log.writelines(lines)
+            log.flush()
+            written += lines
+            state = bring_up_to_date(tmp_path)
+    counts, places = expected_links(written)
+    assert (state["links"], state["pairs"]) == (len(written), counts.total())
+    with index_of(tmp_path) as index:
+        for target, count in counts.items():
+            found = index.target(target)
+            assert found is not None
+            assert (found.pages, list(found.places)) == (count, places[target][:CARRIERS])
+        assert index.target("http://h0/nowhere") is None
+        assert len(list(index.targets())) == len(counts)
+        expected = sorted(((c, url_key(t)) for t, c in counts.items()), reverse=True)
+        assert index.most_linked() == expected[:1000]
+        starts = [index.place("sources", page) for page in PAGES]
+        first = {line.split(b"\t")[0]: at for line, at in reversed(with_places(written))}
+        assert starts == [first[page.encode()] for page in PAGES]
+
+
+def with_places(lines: list[bytes]) -> list[tuple[bytes, int]]:
+    places, at = [], 0
+    for line in lines:
+        places.append((line, at))
+        at += len(line)
+    return places
+
+
+def test_hosts_and_edges_are_sums_of_links(tmp_path: Path) -> None:
+    """Also those from other hosts only."""
+    lines = link_lines(random.Random(2), PAGES)
+    (tmp_path / "links.log").write_bytes(b"".join(lines))
+    bring_up_to_date(tmp_path)
+    edges: Counter[tuple[str, str]] = Counter()
+    pairs = {tuple(line.decode().split("\t")[:3]) for line in lines}
+    for page, url, target in pairs:
+        if target and page != url:
+            edges[page.split("/")[2] + ":80", target.split("/")[2] + ":80"] += 1
+    with index_of(tmp_path) as index:
+        assert index.edges() == dict(edges)
+        for host in index.most_linked_hosts():
+            into = {pair: count for pair, count in edges.items() if pair[1] == host.name}
+            assert host.links == sum(into.values())
+            assert host.from_others == sum(c for pair, c in into.items() if pair[0] != pair[1])
+        links = [host.links for host in index.most_linked_hosts()]
+        assert links == sorted(links, reverse=True)
+
+
+def test_a_url_is_broken_while_its_last_fetch_failed(tmp_path: Path) -> None:
+    """Refused by robots.txt is not broken."""
+    lines = [
+        fetch_line("http://h/a", "404"),
+        fetch_line("http://h/b", "dns", ""),
+        fetch_line("http://h/c", "robots", ""),
+        fetch_line("http://h/d", "200"),
+    ]
+    log = tmp_path / "fetch.log"
+    log.write_bytes(b"".join(lines))
+    bring_up_to_date(tmp_path)
+    with index_of(tmp_path) as index:
+        broken = {key for _, key, _ in index.broken()}
+        assert broken == {url_key("http://h/a"), url_key("http://h/b")}
+    with log.open("ab") as file:
+        file.write(fetch_line("http://h/a", "200") + fetch_line("http://h/d", "500"))
+    bring_up_to_date(tmp_path)
+    with index_of(tmp_path) as index:
+        assert {key for _, key, _ in index.broken()} == {
+            url_key("http://h/b"),
+            url_key("http://h/d"),
+        }
+        assert {name: f.times for name, f in index.results("h:80").items()} == {
+            "200": 2, "404": 1, "500": 1, "dns": 1, "robots": 1
+        }  # fmt: skip
+        ends = [sum(map(len, lines[:n])) for n in range(5)]
+        assert index.failures("h:80", 2) == [ends[4] + len(lines[0]), ends[1]]
+        assert index.failures("h:80", 9)[-1] == ends[0]
+        assert index.failures("other:80", 9) == []
+
+
+def test_nothing_is_read_behind_the_committed_end(tmp_path: Path) -> None:
+    """A crash may drop it."""
+    lines = [fetch_line("http://h/a", "404"), fetch_line("http://h/b", "404")]
+    (tmp_path / "fetch.log").write_bytes(b"".join(lines))
+    bring_up_to_date(tmp_path, **{"fetch.log": len(lines[0])})
+    with index_of(tmp_path) as index:
+        assert [key for _, key, _ in index.broken()] == [url_key("http://h/a")]
+        assert index.end("fetch.log") == len(lines[0])
+
+
+def test_another_crawl_is_told_by_when_it_began(tmp_path: Path) -> None:
+    """Though its log ends as the earlier one's did."""
+    log, same = tmp_path / "fetch.log", fetch_line("http://h/c", "200") * 5
+    log.write_bytes(fetch_line("http://h/old", "404") + same)
+    bring_up_to_date(tmp_path)
+    log.write_bytes(fetch_line("http://h/new", "404") + same)
+    bring_up_to_date(tmp_path, began="c")
+    with index_of(tmp_path) as index:
+        assert [key for _, key, _ in index.broken()] == [url_key("http://h/new")]
+
+
+@pytest.mark.parametrize("change", ["another crawl", "cut short", "rewritten"])
+def test_another_log_is_read_from_its_beginning(tmp_path: Path, change: str) -> None:
+    """What an earlier crawl had is forgotten."""
+    log = tmp_path / "fetch.log"
+    log.write_bytes(fetch_line("http://h/old", "404") + fetch_line("http://h/c", "200"))
+    bring_up_to_date(tmp_path)
+    new = fetch_line("http://h/new", "404")
+    if change != "cut short":
+        new += fetch_line("http://h/d", "200")
+    log.write_bytes(new)
+    bring_up_to_date(tmp_path, began="c" if change == "another crawl" else "b")
+    with index_of(tmp_path) as index:
+        assert [key for _, key, _ in index.broken()] == [url_key("http://h/new")]
+
+
+def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
+    """Too few fields, bytes that are no UTF-8, a line without its end."""
+    (tmp_path / "links.log").write_bytes(
+        b"\n\t\nx\n\xff\xfe\thttp://a/\thttp://a/\t0\t\nhttp://h/\thttp://b/\thttp://b/\t0\t\nhalf"
+    )
+    (tmp_path / "fetch.log").write_bytes(b"x\ty\n" + fetch_line("nonsense", "404", "a lot"))
+    (tmp_path / "store.log").write_bytes(b"\t\t\t\t\n")
+    state = bring_up_to_date(tmp_path)
+    assert state["links"] == 2
+    with index_of(tmp_path) as index:
+        assert index.target("http://b/") is not None
+        assert len(index.broken()) == 1
+
+
+def test_only_one_process_writes(tmp_path: Path) -> None:
+    """The second is told so, and changes nothing."""
+    writer = IndexFiles(tmp_path / FOLDER, readonly=False)
+    with pytest.raises(IndexBusyError):
+        bring_up_to_date(tmp_path)
+    writer.close()
+    bring_up_to_date(tmp_path)
+
+
+def test_a_reader_without_an_index_is_an_error_of_ours(tmp_path: Path) -> None:
+    """One line, no traceback of LMDB."""
+    with pytest.raises(CrawlDirError):
+        LogIndex(tmp_path / FOLDER)
+
+
+def test_a_map_that_is_full_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is counted twice by that."""
+    monkeypatch.setattr("larmspider.log_index.environment.FIRST_MAP_BYTES", 1 << 17)
+    lines = [f"http://h/\thttp://x/{n}\thttp://x/{n}\t0\t\n".encode() for n in range(5000)]
+    (tmp_path / "links.log").write_bytes(b"".join(lines))
+    state = bring_up_to_date(tmp_path)
+    assert state["pairs"] == 5000
+    with index_of(tmp_path) as index:
+        assert index.most_linked_hosts()[0].links == 5000
+        assert {target.pages for _, target in index.targets()} == {1}
+
+
+def test_leaders_are_exact() -> None:
+    """Counts that grow in any order."""
+    rng = random.Random(3)
+    counts: Counter[bytes] = Counter()
+    first = leaders.Leaders(10)
+    for _ in range(5000):
+        key = b"%d" % int(rng.expovariate(0.01))
+        counts[key] += rng.randrange(1, 5)
+        first.offer(key, counts[key])
+    best = sorted(((count, key) for key, count in counts.items()), reverse=True)[:10]
+    assert [count for count, _ in first.first()] == [count for count, _ in best]

@@ -1,0 +1,221 @@
+"""A real redis-server for tests and measurements, on a free loopback port and a unix socket.
+
+    with RedisServer() as server:
+        server.url                        # redis://127.31.0.1:<port>/0
+        server.client().ping()
+        server.kill(); server.start()     # kill -9, and up again on the same port and folder
+
+It runs in the foreground as a child, with its files in a temporary folder, and ends with its
+context by that child's id. Each write is on disk before it is answered (``appendonly yes``,
+``appendfsync always``), so that a kill loses nothing that was acknowledged.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+REDIS_SERVER = shutil.which("redis-server", path="/usr/bin:/usr/local/bin:/usr/sbin")
+"""The program, None where it is not installed."""
+
+_START_SECS = 20.0
+_STOP_SECS = 10.0
+
+
+class RedisServer:
+    """``options`` are lines of redis.conf by name (``maxmemory="50mb"``), beside or instead of
+    those here; ``password`` is the default user's. Raises RuntimeError with the server's own words
+    where it does not come up.
+    """
+
+    def __init__(
+        self, host: str = "127.31.0.1", *, password: str = "", **options: str | int
+    ) -> None:
+        self.host, self.password, self.port = host, password, 0
+        self.options = {name.replace("_", "-"): str(value) for name, value in options.items()}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._clients: list[redis.Redis] = []
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server; 0 while it does not run."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def folder(self) -> Path:
+        """Where configuration, log and data are; gone after the context."""
+        if self._folder is None:
+            raise RuntimeError("this redis-server does not run")
+        return Path(self._folder.name)
+
+    @property
+    def socket(self) -> Path:
+        """The unix socket beside the port."""
+        return self.folder / "redis.sock"
+
+    @property
+    def url(self) -> str:
+        """For REDIS_URL, with the password if there is one."""
+        user = f":{self.password}@" if self.password else ""
+        return f"redis://{user}{self.host}:{self.port}/0"
+
+    @property
+    def unix_url(self) -> str:
+        """The same by the unix socket."""
+        user = f":{self.password}@" if self.password else ""
+        return f"unix://{user}{self.socket}?db=0"
+
+    def client(self, **options: Any) -> redis.Redis:
+        """A client that does not try again, closed with the context."""
+        options.setdefault("retry", Retry(NoBackoff(), 0))
+        client: redis.Redis = redis.Redis.from_url(self.url, **options)
+        self._clients.append(client)
+        return client
+
+    def start(self) -> None:
+        """Bring it up, on the port and with the data that it had before. Waits until it answers."""
+        if REDIS_SERVER is None:
+            raise RuntimeError("redis-server is not installed (Debian package redis-server)")
+        self.port = self.port or _free_port(self.host)
+        config = self.folder / "redis.conf"
+        config.write_text(self._config(), "utf-8")
+        with (self.folder / "output").open("ab") as output:
+            self._child = subprocess.Popen(
+                [REDIS_SERVER, str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """SIGTERM: it writes what it holds and ends."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stand and nothing is answered."""
+        if self._child is not None:
+            self._child.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        if self._child is not None:
+            self._child.send_signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="redis-")
+        try:
+            self.start()
+        except BaseException:
+            self._folder.cleanup()
+            self._folder = None
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for client in self._clients:
+            client.close()
+        self._clients.clear()
+        self.kill()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        self.port = 0
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._child is None:
+            return
+        self._child.send_signal(signal.SIGCONT)  # one that is paused hears nothing but SIGKILL
+        self._child.send_signal(how)
+        try:
+            self._child.wait(_STOP_SECS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._child = None
+
+    def _config(self) -> str:
+        lines = {
+            "bind": self.host,
+            "port": str(self.port),
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.folder),
+            "daemonize": "no",
+            "save": '""',
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "databases": "16",
+        }
+        if self.password:
+            lines["requirepass"] = self.password
+        lines |= self.options
+        return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+    def _wait_until_it_answers(self) -> None:
+        assert self._child is not None
+        end = time.monotonic() + _START_SECS
+        # by the socket: an option may have taken the port away, or put TLS before it
+        probe = redis.Redis(
+            unix_socket_path=str(self.socket),
+            password=self.password or None,
+            retry=Retry(NoBackoff(), 0),
+        )
+        try:
+            while True:
+                try:
+                    probe.ping()
+                except redis.BusyLoadingError:
+                    pass
+                except redis.ConnectionError as error:
+                    if isinstance(error, redis.AuthenticationError):
+                        return  # other users than the default one are set up: it answers
+                except redis.ResponseError:
+                    return
+                else:
+                    return
+                if self._child.poll() is not None or time.monotonic() > end:
+                    said = (self.folder / "output").read_text("utf-8", "replace").strip()
+                    raise RuntimeError(f"redis-server did not start: {said[-2000:]}")
+                time.sleep(0.01)
+        finally:
+            probe.close()
+
+
+def _free_port(host: str) -> int:
+    """A port that is free now; another process may still take it first. Below 55536, for the
+    cluster bus of a server with cluster-enabled listens 10000 higher."""
+    for _ in range(1000):
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            port: int = probe.getsockname()[1]
+            if port < 55_536:
+                return port
+    raise RuntimeError(f"no port is free on {host}")

@@ -1,0 +1,69 @@
+"""What a directory holds."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larmspider.condition import Condition, State
+from larmspider.description import SHARED
+
+BEGAN, ENDED = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"
+
+
+def crawl(path: Path, **more: Any) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "crawl.json").write_text(json.dumps({"format": 1, "began": BEGAN, **more}))
+    (path / "lock").touch()
+    return path
+
+
+def test_one_crawl(tmp_path: Path) -> None:
+    """Killed, running, ended: by who holds the lock, and by what crawl.json says."""
+    path = crawl(tmp_path / "c")
+    assert Condition.of(path).state is State.KILLED
+    with (path / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert Condition.of(path).state is State.RUNNING
+    crawl(path, end="finished", ended=ENDED)
+    found = Condition.of(path)
+    assert (found.state, found.reason, found.ended) == (State.ENDED, "finished", ENDED)
+    assert found.sentence == f"This crawl ended (finished) at {ENDED}."
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99}', "\0"])
+def test_a_description_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    """It is no crawl, and says why."""
+    (tmp_path / "crawl.json").write_text(text)
+    found = Condition.of(tmp_path)
+    assert found.state is State.NONE
+    assert "crawl.json" in found.sentence
+
+
+def test_many_workers(tmp_path: Path) -> None:
+    """Together they run while one does, and ended when all have."""
+    root = crawl(tmp_path / "c", **{SHARED: True})
+    assert Condition.of(root).state is State.KILLED
+    first, second = crawl(root / "a-1"), crawl(root / "a-2", end="finished", ended=ENDED)
+    found = Condition.of(root)
+    assert found.state is State.KILLED
+    assert "1 of 2 were killed" in found.sentence
+    with (first / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert Condition.of(root).sentence.startswith("1 of 2 workers here run; it began")
+    os.utime(first / "crawl.json", (0, 0))
+    found = Condition.of(root)
+    assert found.state is State.ENDED, "the others have finished what the first one left"
+    assert "1 more were killed before" in found.sentence
+    crawl(second, end="shutdown", ended=ENDED)
+    assert Condition.of(root).state is State.KILLED
+    crawl(second, end="finished", ended=ENDED)
+    crawl(first, end="shutdown", ended=BEGAN)
+    found = Condition.of(root)
+    assert (found.state, found.reason) == (State.ENDED, "finished")
+    assert second.name == "a-2"

@@ -1,0 +1,230 @@
+"""Workers of one crawl, each ``scrapy crawl intranet`` in a process of its own.
+
+with Crew(hosts, redis, folder) as crew:
+    crew.start("w1", "w2")
+    crew.kill("w1")                  # SIGKILL
+    crew.start("w1")                 # again, with the same directory
+    crew.wait("w1", "w2")            # until they have ended by themselves
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from tests.crawling import PROJECT, records
+from tests.servers.redis import RedisServer
+from tests.workers.hosts import Asked, Hosts
+
+LEASE_SECS = 3.0
+DELAY_SECS = 0.2
+"""Between two requests to a host."""
+WAIT_SECS = 110.0
+_STARTS = 5
+SETTINGS = {
+    "LARM_LEASE_SECS": str(LEASE_SECS),
+    "LARM_CHECKPOINT_SECS": "0.5",
+    "DOWNLOAD_DELAY": str(DELAY_SECS),
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "LARM_BACKOFF_SECS": "0.1",
+    "CONCURRENT_REQUESTS": "32",
+}
+
+
+class Crew:
+    """``settings`` beside those above."""
+
+    def __init__(self, hosts: Hosts, server: RedisServer, folder: Path, **settings: str) -> None:
+        self.hosts, self.server, self.folder = hosts, server, folder
+        self.settings = SETTINGS | settings
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.commits: dict[str, list[float]] = {}
+        """When each worker was seen to have committed, by time.monotonic()."""
+        self._before = len(hosts.requests())
+        self.hit: list[tuple[str, float]] = []
+        """Workers that were killed, stopped or late, and when."""
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._see_commits, daemon=True)
+
+    @property
+    def crawl(self) -> Path:
+        return self.folder / "crawl"
+
+    def start(
+        self, *names: str, start: str | None = "", restrict: str | None = None, **settings: str
+    ) -> None:
+        """Begin, or begin again. Each says who it is by its User-Agent. ``start`` and ``restrict``
+        are those of the hosts; ``start`` None: without."""
+        seed = self.hosts.seed if start == "" else start
+        for name in names:
+            given = self.settings | {"REDIS_URL": self.server.url, "LARM_WORKER": name} | settings
+            given["USER_AGENT"] = name
+            command = [sys.executable, "-m", "scrapy", "crawl", "intranet"]
+            command += ["-a", f"restrict={restrict or self.hosts.restrict}"]
+            command += [] if seed is None else ["-a", f"start={seed}"]
+            command += [f"-s{key}={value}" for key, value in given.items()]
+            with (self.folder / f"{name}.out").open("ab") as out:
+                self.workers[name] = subprocess.Popen(
+                    command,
+                    cwd=self.folder,
+                    env={
+                        **os.environ,
+                        "SCRAPY_SETTINGS_MODULE": "larmspider.settings",
+                        "PYTHONPATH": str(PROJECT),
+                    },
+                    stdout=out,
+                    stderr=out,
+                )
+
+    def said(self, name: str) -> str:
+        """Its log."""
+        return (self.folder / f"{name}.out").read_text()
+
+    def signal(self, name: str, what: signal.Signals) -> float:
+        """When it was sent, by time.monotonic()."""
+        now = time.monotonic()
+        self.workers[name].send_signal(what)
+        if what in (signal.SIGKILL, signal.SIGSTOP):
+            self.hit.append((name, now))
+        return now
+
+    def kill(self, name: str) -> float:
+        """SIGKILL; the time as above."""
+        now = self.signal(name, signal.SIGKILL)
+        self.workers[name].wait()
+        return now
+
+    def wait(self, *names: str) -> list[int]:
+        """Their exit statuses, when they have ended."""
+        end = time.monotonic() + WAIT_SECS
+        statuses = []
+        for name in names or self.workers:
+            try:
+                statuses.append(self.workers[name].wait(max(0.1, end - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{name} did not end: {self.said(name)[-3000:]}") from None
+        return statuses
+
+    def end(self) -> None:
+        """Until all have ended with status 0. Who was late to renew a lease, on a machine as busy
+        as this one may be, is started again, as a supervisor does."""
+        for _ in range(_STARTS):
+            late = [name for name, status in zip(self.workers, self.wait(), strict=True) if status]
+            for name in late:
+                assert self.workers[name].returncode == 75, self.said(name)[-3000:]
+                self.hit.append((name, time.monotonic()))
+                self.start(name)
+            if not late:
+                return
+        raise AssertionError("they are late again and again")
+
+    def until(self, true: Callable[[], bool], what: str) -> None:
+        """Look every 20 ms."""
+        end = time.monotonic() + WAIT_SECS
+        while not true():
+            assert time.monotonic() < end, f"waited in vain: {what}"
+            time.sleep(0.02)
+
+    def until_asked(self, number: int, who: str = "") -> None:
+        """Until so many requests were answered, of one worker or all."""
+
+        def asked() -> bool:
+            return sum(one.who == who or not who for one in self.requests()) >= number
+
+        self.until(asked, f"{number} requests of {who or 'all'}")
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        for process in self.workers.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self._watch.join()
+
+    def _see_commits(self) -> None:
+        client, serials = self.server.client(socket_timeout=1), {}
+        while not self._over.wait(0.01):
+            for name in list(self.workers):
+                try:
+                    serial = client.hget(f"intranet:{{crawl}}:commit:{name}", "serial")
+                except (redis.RedisError, OSError):
+                    continue
+                if serials.get(name) != serial:
+                    serials[name] = serial
+                    self.commits.setdefault(name, []).append(time.monotonic())
+
+    def requests(self) -> list[Asked]:
+        """What the hosts were asked since this crew was made."""
+        return self.hosts.requests()[self._before :]
+
+    # what must be true at the end
+
+    def stored(self) -> Counter[str]:
+        """URLs in the page files of all workers."""
+        logs = self.crawl.glob("*/store.log")
+        return Counter(record["url"] for log in logs for record in records(log))
+
+    def check_stores(self) -> None:
+        """Every page is stored exactly once over all shards."""
+        stored = self.stored()
+        missing = self.hosts.urls - stored.keys()
+        assert not missing, f"{len(missing)} pages are missing: {sorted(missing)[:5]}"
+        twice = sorted(url for url, number in stored.items() if number > 1)
+        assert not twice, f"{len(twice)} pages are stored twice: {twice[:5]}"
+        assert stored.keys() == self.hosts.urls
+
+    def check_politeness(self) -> None:
+        """No host had two requests at once or sooner than the rule allows, whoever asked."""
+        by_host: dict[str, list[Asked]] = {}
+        for asked in self.requests():
+            by_host.setdefault(asked.host, []).append(asked)
+        assert len(by_host) == self.hosts.hosts
+        for asked_of in by_host.values():
+            for earlier, later in pairwise(sorted(asked_of, key=lambda one: one.begin)):
+                assert later.begin >= earlier.end, f"at once: {earlier}, {later}"
+                assert later.begin - earlier.begin >= DELAY_SECS, f"too soon: {earlier}, {later}"
+
+    def refetched(self) -> dict[str, list[Asked]]:
+        """Pages that were asked for more than once, with their requests."""
+        by_url: dict[str, list[Asked]] = {}
+        for asked in self.requests():
+            if asked.path != "/robots.txt":
+                by_url.setdefault(self.hosts.url(asked), []).append(asked)
+        return {url: asked for url, asked in by_url.items() if len(asked) > 1}
+
+    def check_refetched(self) -> None:
+        """Only what was in flight in workers that were hit is asked for again."""
+        excused = {url for name, at in self.hit for url in self.in_flight(name, at)}
+        assert self.refetched().keys() <= excused
+
+    def in_flight(self, name: str, at: float) -> set[str]:
+        """Pages that a worker had asked for and not committed at a moment, at most: what is in its
+        last commit was over when that began, and it began after the one before was seen."""
+        before = [seen for seen in self.commits[name] if seen < at]
+        since = before[-2] if len(before) > 1 else 0.0
+        return {
+            self.hosts.url(asked)
+            for asked in self.requests()
+            if asked.who == name and asked.end >= since and asked.begin <= at + 0.5
+        }

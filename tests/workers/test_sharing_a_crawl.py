@@ -1,0 +1,154 @@
+"""Workers join and leave, push seeds and count budgets together; one who crawls something else is
+refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.redis import REDIS_SERVER, RedisServer
+from tests.workers.crew import Crew
+from tests.workers.hosts import Hosts
+
+PAGES = 10
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    if REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed (Debian package redis-server)")
+    with RedisServer("127.32.0.1") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    with Hosts(6, pages=PAGES, delay=0.0) as hosts:
+        yield hosts
+
+
+@pytest.fixture
+def crew(server: RedisServer, hosts: Hosts, tmp_path: Path) -> Iterator[Crew]:
+    server.client().flushall()
+    with Crew(hosts, server, tmp_path, LARM_LEASE_SECS="2", LARM_CHECKPOINT_SECS="0.2") as crew:
+        yield crew
+
+
+def working(crew: Crew, *names: str) -> None:
+    """Wait until these have joined."""
+    for name in names:
+        crew.until(lambda name=name: f"Worker {name}: " in crew.said(name), f"{name} works")
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"LARM_RESTRICT": "http://127\\..*"}, "LARM_RESTRICT"),
+        ({"LARM_MAX_PAGES": "7"}, "LARM_MAX_PAGES"),
+        ({"DOWNLOAD_DELAY": "0.01"}, "DOWNLOAD_DELAY"),
+        ({"SPIDER_MIDDLEWARES": '{"larmspider.middlewares.traps.TrapsFilter": null}'}, "filters"),
+    ],
+)
+def test_a_worker_with_another_crawl_is_refused(
+    crew: Crew, settings: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    """In a LARM_DIR of its own, as on another machine."""
+    crew.start("w1", LARM_KEEP_ALIVE="yes")
+    working(crew, "w1")
+    restrict = settings.pop("LARM_RESTRICT", None)
+    crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), restrict=restrict, **settings)
+    assert crew.wait("w2") == [2]
+    [line] = [line for line in crew.said("w2").splitlines() if line.startswith("scrapy crawl:")]
+    assert f"has other {name}: " in line
+    assert crew.workers["w1"].poll() is None
+
+
+def test_a_name_that_is_in_use_is_refused(crew: Crew, tmp_path: Path) -> None:
+    crew.start("w1", LARM_KEEP_ALIVE="yes")
+    working(crew, "w1")
+    first = crew.workers["w1"]
+    crew.start("w1", LARM_KEEP_ALIVE="yes", LARM_DIR=str(tmp_path / "elsewhere"))
+    assert crew.wait("w1") == [2]
+    assert "LARM_WORKER=w1: a worker of this name is running" in crew.said("w1")
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(30) == 0
+
+
+def test_starting_over_is_refused_while_others_work(crew: Crew, tmp_path: Path) -> None:
+    crew.start("w1", LARM_KEEP_ALIVE="yes")
+    working(crew, "w1")
+    crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), LARM_FRESH="yes")
+    assert crew.wait("w2") == [2]
+    assert "and w1 work on it: stop them first" in crew.said("w2")
+
+
+def test_who_is_told_to_stop_gives_back_what_it_has(crew: Crew) -> None:
+    """Nothing is fetched twice, and the others need not wait for a lease to run out."""
+    crew.start("w1", "w2")
+    crew.until_asked(5, "w1")
+    crew.until_asked(5, "w2")
+    crew.signal("w1", signal.SIGTERM)
+    assert crew.wait() == [0, 0]
+    crew.check_stores()
+    crew.check_politeness()
+    assert not crew.refetched()
+    assert "has not renewed its lease" not in crew.said("w2")
+
+
+def test_a_crawl_that_has_ended_is_gone_on_with_and_ends(crew: Crew) -> None:
+    crew.start("w1")
+    crew.wait()
+    asked = len(crew.requests())
+    crew.start("w1", "w2")
+    assert crew.wait() == [0, 0]
+    assert len(crew.requests()) == asked
+    crew.check_stores()
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+def test_seeds_are_taken_from_redis_at_any_time(crew: Crew, kind: str) -> None:
+    """By workers that were given none, and wait for them; out of scope they are refused."""
+    client = crew.server.client()
+    settings = {"REDIS_START_URLS_AS_SET": "1"} if kind == "set" else {}
+    settings |= {"REDIS_START_URLS_AS_ZSET": "1"} if kind == "zset" else {}
+    crew.start("w1", "w2", start=None, LARM_KEEP_ALIVE="yes", **settings)
+    working(crew, "w1", "w2")
+    key = "intranet:start_urls"
+
+    def push(value: str) -> None:
+        if kind == "list":
+            client.lpush(key, value)
+        elif kind == "set":
+            client.sadd(key, value)
+        else:
+            client.zadd(key, {value: 1})
+
+    push("http://127.99.0.1/not-in-scope")
+    push("@/etc/passwd")
+    push(json.dumps({"url": crew.hosts.seed}))
+    crew.until(lambda: len(crew.stored()) == len(crew.hosts.urls), "all pages")
+    crew.until(lambda: not client.exists(key), "seeds are taken out when they are committed")
+    for name in ("w1", "w2"):
+        assert crew.workers[name].poll() is None, "it waits for more"
+        crew.signal(name, signal.SIGTERM)
+    assert crew.wait() == [0, 0]
+    crew.check_stores()
+    said = crew.said("w1") + crew.said("w2")
+    assert "Seed refused: http://127.99.0.1/not-in-scope (scope" in said
+    assert "files are not read for those who push seeds" in said
+
+
+def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:
+    """It may be passed by what is fetched between two checkpoints."""
+    crew.start("w1", "w2", LARM_MAX_PAGES="20")
+    assert crew.wait() == [0, 0]
+    stored = len(crew.stored())
+    assert 20 <= stored <= 30
+    assert stored < len(crew.hosts.urls)
+    crew.start("w1", "w2")
+    assert crew.wait() == [0, 0]
+    crew.check_stores()

@@ -1,0 +1,234 @@
+"""larmspider/workers: processes run side by side; the workers are small programs of these tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from larmspider.extensions.monitor import MONITOR_COLUMNS
+from larmspider.times import utc
+from larmspider.workers import process
+from larmspider.workers.process import RESTARTS, WorkerProcess
+from larmspider.workers.progress import Progress
+from larmspider.workers.supervisor import Supervisor
+
+WAIT_SECS = 30.0
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Started again without much ado."""
+    monkeypatch.setattr(process, "BACKOFF_SECS", 0.01)
+
+
+@pytest.fixture
+def supervise(tmp_path: Path) -> Callable[..., tuple[Supervisor, list[str]]]:
+    """A supervisor of workers that run these programs, and what it says."""
+
+    def make(**programs: str) -> tuple[Supervisor, list[str]]:
+        said: list[str] = []
+        workers = [
+            WorkerProcess(name, [sys.executable, "-c", program, str(tmp_path / name)], log)
+            for name, program in programs.items()
+            for log in [tmp_path / name / "worker.log"]
+        ]
+        return Supervisor(workers, Progress({}), 3600.0, said.append), said
+
+    return make
+
+
+ENDS_WITH = "import sys; sys.exit({})"
+COUNTS = """
+import os, pathlib, signal, sys
+runs = pathlib.Path(sys.argv[1], "runs")
+with runs.open("a") as file:
+    file.write("x")
+if runs.stat().st_size < {times}:
+    {end}
+"""
+FIRST = 'print("first", flush=True)'
+WAITS = """
+import pathlib, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: print("first", flush=True) or signal.signal(
+    signal.SIGTERM, lambda *_: print("second", flush=True) or sys.exit(1)))
+pathlib.Path(sys.argv[1], "up").touch()
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"), [((0, 0), 0), ((2, 2), 2), ((0, 1), 1), ((0, 2), 1)]
+)
+def test_exit_status(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], statuses: tuple[int, int], expected: int
+) -> None:
+    """0: all ended well; 2: all were refused; 1: one did not."""
+    supervisor, _ = supervise(a=ENDS_WITH.format(statuses[0]), b=ENDS_WITH.format(statuses[1]))
+    supervisor.run()
+    assert supervisor.exit_status == expected
+
+
+@pytest.mark.parametrize("end", ["sys.exit(75)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_who_ends_for_now_is_started_again(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path, end: str
+) -> None:
+    """Status 75, or a signal that was not ours."""
+    supervisor, said = supervise(a=COUNTS.format(times=3, end=end))
+    supervisor.run()
+    assert (supervisor.exit_status, supervisor.workers[0].restarts) == (0, 2)
+    assert (tmp_path / "a" / "runs").stat().st_size == 3
+    assert len([line for line in said if "started again" in line]) == 2
+
+
+def test_but_not_for_ever(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
+) -> None:
+    """After RESTARTS in a row it is given up; the others go on."""
+    supervisor, said = supervise(
+        a=COUNTS.format(times=99, end="sys.exit(75)"), b=ENDS_WITH.format(0)
+    )
+    supervisor.run()
+    assert supervisor.exit_status == 1
+    assert (tmp_path / "a" / "runs").stat().st_size == RESTARTS + 1
+    assert said[-1].endswith("it is given up")
+
+
+def test_status_1_is_not_tried_again(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
+) -> None:
+    """It broke off: a full disk would be full again."""
+    supervisor, _ = supervise(a=COUNTS.format(times=9, end="sys.exit(1)"))
+    supervisor.run()
+    assert (tmp_path / "a" / "runs").stat().st_size == 1
+
+
+@pytest.mark.parametrize(("signals", "heard"), [(1, "first\n"), (2, "first\nsecond\n")])
+def test_signals_are_passed_on_once_and_twice(
+    supervise: Callable[..., tuple[Supervisor, list[str]]],
+    tmp_path: Path,
+    signals: int,
+    heard: str,
+) -> None:
+    """To each worker as often as they come."""
+    program = (
+        WAITS
+        if signals == 2
+        else WAITS.replace(
+            'print("first", flush=True)', 'print("first", flush=True) or sys.exit(0)'
+        )
+    )
+    supervisor, _ = supervise(a=program, b=program)
+    logs = [tmp_path / name / "worker.log" for name in "ab"]
+
+    def interrupt() -> None:
+        _until(lambda: all((log.parent / "up").exists() for log in logs))
+        os.kill(os.getpid(), signal.SIGTERM)
+        _until(lambda: all("first" in log.read_text() for log in logs))
+        if signals == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    supervisor.run()
+    thread.join()
+    assert supervisor.signals == signals
+    assert supervisor.exit_status == signals - 1
+    assert [log.read_text() for log in logs] == [heard, heard]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_matters_is_shown_with_the_workers_name(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
+) -> None:
+    """Errors, and the message it ended with, once for all; the rest is in its log."""
+    program = r"""
+import sys
+print("2026-01-01 00:00:00 [x] INFO: usual")
+print("2026-01-01 00:00:00 [x] ERROR: it \x1b[2J burns")
+print("scrapy crawl: another crawl lies here")
+sys.exit(2)
+"""
+    supervisor, said = supervise(a=program, b=program)
+    supervisor.run()
+    assert sorted(line for line in said if "burns" in line) == [
+        "[a] 2026-01-01 00:00:00 [x] ERROR: it \ufffd[2J burns",
+        "[b] 2026-01-01 00:00:00 [x] ERROR: it \ufffd[2J burns",
+    ]
+    assert len([line for line in said if "another crawl lies here" in line]) == 1
+    assert not any("usual" in line for line in said)
+    assert "usual" in (tmp_path / "a" / "worker.log").read_text()
+
+
+SUPERVISOR_KILLED = """
+import os, pathlib, signal, sys, time
+from larmspider.workers.process import WorkerProcess
+
+folder = pathlib.Path(sys.argv[1])
+program = '''
+import os, pathlib, sys, time
+pathlib.Path(sys.argv[1], "pid").write_text(str(os.getpid()))
+time.sleep(600)
+'''
+worker = WorkerProcess("a", [sys.executable, "-c", program, str(folder)], folder / "log")
+worker.tend()
+while not (folder / "pid").exists() or not (folder / "pid").read_text():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_when_who_started_them_is_killed(tmp_path: Path) -> None:
+    """As told by SIGTERM: nothing runs on unseen."""
+    command = [sys.executable, "-c", SUPERVISOR_KILLED, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    pid = int((tmp_path / "pid").read_text())
+    _until(lambda: not _lives(pid))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_progress_is_the_sum_of_all(tmp_path: Path) -> None:
+    """Of this run's lines; what a worker counted before it was started again is not lost."""
+    now = 1_800_000_000.0
+    a, b = tmp_path / "a.log", tmp_path / "b.log"
+    a.write_text(_line(now - 60, pages=999))
+    progress = Progress({"a": a, "b": b, "c": tmp_path / "none.log"}, lambda: now)
+    assert progress.line(3).startswith("3 workers: 0 pages (0.0/s), 0 queued")
+    now += 10
+    a.write_text(_line(now, pages=100, queued=7) + "torn")
+    b.write_text("\t".join(MONITOR_COLUMNS) + "\n" + _line(now, pages=50, queued=3))
+    assert progress.line(2).startswith("2 workers: 150 pages (15.0/s), 10 queued")
+    now += 10
+    a.write_text(_line(now, pages=5))
+    assert progress.line(1).startswith("1 worker: 155 pages (0.5/s), 3 queued")
+
+
+def _line(when: float, *, pages: int, queued: int = 0) -> str:
+    fields = dict.fromkeys(MONITOR_COLUMNS, "0")
+    fields |= {"time": utc(when), "pages": str(pages), "queued": str(queued)}
+    return "\t".join(fields.values()) + "\n"

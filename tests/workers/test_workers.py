@@ -1,0 +1,86 @@
+"""Four workers crawl 40 hosts with 2,000 pages, whatever happens to them and to Redis meanwhile."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.redis import REDIS_SERVER, RedisServer
+from tests.workers.crew import LEASE_SECS, Crew
+from tests.workers.hosts import Hosts
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    if REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed (Debian package redis-server)")
+    with (
+        RedisServer("127.32.0.1") as server,
+        Hosts(40, pages=50, delay=0.03) as hosts,
+        Crew(hosts, server, tmp_path) as crew,
+    ):
+        yield crew
+
+
+def test_four_workers_store_every_page_once(crew: Crew) -> None:
+    crew.start("w1", "w2", "w3", "w4")
+    crew.end()
+    crew.check_stores()
+    crew.check_politeness()
+    crew.check_refetched()
+    assert {asked.who for asked in crew.requests()} == {"w1", "w2", "w3", "w4"}
+
+
+def test_one_joins_and_one_is_killed_and_started_again(crew: Crew) -> None:
+    crew.start("w1", "w2", "w3")
+    crew.until_asked(200)
+    crew.start("w4")
+    crew.until_asked(20, "w4")
+    killed = crew.kill("w2")
+    crew.until(
+        lambda: "has not renewed its lease" in "".join(map(crew.said, ["w1", "w3", "w4"])),
+        "take-over",
+    )
+    crew.start("w2")
+    crew.end()
+    crew.check_stores()
+    crew.check_politeness()
+    crew.check_refetched()
+    assert any(a.who == "w2" and a.begin > killed for a in crew.requests()), "it is back"
+
+
+def test_one_is_stopped_for_longer_than_its_lease_and_continued(crew: Crew) -> None:
+    crew.start("w1", "w2", "w3", "w4")
+    crew.until_asked(400)
+    crew.signal("w3", signal.SIGSTOP)
+    time.sleep(LEASE_SECS * 1.7)
+    continued = crew.signal("w3", signal.SIGCONT)
+    assert crew.wait("w3") == [75]
+    assert "others have taken over from worker w3" in crew.said("w3")
+    assert not [a for a in crew.requests() if a.who == "w3" and a.begin > continued]
+    crew.start("w3")
+    crew.end()
+    crew.check_stores()
+    crew.check_politeness()
+    crew.check_refetched()
+
+
+@pytest.mark.parametrize("away_secs", [0.0, LEASE_SECS * 2], ids=["at once", "after two leases"])
+def test_redis_is_killed_and_started_again(crew: Crew, away_secs: float) -> None:
+    crew.start("w1", "w2", "w3", "w4")
+    crew.until_asked(400)
+    crew.server.kill()
+    killed = time.monotonic()
+    time.sleep(away_secs)
+    resting = time.monotonic()
+    crew.server.start()
+    crew.end()
+    crew.check_stores()
+    crew.check_politeness()
+    if away_secs:
+        asked = [a for a in crew.requests() if killed + LEASE_SECS < a.begin < resting]
+        assert not asked, "a worker whose lease is over asks nobody"
