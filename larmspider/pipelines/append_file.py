@@ -8,6 +8,7 @@ checkpoint commits one.
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 BUFFER_BYTES = 256 * 1024
@@ -21,6 +22,7 @@ class AppendFile:
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
         self._failure: tuple[int, str, str] | None = None
+        self._closing = threading.Lock()  # the file stays open while another thread syncs it
 
     def write(self, data: bytes) -> None:
         """Raises OSError, from the first failure on each time."""
@@ -43,12 +45,13 @@ class AppendFile:
 
     def sync(self) -> None:
         """Wait until what was flushed is on disk; from any thread, nothing once it is closed."""
-        try:
-            os.fsync(self._file.fileno())
-        except ValueError:
-            return
-        except OSError as error:
-            raise self._failed(error) from None
+        with self._closing:
+            if self._file.closed:
+                return
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise self._failed(error) from None
 
     def close(self) -> None:
         """Write out, sync and close; may be called twice. A failure is kept: flush() raises it."""
@@ -58,10 +61,11 @@ class AppendFile:
                 self.sync()
         except OSError:
             pass
-        try:
-            self._file.close()
-        except OSError as error:
-            self._failed(error)
+        with self._closing:
+            try:
+                self._file.close()
+            except OSError as error:
+                self._failed(error)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

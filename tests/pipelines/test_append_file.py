@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,3 +54,30 @@ def test_after_a_failed_write_there_is_no_position(file: AppendFile) -> None:
     for use in (lambda: file.write(b"y"), file.flush):
         with pytest.raises(OSError, match="File too large"):
             use()
+
+
+def test_a_file_that_is_closed_while_a_checkpoint_syncs_it_stays_open_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = AppendFile(tmp_path / "log")
+    file.write(b"line")
+    entered, may_end, fsync = threading.Event(), threading.Event(), os.fsync
+
+    def slow(fd: int) -> None:
+        entered.set()
+        may_end.wait(10)
+        fsync(fd)
+
+    with ThreadPoolExecutor() as threads:
+        file.flush()
+        monkeypatch.setattr(os, "fsync", slow)
+        synced = threads.submit(file.sync)
+        assert entered.wait(10)
+        monkeypatch.setattr(os, "fsync", fsync)
+        closed = threads.submit(file.close)
+        with suppress(TimeoutError):
+            closed.result(0.2)
+        may_end.set()
+        synced.result(10)
+        closed.result(10)
+    assert file.flush() == 4
