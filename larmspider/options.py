@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from functools import cache
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from larmspider.errors import ConfigError
@@ -189,9 +190,8 @@ def writable_dir(path: Path) -> Path:
     """``path``, made if it is missing. Raises ConfigError where files cannot be written there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".writable"
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=path):  # without a name: others may be looking at the directory
+            pass
     except OSError as error:
         raise ConfigError(
             f"LARM_DIR={path} cannot be written: {error.strerror or error};"

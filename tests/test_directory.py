@@ -6,6 +6,7 @@ import fnmatch
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from larmspider.crawl_files import files_of_others, files_of_stores
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
-from larmspider.options import check_names
+from larmspider.options import check_names, writable_dir
 from larmspider.pipelines.store import Store
 
 CrawlerFor = Callable[..., Crawler]
@@ -256,3 +257,14 @@ def test_it_remembers_that_stores_went_back(crawler_for: CrawlerFor, tmp_path: P
     for _ in range(2):
         claimed(crawler_for).finish("finished")
         assert json.loads(path.read_text())["cut_back"]
+
+
+def test_whether_a_directory_can_be_written_is_tried_unseen(tmp_path: Path) -> None:
+    """Workers that start together look at the same ones, and refuse to crawl into others' files."""
+    seen: set[Path] = set()
+    with ThreadPoolExecutor() as threads:
+        trying = threads.submit(lambda: [writable_dir(tmp_path) for _ in range(2000)])
+        while not trying.done():
+            seen.update(tmp_path.iterdir())
+        trying.result()
+    assert not seen

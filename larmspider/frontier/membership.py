@@ -10,8 +10,9 @@ A block has at most one owner. It becomes free when its owner releases it, leave
 whole lease pass without a beat and what it had committed last was carried out by another one
 (bury). Each time it is given out it gets a larger token, which fences off the owner before. A
 worker is known by its epoch, new each time it joins: with an older one it is fenced. After Redis
-was started again, or has heard of nobody for half a lease, nothing changes hands for a lease, and
-those who live tell in their beats what they hold.
+was started again, or has heard of nobody for half a lease, nobody expires for a lease; after it was
+started again no block is given out for as long, and those who live tell in their beats what they
+hold.
 
 Times are those of Redis. All keys have one hash tag, so they lie together in a cluster.
 """
@@ -54,7 +55,7 @@ class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
 class Beat:
     """What Redis answers to a sign of life.
 
-    ``workers`` that live, this one included. ``quiet``: nothing changes hands for now. ``given``:
+    ``workers`` that live, this one included. ``quiet``: nobody expires for now. ``given``:
     blocks that are this worker's from now on, with their tokens; ``fresh`` are those of them that
     nobody had before in this run. ``excess``: so many it should give up. ``dead``: epoch and name
     of workers whose last commit may have to be carried out. ``ended``: the crawl is at its end.
@@ -170,14 +171,15 @@ class Membership:
             self._checked("leave")
             self.held = {}
 
-    def idle(self) -> str:
+    def idle(self, taken: int) -> str:
         """This worker has no work and everything committed, until its next commit or block.
+        ``taken``: of how many blocks it knows that; where it was given others, it is not idle.
 
         Where that is so of all, and every block has a living owner: the number of commits, else "".
         If no block has mail then, and finish() finds the same number, the crawl is at its end.
         """
         with self._lock:
-            return str(self._checked("idle")[1])
+            return str(self._checked("idle", str(taken))[1])
 
     def finish(self, commits: str) -> bool:
         """Whether all are at rest yet, at that number of commits; then every beat says so."""

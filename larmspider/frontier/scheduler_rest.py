@@ -33,6 +33,11 @@ class Rest:
         """There is something to commit, or mail to be read, and nothing else to do."""
         self._next = 0.0
 
+    def hear(self, *, ended: bool) -> None:
+        """What a beat says of the end. It does not hold while this worker has work."""
+        there = self.ended or (ended and not self.keep_alive)
+        self.ended = there and not self._has_work() and not self._sharing.backend.pending
+
     def committed(self) -> None:
         """A checkpoint is done."""
         self.wants_checkpoint = False
@@ -56,19 +61,16 @@ class Rest:
 
     def _at_rest(self) -> bool:
         sharing = self._sharing
-        scheduler = sharing.scheduler
-        return (
-            not self.ended
-            and sharing.lease.valid
-            and not scheduler.busy
-            and sharing.frontier.finished
-            and not sharing.moving
-        )
+        quiet = sharing.lease.valid and not sharing.moving
+        return quiet and not self.ended and not self._has_work()
+
+    def _has_work(self) -> bool:
+        return self._sharing.scheduler.busy or not self._sharing.frontier.finished
 
     async def _ask_the_others(self) -> None:
         sharing = self._sharing
         membership = sharing.membership
-        commits = await asyncio.to_thread(membership.idle)
+        commits = await asyncio.to_thread(membership.idle, len(sharing.backend.owned))
         # the mail of others is theirs to read, unless this may be the end
         blocks = range(sharing.keys.blocks) if commits else sorted(sharing.backend.owned)
         mail = await asyncio.to_thread(self._with_mail, blocks)

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from larmspider import options
@@ -117,7 +118,8 @@ class Sharing:
         except UNREACHABLE as error:
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
-            self._enter(self._load())
+            given, fresh = self._take_given()
+            self._enter(self.backend.load(given), fresh)
         logger.info(
             "Worker %s: %d of %d blocks, with %d hosts; %d workers",
             self.name,
@@ -167,11 +169,10 @@ class Sharing:
 
     def _note(self, beat: Beat) -> None:
         self._beat = beat
-        self.rest.ended = self.rest.ended or (beat.ended and not self.rest.keep_alive)
-        if not self.rest.ended:  # else they are those of workers that have left already
-            self._given.update(beat.given)
-            self._fresh |= beat.fresh
+        self._given.update(beat.given)
+        self._fresh |= beat.fresh
         if self._frontier is not None:
+            self.rest.hear(ended=beat.ended)
             self.scheduler.wake()  # it may have rested
 
     @property
@@ -192,6 +193,8 @@ class Sharing:
         try:
             if self._to_release:
                 await asyncio.to_thread(self.membership.release, self._to_release)
+                left = max(0, self._beat.excess - len(self._to_release))
+                self._beat = replace(self._beat, excess=left)
                 self._to_release.clear()
             if self.frontier.bounds.max_pages:
                 self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
@@ -218,10 +221,8 @@ class Sharing:
     async def _tick(self) -> None:
         if self._beat.dead:
             await self._bury()
-        if self._given:
-            async with self.scheduler.checkpointing:
-                if not self.scheduler.closed and not self.scheduler.broken:
-                    self._enter(await asyncio.to_thread(self._load))
+        if self._given and not self.rest.ended:  # else they are of workers that have left already
+            await self._load()
             self.scheduler.wake()
         gone = self.blocks.leaving | self._to_release
         self.blocks.leave(shares(self.membership.held, gone, self._beat.excess))
@@ -238,13 +239,19 @@ class Sharing:
         self._beat = Beat(workers=self._beat.workers, excess=self._beat.excess)
         self.heart.soon()
 
-    def _load(self) -> object:
-        """In any thread."""
-        given, self._given = dict(self._given), {}
-        return self.backend.load(given)
+    async def _load(self) -> None:
+        async with self.scheduler.checkpointing:
+            if self.scheduler.closed or self.scheduler.broken:
+                return
+            given, fresh = self._take_given()
+            self._enter(await asyncio.to_thread(self.backend.load, given), fresh)
 
-    def _enter(self, loaded: object) -> None:
-        fresh, self._fresh = self._fresh, set()
+    def _take_given(self) -> tuple[dict[int, int], set[int]]:
+        given, fresh = self._given, self._fresh
+        self._given, self._fresh = {}, set()
+        return given, fresh
+
+    def _enter(self, loaded: object, fresh: set[int]) -> None:
         hosts = self.blocks.enter(loaded, new_run=fresh)
         logger.debug("%s, %d hosts came", self.blocks, hosts)
 

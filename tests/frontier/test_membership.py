@@ -214,6 +214,19 @@ def test_after_an_outage_nobody_expires_for_a_lease(make: Make, server: Server) 
     assert not b.beat().quiet
 
 
+def test_what_was_given_up_is_given_out_even_after_an_outage(make: Make, server: Server) -> None:
+    """Redis was only slow, it has forgotten nothing."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    given_up = list(a.held)[:2]
+    a.release(given_up)
+    server.wait(LEASE * 6)
+    beat = a.beat()
+    assert beat.quiet
+    assert sorted(beat.given) == sorted(given_up)
+    assert owners(a, b) == [6, 6]
+
+
 def test_who_does_not_come_back_after_an_outage_expires_then(make: Make, server: Server) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)
@@ -303,12 +316,12 @@ def test_a_crawl_is_at_rest_when_all_are_and_every_block_is_owned(
 ) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)
-    assert a.idle() == ""
-    commits = b.idle()
+    assert a.idle(6) == ""
+    commits = b.idle(6)
     assert commits == "0"
     connection.incr("intranet:{crawl}:commits")  # as a commit of somebody does
     assert not b.finish(commits)
-    commits = b.idle()
+    commits = b.idle(6)
     assert commits == "1"
     assert b.finish(commits)
     assert a.beat().ended
@@ -320,7 +333,7 @@ def test_a_crawl_is_at_rest_when_all_are_and_every_block_is_owned(
 def test_a_crawl_is_not_at_rest_while_blocks_move(change: str, make: Make, server: Server) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)
-    a.idle()
+    a.idle(6)
     if change == "released":
         a.release(list(a.held)[:1])
     elif change == "given":
@@ -330,7 +343,18 @@ def test_a_crawl_is_not_at_rest_while_blocks_move(change: str, make: Make, serve
         for _ in range(6):
             server.wait(LEASE / 5)
             b.beat()
-    assert b.idle() == ""
+    assert b.idle(len(b.held)) == ""
+
+
+def test_a_worker_that_does_not_know_yet_of_a_block_is_not_at_rest(make: Make) -> None:
+    """It was given one, and has not taken it up: what waits there is nobody's yet."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    assert a.idle(6) == ""
+    b.release(list(b.held)[:1])
+    b.beat()
+    assert b.idle(5) == ""
+    assert b.idle(6) == "0"
 
 
 def test_the_scripts_ask_redis_itself_for_its_time_and_its_run(connection: redis.Redis) -> None:

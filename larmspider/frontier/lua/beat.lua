@@ -4,7 +4,8 @@ if fenced() then
 end
 local workers = all_workers()
 local others = next(workers, next(workers)) ~= nil
-local quiet = now < note_pulse(others)
+local until_quiet, until_unsure = note_pulse(others)
+local quiet, unsure = now < until_quiet, now < until_unsure
 redis.call('HSET', WORKERS, name, epoch .. ' ' .. whole(now + lease))
 
 local living = {}
@@ -32,7 +33,7 @@ for number = 0, total - 1 do
     end
     held = held + 1
   elseif owner and owner[1] == epoch then
-    if quiet then
+    if unsure then
       redis.call('HDEL', BLOCKS, block) -- Redis had forgotten that it was given up
     else
       table.insert(given, {block, owner[2]}) -- the answer that said so was lost
@@ -49,7 +50,7 @@ for at, who in ipairs(living) do
     share = share + 1
   end
 end
-if not quiet then
+if not unsure then
   for _, block in ipairs(free) do
     if held + #given >= share then
       break

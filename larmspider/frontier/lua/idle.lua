@@ -1,6 +1,16 @@
 -- This worker has no work and everything committed. Its next commit, or block, takes that back.
+-- ARGV 7: how many blocks it has taken up. Where it was given more, it does not know of them yet.
 if fenced() then
   return {'FENCED', 'its lease ran out'}
+end
+local owned = 0
+for _, owner in pairs(all_blocks()) do
+  if owner[1] == epoch then
+    owned = owned + 1
+  end
+end
+if owned ~= tonumber(ARGV[7]) then
+  return {'REST', ''}
 end
 redis.call('HSET', IDLE, name, '1')
 return {'REST', at_rest()}

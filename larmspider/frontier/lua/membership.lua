@@ -44,22 +44,26 @@ local function next_token()
   return token
 end
 
--- Until when nobody expires and no block is given out: for a lease after Redis was started again,
--- or after it had heard of nobody for so long that those who live may have been cut off.
+-- Until when nobody expires: for a lease after Redis was started again, or after it had heard of
+-- nobody for so long that those who live may have been cut off. And until when no block is given
+-- out: for a lease after it was started again, as it may have forgotten whose they are.
 local function note_pulse(others)
   local run = ARGV[6]
   if run == '' then
     run = redis.call('INFO', 'server'):match('run_id:(%w+)') or 'unknown'
   end
-  local known = redis.call('HMGET', PULSE, 'run', 'time', 'quiet')
-  local quiet = tonumber(known[3] or '0')
+  local known = redis.call('HMGET', PULSE, 'run', 'time', 'quiet', 'unsure')
+  local quiet, unsure = tonumber(known[3] or '0'), tonumber(known[4] or '0')
   if not others then
-    quiet = 0
-  elseif known[1] and (known[1] ~= run or now - tonumber(known[2]) > lease / 2) then
+    quiet, unsure = 0, 0
+  elseif known[1] and known[1] ~= run then
+    quiet, unsure = now + lease, now + lease
+  elseif known[1] and now - tonumber(known[2]) > lease / 2 then
     quiet = now + lease
   end
-  redis.call('HSET', PULSE, 'run', run, 'time', whole(now), 'quiet', whole(quiet))
-  return quiet
+  redis.call('HSET', PULSE, 'run', run, 'time', whole(now), 'quiet', whole(quiet),
+    'unsure', whole(unsure))
+  return quiet, unsure
 end
 
 local function fenced()
