@@ -1,5 +1,5 @@
-"""What three workers have crawled is shown as what one process has crawled is: by every command,
-and on every page of ``scrapy serve``."""
+"""What three workers have crawled is what one process has crawled, and is shown as that: by every
+command, and on every page of ``scrapy serve``. They hear late of the blocks that they get."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,
     reason="redis-server is not installed (Debian: redis-server)",
 )
+LATE_NEWS = "tests.workers.late_news"
 HOSTS, PAGES = 8, 8
 STORED = HOSTS * (PAGES + 2)
 """With the start page, and the answer of status 404."""
@@ -67,7 +68,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         words = []
         for name, value in (SETTINGS | wanted).items():
             words += ["-s" if name.isupper() else "-a", f"{name}={value}"]
-        ran = scrapy("workers", "-n", "3", *words, cwd=found.many)
+        ran = scrapy("workers", "-n", "3", *words, cwd=found.many, settings_module=LATE_NEWS)
         assert ran.status == 0, ran.err
         yield found
 

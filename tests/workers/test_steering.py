@@ -150,7 +150,8 @@ def _host(running: Running, number: int) -> str:
 def test_a_host_is_paused_by_whoever_has_it(running: Running) -> None:
     """The others keep the order, and nobody loses his blocks by it."""
     host = _host(running, 2)
-    assert running.act("pause-host", host=host).json == {"done": f"{host} is paused"}
+    paused = {"done": f"{host} is paused"}
+    running.until(lambda: running.act("pause-host", host=host).json == paused, "somebody has it")
     assert running.act("resume-host", host=host).json == {"done": f"{host} is asked again"}
     answer = running.act("purge-host", host="nobody:80")
     assert (answer.status, "is no host of this crawl" in answer.json["error"]) == (409, True)
