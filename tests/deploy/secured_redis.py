@@ -17,7 +17,7 @@ from redis.retry import Retry
 
 from tests.crawling import PROJECT
 from tests.servers.certificate import Authority
-from tests.servers.scrapyd import free_port
+from tests.servers.processes import free_port
 
 ADDRESS = "127.34.0.3"
 PASSWORDS = {"larm": "worker quay", "seeds": "seed quay", "operator": "operator quay"}

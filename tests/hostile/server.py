@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from tests.servers.threaded import ThreadedServer
 
 if TYPE_CHECKING:
     import ssl
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tests.hostile.outcome import Outcome
 
 NETWORK = "127.66"
-_START_SECS = 10.0
 _TLS_HANDSHAKE = b"\x16"
 _MAX_HEAD_BYTES = 1 << 20
 
@@ -115,10 +115,11 @@ class Host:
         return f"{scheme}://{self.case.name_as or self.address}:{self.port}"
 
 
-class HostileServer:
+class HostileServer(ThreadedServer):
     """Serves cases until the ``with`` block ends; connections that are open then are cut."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
+        super().__init__()
         self.hosts: dict[str, Host] = {}
         for number, case in enumerate(cases, start=1):
             if case.name in self.hosts:
@@ -128,11 +129,7 @@ class HostileServer:
                 case, address, _bound((case.name_as and "127.0.0.1") or address)
             )
         self.open: dict[str, int] = defaultdict(int)
-        self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready = threading.Event()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="hostile-server", daemon=True)
+        self._at = {host.sock.getsockname(): host for host in self.hosts.values()}
 
     def url(self, name: str, path: str | None = None) -> str:
         """The seed of a case, or another path on its host."""
@@ -148,66 +145,36 @@ class HostileServer:
         """The targets that the case was asked for so far, in order."""
         return list(self.hosts[name].asked)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._ready.wait(_START_SECS):
-            raise RuntimeError("the hostile server did not start")
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._serve())
-        finally:
-            self._loop.close()
-
-    async def _serve(self) -> None:
-        servers = []
+        super().__exit__(kind, error, trace)
         for host in self.hosts.values():
-            if not host.case.listens:
-                continue
-            server = await asyncio.start_server(
-                lambda reader, writer, host=host: self._accept(reader, writer, host),
+            host.sock.close()
+
+    async def listen(self) -> list[asyncio.Server]:
+        # failed handshakes are what some cases are for
+        asyncio.get_running_loop().set_exception_handler(_ignore)
+        return [
+            await asyncio.start_server(
+                self.accept,
                 sock=host.sock,
                 limit=_MAX_HEAD_BYTES,
                 ssl=host.case.tls(host.address) if host.case.tls else None,
             )
-            servers.append(server)
-        self._loop.set_exception_handler(_ignore)  # failed handshakes are what some cases are for
-        self._ready.set()
-        await self._stop.wait()
-        for server in servers:
-            server.close()
-        for host in self.hosts.values():
-            host.sock.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            for host in self.hosts.values()
+            if host.case.listens
+        ]
 
-    async def _accept(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: Host
-    ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host = self._at[writer.get_extra_info("sockname")]
         host.connections += 1
         wire = Wire(reader, writer, host, number=host.connections)
-        try:
-            await wire.next_request()
-            await host.case.behave(wire)
-        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # the client left, or we close down
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort() if self._stop.is_set() else writer.close()
+        await wire.next_request()
+        await host.case.behave(wire)
 
 
 def _bound(address: str) -> socket.socket:

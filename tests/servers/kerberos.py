@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -23,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.servers.processes import end, free_port
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PROGRAMS = {
@@ -48,7 +49,7 @@ def missing_packages() -> list[str]:
 REALM = "TEST.EXAMPLE"
 _HOST = "localhost"
 _START_SECS = 20.0
-_STOP_SECS = 5.0
+_LOG_SECS = 5.0
 
 _KRB5 = """\
 [libdefaults]
@@ -130,11 +131,20 @@ class KerberosSite:
     def url(self, path: str = "/") -> str:
         return f"http://{_HOST}:{self.port}{path}"
 
-    def requests(self) -> list[tuple[int, str, int, str]]:
-        """Apache's log so far: status, user or "-", requests before on its connection, path."""
-        lines = (self.folder / "access.log").read_text().splitlines()
-        parts = (line.split(" ", 3) for line in lines)
-        return [(int(status), user, int(nth), path) for status, user, nth, path in parts]
+    def requests(self, served: int = 0) -> list[tuple[int, str, int, str]]:
+        """Apache's log so far: status, user or "-", requests before on its connection, path.
+
+        Apache writes a line after its answer has left: ``served`` waits, for at most 5 seconds,
+        until so many of them have status 200."""
+        end_time = time.monotonic() + _LOG_SECS
+        while True:
+            text = (self.folder / "access.log").read_text()
+            parts = (line.split(" ", 3) for line in text[: text.rfind("\n") + 1].splitlines())
+            found = [(int(status), user, int(nth), path) for status, user, nth, path in parts]
+            enough = sum(status == 200 for status, *_ in found) >= served
+            if enough or time.monotonic() > end_time:
+                return found
+            time.sleep(0.01)
 
     def __enter__(self) -> Self:
         try:
@@ -152,18 +162,12 @@ class KerberosSite:
         trace: TracebackType | None,
     ) -> None:
         for child in reversed(self._children):
-            child.terminate()
-            try:
-                child.wait(_STOP_SECS)
-            except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+            end(child)
         self._children.clear()
         self._folder.cleanup()
 
     def _make_realm(self) -> None:
-        folder, port = self.folder, _free_port()
+        folder, port = self.folder, free_port("127.0.0.1")
         folder.chmod(0o755)
         (folder / "krb5.conf").write_text(_KRB5.format(realm=REALM, port=port))
         (folder / "kdc.conf").write_text(_KDC.format(realm=REALM, port=port, folder=folder))
@@ -182,7 +186,7 @@ class KerberosSite:
             file = folder / "site" / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        self.port = _free_port()
+        self.port = free_port("127.0.0.1")
         user = "User nobody\nGroup nogroup" if os.getuid() == 0 else ""
         config = _APACHE.format(
             folder=folder, host=_HOST, port=self.port, modules=_MODULES, user=user
@@ -225,10 +229,3 @@ class KerberosSite:
                 said = (self.folder / f"{name}.out").read_text("utf-8", "replace")
                 raise RuntimeError(f"{name} did not start: {said}")
             time.sleep(0.01)
-
-
-def _free_port() -> int:
-    """Free now; another process may still take it first."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

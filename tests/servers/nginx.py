@@ -10,24 +10,23 @@ folder, and ends with its context by that id.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.servers.processes import end, free_port
+
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 """The program, None where it is not installed."""
 
 _START_SECS = 10.0
-_STOP_SECS = 5.0
 _LOG_SECS = 5.0
 
 _CONFIG = """\
@@ -139,7 +138,7 @@ class Nginx:
             raise RuntimeError("nginx is not installed (Debian package nginx-light)")
         self._folder = tempfile.TemporaryDirectory(prefix="nginx-")
         self.folder.chmod(0o755)
-        self.port = _free_port(self.roots)
+        self.port = free_port(*self.roots)
         config = self.folder / "nginx.conf"
         config.write_text(self._config(), "utf-8")
         arguments = [NGINX, "-p", str(self.folder), "-c", str(config), "-e", "stderr"]
@@ -165,13 +164,7 @@ class Nginx:
         trace: TracebackType | None,
     ) -> None:
         if self._child is not None:
-            self._child.terminate()
-            try:
-                self._child.wait(_STOP_SECS)
-            except subprocess.TimeoutExpired:
-                # The whole group that it leads: killed alone, the master leaves its workers behind.
-                os.killpg(self._child.pid, signal.SIGKILL)
-                self._child.wait()
+            end(self._child)
             self._child = None
         if self._folder is not None:
             self._folder.cleanup()
@@ -214,26 +207,6 @@ def _parse_line(line: str) -> NginxRequest:
     return NginxRequest(
         float(when), address, method, target, int(status), int(sent), int(connection), agent
     )
-
-
-def _free_port(addresses: Iterable[str]) -> int:
-    """A port that is free on all ``addresses`` now; another process may still take it first."""
-    for _ in range(100):
-        held: list[socket.socket] = []
-        port = 0
-        try:
-            for address in addresses:
-                held.append(socket.socket())
-                held[-1].bind((address, port))
-                port = held[-1].getsockname()[1]
-        except OSError:
-            continue
-        else:
-            return port
-        finally:
-            for one in held:
-                one.close()
-    raise RuntimeError("no port is free on all of these addresses")
 
 
 def _listens(address: str, port: int) -> bool:

@@ -13,18 +13,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from tests.servers.digest import DigestGuard
+from tests.servers.threaded import ThreadedServer
 
-_START_SECS = 10.0
 
-
-class ProxyServer:
+class ProxyServer(ThreadedServer):
     """Asks for ``user`` and ``password`` where they are not empty, or has ``guard`` ask those that
     speak http. With ``tls`` it speaks https."""
 
@@ -38,64 +34,28 @@ class ProxyServer:
         tls: ssl.SSLContext | None = None,
         guard: DigestGuard | None = None,
     ) -> None:
+        super().__init__()
         self.user, self.password, self.host, self.tls = user, password, host, tls
         self.guard = guard
         self.names = dict(names or {})
         self.port = 0
         self.log: list[tuple[str, str]] = []
         self.heads: list[str] = []
-        self._loop = asyncio.new_event_loop()
-        self._ready, self._stop = threading.Event(), asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 
     def url(self, scheme: str) -> str:
         return f"{scheme}://{self.host}:{self.port}"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._ready.wait(_START_SECS):
-            raise RuntimeError("the proxy did not start")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_server(self._accept, self.host, 0, ssl=self.tls)
+    async def listen(self) -> list[asyncio.Server]:
+        server = await asyncio.start_server(self.accept, self.host, 0, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return [server]
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            first = await reader.readexactly(1)
-            if first == b"\x05":
-                await self._socks(reader, writer)
-            else:
-                await self._http(first, reader, writer)
-        except (OSError, EOFError, ValueError, asyncio.CancelledError):
-            pass  # one side left, or we close down
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort() if self._stop.is_set() else writer.close()
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await reader.readexactly(1)
+        if first == b"\x05":
+            await self._socks(reader, writer)
+        else:
+            await self._http(first, reader, writer)
 
     async def _http(
         self, first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,11 +25,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.servers.processes import end, free_port
+
 REDIS_SERVER = shutil.which("redis-server", path="/usr/bin:/usr/local/bin:/usr/sbin")
 """The program, None where it is not installed."""
 
 _START_SECS = 20.0
-_STOP_SECS = 10.0
 
 
 class RedisServer:
@@ -88,7 +88,7 @@ class RedisServer:
         """Bring it up, on the port and with the data that it had before. Waits until it answers."""
         if REDIS_SERVER is None:
             raise RuntimeError("redis-server is not installed (Debian package redis-server)")
-        self.port = self.port or _free_port(self.host)
+        self.port = self.port or free_port(self.host)
         config = self.folder / "redis.conf"
         config.write_text(self._config(), "utf-8")
         with (self.folder / "output").open("ab") as output:
@@ -152,13 +152,7 @@ class RedisServer:
     def _end(self, how: signal.Signals) -> None:
         if self._child is None:
             return
-        self._child.send_signal(signal.SIGCONT)  # one that is paused hears nothing but SIGKILL
-        self._child.send_signal(how)
-        try:
-            self._child.wait(_STOP_SECS)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+        end(self._child, how)
         self._child = None
 
     def _config(self) -> str:
@@ -207,15 +201,3 @@ class RedisServer:
                 time.sleep(0.01)
         finally:
             probe.close()
-
-
-def _free_port(host: str) -> int:
-    """A port that is free now; another process may still take it first. Below 55536, for the
-    cluster bus of a server with cluster-enabled listens 10000 higher."""
-    for _ in range(1000):
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            port: int = probe.getsockname()[1]
-            if port < 55_536:
-                return port
-    raise RuntimeError(f"no port is free on {host}")

@@ -28,19 +28,14 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from tests.servers.processes import end, free_port
+
 _START_SECS = 60.0
 _STOP_SECS = 30.0
 _ANSWER_SECS = 120.0  # addversion.json starts a process and waits for it
 
 PASSWORD = "mole pier tide"
 """For the tests' own nodes."""
-
-
-def free_port(address: str) -> int:
-    """A port of ``address`` that nobody listens on now."""
-    with socket.socket() as held:
-        held.bind((address, 0))
-        return int(held.getsockname()[1])
 
 
 class Scrapyd:
@@ -194,14 +189,5 @@ class Scrapyd:
     ) -> None:
         if self._process is None:
             return
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_SECS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        try:  # jobs are in its session's group; scrapyd leaves them behind
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        end(self._process, secs=_STOP_SECS)  # with its jobs, which scrapyd leaves behind
         self._process = None

@@ -21,7 +21,7 @@ from typing import Self
 from tests.crawling import PROJECT
 from tests.servers.certificate import Authority
 from tests.servers.nginx import NGINX
-from tests.servers.scrapyd import free_port
+from tests.servers.processes import end, free_port
 
 _EXAMPLE = PROJECT / "deploy" / "nginx.conf"
 _AROUND = """\
@@ -131,6 +131,5 @@ class Front:
         trace: TracebackType | None,
     ) -> None:
         if self._process is not None:
-            self._process.terminate()
-            self._process.wait(20)
+            end(self._process)
             self._process = None

@@ -73,7 +73,7 @@ def test_ends_with_its_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: bool
 ) -> None:
     """Master and workers are gone, and so is the folder, even if the master does not obey."""
-    monkeypatch.setattr("tests.servers.nginx._STOP_SECS", 0.0 if stuck else 5.0)
+    monkeypatch.setattr("tests.servers.processes.STOP_SECS", 0.0 if stuck else 5.0)
     (tmp_path / "index.html").write_text("up")
     with Nginx({"127.0.0.1": tmp_path}) as server:
         pid, folder = server.pid, server.folder
