@@ -171,15 +171,17 @@ class Membership:
             self._checked("leave")
             self.held = {}
 
-    def idle(self, taken: int) -> str:
+    def idle(self, taken: int) -> tuple[str, bool]:
         """This worker has no work and everything committed, until its next commit or block.
         ``taken``: of how many blocks it knows that; where it was given others, it is not idle.
 
         Where that is so of all, and every block has a living owner: the number of commits, else "".
         If no block has mail then, and finish() finds the same number, the crawl is at its end.
+        And whether it was found to be already.
         """
         with self._lock:
-            return str(self._checked("idle", str(taken))[1])
+            _, commits, ended = self._checked("idle", str(taken))
+            return str(commits), bool(ended)
 
     def finish(self, commits: str) -> bool:
         """Whether all are at rest yet, at that number of commits; then every beat says so."""

@@ -96,8 +96,8 @@ class Committer:
     ) -> None:
         """Steps 1 to 3. Raises Fenced, BackendError."""
         self._unsure = True
-        packed = redo.pack()
-        arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored]
+        packed = redo.pack() if redo else b""
+        arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored, int(bool(redo))]
         arguments += [b"positions", r.pack_positions(positions), b"visits", visits]
         arguments += [b"redo", packed]
         names = ("workers", "commits", "idle", "totals")

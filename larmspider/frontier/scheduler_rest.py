@@ -34,7 +34,7 @@ class Rest:
         self._next = 0.0
 
     def hear(self, *, ended: bool) -> None:
-        """What a beat says of the end. It does not hold while this worker has work."""
+        """What Redis says of the end. It does not hold while this worker has work."""
         there = self.ended or (ended and not self.keep_alive)
         self.ended = there and not self._has_work() and not self._sharing.backend.pending
 
@@ -70,7 +70,11 @@ class Rest:
     async def _ask_the_others(self) -> None:
         sharing = self._sharing
         membership = sharing.membership
-        commits = await asyncio.to_thread(membership.idle, len(sharing.backend.owned))
+        commits, ended = await asyncio.to_thread(membership.idle, len(sharing.backend.owned))
+        self.hear(ended=ended)
+        if self.ended:
+            sharing.scheduler.wake()
+            return
         # the mail of others is theirs to read, unless this may be the end
         blocks = range(sharing.keys.blocks) if commits else sorted(sharing.backend.owned)
         mail = await asyncio.to_thread(self._with_mail, blocks)

@@ -316,15 +316,16 @@ def test_a_crawl_is_at_rest_when_all_are_and_every_block_is_owned(
 ) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)
-    assert a.idle(6) == ""
-    commits = b.idle(6)
+    assert a.idle(6) == ("", False)
+    commits, _ = b.idle(6)
     assert commits == "0"
     connection.incr("intranet:{crawl}:commits")  # as a commit of somebody does
     assert not b.finish(commits)
-    commits = b.idle(6)
+    commits, _ = b.idle(6)
     assert commits == "1"
     assert b.finish(commits)
     assert a.beat().ended
+    assert a.idle(6) == ("1", True)
     assert joined(make, "c")
     assert not a.beat().ended, "whoever joins looks for himself"
 
@@ -343,18 +344,18 @@ def test_a_crawl_is_not_at_rest_while_blocks_move(change: str, make: Make, serve
         for _ in range(6):
             server.wait(LEASE / 5)
             b.beat()
-    assert b.idle(len(b.held)) == ""
+    assert b.idle(len(b.held)) == ("", False)
 
 
 def test_a_worker_that_does_not_know_yet_of_a_block_is_not_at_rest(make: Make) -> None:
     """It was given one, and has not taken it up: what waits there is nobody's yet."""
     a, b = joined(make, "a", "b")
     settle(a, b)
-    assert a.idle(6) == ""
+    assert a.idle(6) == ("", False)
     b.release(list(b.held)[:1])
     b.beat()
-    assert b.idle(5) == ""
-    assert b.idle(6) == "0"
+    assert b.idle(5) == ("", False)
+    assert b.idle(6) == ("0", False)
 
 
 def test_the_scripts_ask_redis_itself_for_its_time_and_its_run(connection: redis.Redis) -> None:

@@ -2,7 +2,9 @@
 -- KEYS: commit record, commits
 -- ARGV: serial
 if redis.call('HGET', KEYS[1], 'serial') == ARGV[1] then
-  if redis.call('HDEL', KEYS[1], 'redo') == 1 then
+  local redo = redis.call('HGET', KEYS[1], 'redo')
+  redis.call('HDEL', KEYS[1], 'redo')
+  if redo and redo ~= '' then
     redis.call('INCR', KEYS[2])
   end
 end

@@ -10,7 +10,7 @@ for _, owner in pairs(all_blocks()) do
   end
 end
 if owned ~= tonumber(ARGV[7]) then
-  return {'REST', ''}
+  return {'REST', '', has_ended() and 1 or 0}
 end
 redis.call('HSET', IDLE, name, '1')
-return {'REST', at_rest()}
+return {'REST', at_rest(), has_ended() and 1 or 0}
