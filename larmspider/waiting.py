@@ -19,11 +19,11 @@ from larmspider.crawl_root import REDIS_DIR
 from larmspider.description import SHARED
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_reader import RedisReader
-from larmspider.frontier.scheduler_redis import connect
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from larmspider.frontier.redis_reader import RedisReader
 
 ANSWER_SECS = 2.0
 SOCKET = "redis.sock"
@@ -43,6 +43,10 @@ def waiting_of(
             return
         wanted = settings.copy()
         wanted.set("REDIS_URL", f"unix://{quote(str(socket))}", priority="cmdline")
+    # here, as most crawls have no Redis: its client costs every command 0.1 s
+    from larmspider.frontier.redis_reader import RedisReader
+    from larmspider.frontier.scheduler_redis import connect
+
     try:
         client, where = connect(
             wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS

@@ -12,7 +12,6 @@ from typing import Any
 
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError
-from larmspider.extensions.web.report import report_page
 from larmspider.frontier.build import politeness_from
 from larmspider.log_index.environment import IndexBusyError
 from larmspider.quantities import count, size
@@ -47,6 +46,9 @@ class Command(LarmCommand):
         if opts.json:
             print_json(_as_json(report))
         elif opts.html is not None:
+            # here, as Scrapy imports the modules of all commands for each of them
+            from larmspider.extensions.web.report import report_page
+
             _write(Path(opts.html), report_page(report, str(crawl.path)))
             print(f"{opts.html}: the report of {crawl.path}")
         else:

@@ -7,17 +7,16 @@ import asyncio
 import secrets
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl_shards import open_crawl
 from larmspider.errors import ConfigError
-from larmspider.extensions.web.application import build
-from larmspider.extensions.web.noted import noted_server
-from larmspider.extensions.web.remote import RemoteCrawl
-from larmspider.extensions.web.serving import Binding, Server
-from larmspider.extensions.web.source import Source
-from larmspider.extensions.web.token import found_token
+
+if TYPE_CHECKING:
+    from larmspider.extensions.web.serving import Binding
+    from larmspider.extensions.web.source import Source
 
 
 class Command(LarmCommand):
@@ -39,9 +38,17 @@ class Command(LarmCommand):
             raise ConfigError(f"no argument is expected, {args[0]!r} was given")
         if opts.port is not None:
             self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
+        # here, as Scrapy imports the modules of all commands for each: 0.3 s for the web pages
+        from larmspider.extensions.web.serving import Binding
+
         asyncio.run(self._serve(Binding.from_settings(self.settings)))
 
     async def _serve(self, binding: Binding) -> None:
+        from larmspider.extensions.web.application import build
+        from larmspider.extensions.web.remote import RemoteCrawl
+        from larmspider.extensions.web.serving import Server
+        from larmspider.extensions.web.source import Source
+
         assert self.settings is not None
         base, directory = self.settings, options.crawl_root(self.settings)
         shards = [Path(shard) for shard in options.strings(base, "LARM_SHARDS")]
@@ -67,6 +74,9 @@ class Command(LarmCommand):
 
 def _token(source: Source) -> str:
     """Of the crawl, or of its first worker; "" where there is none."""
+    from larmspider.extensions.web.noted import noted_server
+    from larmspider.extensions.web.token import found_token
+
     if not source.exists():
         return ""
     for directory in (source.path, *source.directories):

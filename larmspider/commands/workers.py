@@ -26,11 +26,9 @@ from larmspider.crawl_shards import CrawlShards, open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extensions.preflight import check
 from larmspider.frontier.records import UrlState
-from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
 from larmspider.workers.outcome import Outcome
 from larmspider.workers.process import WorkerProcess
 from larmspider.workers.progress import MONITOR_LOG, Progress
-from larmspider.workers.redis_server import PrivateRedis, find_program
 from larmspider.workers.supervisor import Supervisor
 
 SPIDER = "intranet"
@@ -84,6 +82,10 @@ class Command(ScrapyCommand):
             self.exitcode = 2
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
+        # here, as Scrapy imports the modules of all commands for each: 0.1 s for Redis's client
+        from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
+        from larmspider.workers.redis_server import PrivateRedis, find_program
+
         assert self.settings is not None
         settings = self.settings
         if opts.logfile:

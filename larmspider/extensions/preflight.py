@@ -23,7 +23,6 @@ from larmspider.frontier.backend import FormatError
 from larmspider.frontier.build import check_settings
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.scheduler import FrontierScheduler
-from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -100,6 +99,9 @@ def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
 def _join(crawler: Crawler) -> None:
     """Find the crawl of many workers to be this one, if there is one; then take a name in it. The
     scheduler describes it, when nothing is left that could be refused."""
+    # here, as a crawl of one process needs no client of Redis, which takes 0.1 s to import
+    from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
+
     name = options.text(crawler.settings, "LARM_WORKER")
     if name:
         worker_name.check_name(name)

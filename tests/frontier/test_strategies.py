@@ -47,7 +47,7 @@ CHAIN = ([0, 1, 2, 2], [2, 2, 0, 1], 4)
 @pytest.mark.parametrize("how", ["numpy", "plain"])
 def test_ranks_add_up_and_the_most_linked_leads(how, monkeypatch):
     if how == "plain":
-        monkeypatch.setattr(pagerank, "numpy", None)
+        monkeypatch.setattr(pagerank, "installed_numpy", lambda: None)
     table = LinkTable()
     keys = [url_key(f"http://h/{n}") for n in range(4)]
     for source, target in zip(CHAIN[0], CHAIN[1], strict=True):
