@@ -43,8 +43,11 @@ class World:
     def pass_time(self) -> None:
         self.now += STEP_SECS
         if self.up:
-            held = {key: self.client.dump(key) for key in self.client.scan_iter()}
-            self.saved = [*self.saved[-9:], held]
+            names = list(self.client.scan_iter(count=1000))
+            with self.client.pipeline(transaction=False) as pipe:
+                for name in names:
+                    pipe.dump(name)
+                self.saved = [*self.saved[-9:], dict(zip(names, pipe.execute(), strict=True))]
 
     def restart(self, *, loses: bool) -> None:
         self.run += 1
