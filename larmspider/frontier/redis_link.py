@@ -7,7 +7,8 @@
 What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is
 away, slow, loading, out of memory, a replica or without its cluster, says so once and then every
 30 s, and goes on. It ends with BackendError when it is told to stop waiting, and at once for an
-answer that waiting does not change.
+answer that waiting does not change. What this user may not do is such an answer at the start only:
+a worker in mid-crawl waits until he may again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from redis.exceptions import RedisClusterException
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.backend import BackendError
+from larmspider.frontier.redis_errors import SAY_AGAIN_SECS, lasting, why
 from larmspider.frontier.redis_scripts import SCRIPTS, Command
 
 logger = logging.getLogger(__name__)
@@ -33,21 +35,7 @@ PIPELINE_BYTES = 4 << 20
 """Of arguments in one round trip, about."""
 LOADING_SECS = 60.0
 """How long a Redis that has just been started may read its file before a crawl begins."""
-_FIRST_WAIT_SECS, _LONGEST_WAIT_SECS, _SAY_AGAIN_SECS = 0.05, 2.0, 30.0
-_PASSING = (
-    redis.ConnectionError,
-    redis.TimeoutError,
-    redis.OutOfMemoryError,
-    redis.ReadOnlyError,
-    redis.exceptions.ClusterError,
-    redis.exceptions.TryAgainError,
-    redis.exceptions.AskError,
-    redis.exceptions.NoPermissionError,
-    redis.exceptions.NoScriptError,
-    RedisClusterException,
-    OSError,
-)
-_PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "OOM")
+_FIRST_WAIT_SECS, _LONGEST_WAIT_SECS = 0.05, 2.0
 
 
 class RedisLink:
@@ -63,6 +51,8 @@ class RedisLink:
         """So many times commands were sent and answers waited for."""
         self.waited = 0.0
         """Seconds that Redis could not be used, in all."""
+        self.starting = False
+        """Whether the crawl is not under way yet: then a user without permission is refused."""
 
     def check(self) -> None:
         """Raise ConfigError where this Redis cannot hold a frontier. Loads the scripts."""
@@ -76,10 +66,20 @@ class RedisLink:
                 raise ConfigError(f"Redis at {self.name} is a replica: name its master")
             self._load_scripts()
         except (redis.RedisError, RedisClusterException, OSError) as error:
-            raise ConfigError(f"Redis at {self.name} cannot be used: {_why(error)}") from None
+            raise ConfigError(
+                f"Redis at {self.name} cannot be used: {why(error)}{self._tls_hint(error)}"
+            ) from None
         except TypeError as error:  # arguments of a connection, which is made only now
-            why = str(error).rpartition(") ")[2]
-            raise ConfigError(f"REDIS_PARAMS is not accepted: a connection {why}") from None
+            said = str(error).rpartition(") ")[2]
+            raise ConfigError(f"REDIS_PARAMS is not accepted: a connection {said}") from None
+
+    def _tls_hint(self, error: Exception) -> str:
+        """A port without TLS waits for the rest of what it takes for a command."""
+        pool = getattr(self.client, "connection_pool", None)
+        with_tls = pool is not None and issubclass(pool.connection_class, redis.SSLConnection)
+        if with_tls and isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
+            return "; rediss:// is for a port that speaks TLS"
+        return ""
 
     def _when_loaded(self) -> dict[str, Any]:
         end = time.monotonic() + LOADING_SECS
@@ -133,27 +133,33 @@ class RedisLink:
     def _insist(self, send: Callable[[], list[Any]]) -> list[Any]:
         began = said = 0.0
         wait = _FIRST_WAIT_SECS
+        scripts_loaded = False
         while True:
             try:
                 answers = send()
             except (redis.RedisError, RedisClusterException, OSError) as error:
+                if isinstance(error, redis.exceptions.NoScriptError) and not scripts_loaded:
+                    scripts_loaded = True
+                    self._load_scripts_again()
+                    continue
                 now = time.monotonic()
                 began = began or now
-                self._raise_if_lasting(error)
-                if not said or now - said >= _SAY_AGAIN_SECS:
+                if (end := lasting(error, self.name, starting=self.starting)) is not None:
+                    raise end from error
+                if not said or now - said >= SAY_AGAIN_SECS:
                     said = now
                     logger.warning(
                         "Redis at %s cannot be used (%s): waiting%s",
                         self.name,
-                        _why(error),
+                        why(error),
                         f", {now - began:.0f} s so far" if now > began else "",
                     )
                 if self.stop.wait(wait):
                     raise BackendError(
-                        f"Redis at {self.name} cannot be used: {_why(error)}"
+                        f"Redis at {self.name} cannot be used: {why(error)}"
                     ) from error
                 wait = min(2 * wait, _LONGEST_WAIT_SECS)
-                self._scripts_again(error)
+                scripts_loaded = False
             else:
                 if began:
                     self.waited += time.monotonic() - began
@@ -162,21 +168,9 @@ class RedisLink:
                     )
                 return answers
 
-    def _raise_if_lasting(self, error: Exception) -> None:
-        if isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS):
-            return
-        raise BackendError(f"Redis at {self.name} refuses: {_why(error)}") from error
-
-    def _scripts_again(self, error: Exception) -> None:
-        """A server that was started anew has forgotten them."""
-        if isinstance(error, redis.exceptions.NoScriptError):
-            try:
-                self._load_scripts()
-            except (redis.RedisError, RedisClusterException, OSError):
-                pass  # the next attempt says it
-
-
-def _why(error: Exception) -> str:
-    """In one line; Redis does not repeat passwords, and neither does its client."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
+    def _load_scripts_again(self) -> None:
+        """A server that was started anew has forgotten them, which is no news."""
+        try:
+            self._load_scripts()
+        except (redis.RedisError, RedisClusterException, OSError):
+            pass  # the next attempt says it

@@ -20,6 +20,7 @@ from larmspider.frontier.backend import BackendError
 from larmspider.frontier.heartbeat import UNREACHABLE
 from larmspider.frontier.membership import Membership, NameTaken, OtherCrawl
 from larmspider.frontier.redis_admin import wipe
+from larmspider.frontier.redis_errors import lasting, why
 from larmspider.frontier.redis_keys import Keys
 from larmspider.frontier.redis_link import RedisLink
 
@@ -44,7 +45,7 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
     run out. Raises ConfigError."""
     settings = crawler.settings
     if settings.get("LARM_FRESH"):
-        _insist(lambda: refuse_if_alive(membership, link.name), link.name)
+        insist(lambda: refuse_if_alive(membership, link.name), link.name)
         wipe(link, keys)
     anyway = options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway"
     ours = description(crawler)
@@ -55,7 +56,7 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
 
     while True:
         try:
-            return _insist(ask, link.name)
+            return insist(ask, link.name)
         except NameTaken as taken:
             if taken.epoch == waited_for:
                 raise ConfigError(
@@ -75,16 +76,20 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
             before = other.known
 
 
-def _insist(ask: Callable[[], T], where: str) -> T:
+def insist(ask: Callable[[], T], where: str) -> T:
     """Redis answered a moment ago: it is waited for, but not for ever."""
-    end = time.monotonic() + AWAY_SECS
+    end, told = time.monotonic() + AWAY_SECS, False
     while True:
         try:
             return ask()
         except UNREACHABLE as error:
+            if (refusal := lasting(error, where, starting=True)) is not None:
+                raise refusal from None
             if time.monotonic() > end:
-                why = " ".join(str(error).split())
-                raise BackendError(f"Redis at {where} cannot be used: {why}") from None
+                raise BackendError(f"Redis at {where} cannot be used: {why(error)}") from None
+            if not told:
+                logger.warning("Redis at %s cannot be used (%s): waiting", where, why(error))
+            told = True
             time.sleep(0.2)
 
 

@@ -14,9 +14,8 @@ from larmspider import options
 from larmspider.frontier.membership import Membership
 from larmspider.frontier.redis_admin import wipe
 from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
-from larmspider.frontier.scheduler_joining import description, refuse_if_alive, refuse_other
-from larmspider.frontier.scheduler_redis import connect
+from larmspider.frontier.scheduler_joining import description, insist, refuse_if_alive, refuse_other
+from larmspider.frontier.scheduler_redis import link_to
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -33,26 +32,26 @@ class SharedCrawl:
         return cls(crawler.settings, crawler.spider.name)
 
     def __init__(self, settings: BaseSettings, spider: str) -> None:
-        client, where = connect(settings)
-        self._link = RedisLink(client, where)
-        self._link.check()
+        self._link = link_to(settings)
         blocks = options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=16_384)
         self._keys = Keys(spider, blocks)
         seconds = options.seconds(settings, "LARM_LEASE_SECS", minimum=1)
-        self._membership = Membership(client, spider, "", lease_secs=seconds, blocks=blocks)
+        self._membership = Membership(
+            self._link.client, spider, "", lease_secs=seconds, blocks=blocks
+        )
 
     def refuse_other(self, crawler: Crawler) -> None:
         """Raise ConfigError where it is not the crawl of ``crawler``, as joining it would."""
         (known,) = self._link.run([("GET", self._keys.crawl("description"))])
         if known is not None:
-            living = len(self._membership.living())
+            living = len(insist(self._membership.living, self._link.name))
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
             refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
 
     def refuse_if_alive(self) -> None:
         """Raise ConfigError where workers live by it."""
-        refuse_if_alive(self._membership, self._link.name)
+        insist(lambda: refuse_if_alive(self._membership, self._link.name), self._link.name)
 
     def wipe(self) -> None:
         """Delete it; nobody may be at work on it."""

@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import redis
+
 from larmspider import options
 from larmspider.fetch.guard import set_guard
 from larmspider.frontier.backend import Fenced
@@ -27,10 +29,10 @@ from larmspider.frontier.build import sharing
 from larmspider.frontier.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.frontier.membership import Beat, Membership
 from larmspider.frontier.redis_backend import RedisBackend
+from larmspider.frontier.redis_errors import Complaints, lasting, passing
 from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
 from larmspider.frontier.scheduler_joining import join
-from larmspider.frontier.scheduler_redis import connect
+from larmspider.frontier.scheduler_redis import connect, link_to
 from larmspider.frontier.scheduler_rest import Rest
 from larmspider.frontier.scheduler_start_urls import StartUrls
 from larmspider.frontier.worker_lease import WorkerLease
@@ -58,9 +60,7 @@ class Sharing:
         self.name = options.text(settings, "LARM_WORKER")
         shared = sharing(settings)
         seconds = shared.lease_secs
-        client, where = connect(settings)
-        self.link = RedisLink(client, where)
-        self.link.check()
+        self.link = link_to(settings)
         self.keys = Keys(crawler.spider.name, shared.blocks)
         own_client, _ = connect(settings, socket_timeout=max(0.5, seconds / 3))
         self.membership = Membership(
@@ -72,6 +72,7 @@ class Sharing:
         self.fenced = False
         self.start_urls = StartUrls(self, own_client, crawler)
         self.rest = Rest(self, self.start_urls, keep_alive=shared.keep_alive)
+        self._complaints = Complaints(self.link.name)
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
         self._given: dict[int, int] = {}
@@ -116,6 +117,8 @@ class Sharing:
                 self.membership.bury(self._earlier)
             self._note(self.heart.beat())
         except UNREACHABLE as error:
+            if (refusal := lasting(error, self.link.name, starting=True)) is not None:
+                raise refusal from None
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
             given, fresh = self._take_given()
@@ -128,6 +131,7 @@ class Sharing:
             len(frontier.hosts),
             self._beat.workers,
         )
+        self.link.starting = False
         self._task = self._loop.create_task(self._run())
 
     def abandon(self) -> None:
@@ -199,8 +203,8 @@ class Sharing:
             if self.frontier.bounds.max_pages:
                 self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
             await self.start_urls.committed()
-        except UNREACHABLE:
-            pass  # after the next commit
+        except UNREACHABLE as error:
+            self._not_now(error)  # after the next commit
 
     async def _run(self) -> None:
         while True:
@@ -212,11 +216,19 @@ class Sharing:
             except Fenced as error:
                 self.break_off(error)
             except UNREACHABLE as error:
-                logger.debug("Redis at %s does not answer: %s", self.link.name, error)
+                self._not_now(error)
             except Exception as error:  # without this task the worker would do nothing, for ever
                 logger.critical("Worker %s cannot go on", self.name, exc_info=True)
                 why = " ".join(f"{type(error).__name__}: {error}".split())
                 self.scheduler.broken = self.scheduler.broken or why
+
+    def _not_now(self, error: Exception) -> None:
+        """It is asked again. Of an outage the commits and the heartbeat tell; that Redis answers,
+        and refuses, they may never meet."""
+        if isinstance(error, redis.ResponseError) or not passing(error):
+            self._complaints.tell(error)
+        else:
+            logger.debug("Redis at %s does not answer: %s", self.link.name, error)
 
     async def _tick(self) -> None:
         if self._beat.dead:

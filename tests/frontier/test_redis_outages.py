@@ -10,7 +10,7 @@ import pytest
 from conformance import OK, entries, entry
 from redis_store import RedisStore
 
-from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.frontier.backend import BackendError
 from larmspider.frontier.records import Counts, Visit
 from larmspider.frontier.redis_link import RedisLink
@@ -89,7 +89,8 @@ def test_a_commit_waits_until_redis_is_up_again(server, store, backend, caplog, 
         server.start()
         commit.end()
     said = [record.message for record in caplog.records]
-    assert len([line for line in said if "waiting" in line]) <= 2, "once, and for the scripts"
+    assert len([line for line in said if "waiting" in line]) == 1
+    assert "No matching script" not in caplog.text
     assert "is back after" in said[-1]
     assert backend.link.waited > 0
     check_after(store, backend, Counts(discovered=3, queued=2, stored=1), {"s": b"2"})
@@ -154,6 +155,41 @@ def test_out_of_memory_waits_until_there_is_some(redis_server, tmp_path, caplog)
         client.config_set("maxmemory", 0)
         commit.end()
     check_after(store, backend, Counts(discovered=201, queued=201), {"s": b"2"})
+
+
+def test_scripts_that_redis_has_forgotten_are_loaded_without_a_word(server, store, backend, caplog):
+    """It was started again between two commits."""
+    backend.add(entries("1"))
+    backend.checkpoint({"s": b"1"})
+    server.client().script_flush()
+    backend.add(entries("2"))
+    with caplog.at_level(logging.WARNING):
+        backend.checkpoint({"s": b"2"})
+    assert caplog.records == []
+    check_after(store, backend, Counts(discovered=2, queued=2), {"s": b"2"})
+
+
+@pytest.mark.parametrize("starting", [True, False])
+def test_a_user_who_may_not_write_any_more_is_waited_for(
+    server, store, backend, tmp_path, caplog, starting
+):
+    """But not before the crawl is under way: then it is refused."""
+    admin, rules = server.client(), ("on", ">secret", "+@all")
+    admin.execute_command("ACL", "SETUSER", "weak", *rules, "~nothing")
+    link = RedisLink(server.client(username="weak", password="secret"), "redis")
+    link.starting = starting
+    if starting:
+        with pytest.raises(ConfigError, match="Redis at redis refuses: "):
+            link.run([("GET", "k")])
+        return
+    answers = []
+    asking = threading.Thread(target=lambda: answers.extend(link.run([("GET", "k")])), daemon=True)
+    with caplog.at_level(logging.WARNING):
+        asking.start()
+        wait_until(lambda: "cannot be used" in caplog.text, "it says what it may not do")
+        admin.execute_command("ACL", "SETUSER", "weak", *rules, "~k")
+        asking.join(30)
+    assert answers == [None]
 
 
 def test_full_between_the_steps_of_a_commit(redis_server, tmp_path):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 
 import pytest
 import redis
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.frontier import scheduler_redis
 from larmspider.frontier.redis_link import RedisLink
-from larmspider.frontier.scheduler_redis import connect
+from larmspider.frontier.scheduler_redis import connect, link_to
 
 SECRET = "s3cr%40t"
 
@@ -114,6 +116,34 @@ def test_nobody_there():
     text = refusal(REDIS_URL=f"redis://:{SECRET}@127.31.0.1:{port}/0")
     assert text.startswith(f"Redis at 127.31.0.1:{port}/0 cannot be used: ")
     assert "refused" in text
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+def test_who_never_answers_is_refused_soon(monkeypatch, scheme):
+    """Another server's port, or one that waits for the rest of what TLS begins with; in mid-crawl
+    it would be waited for."""
+    monkeypatch.setattr(scheduler_redis, "ANSWER_SECS", 0.2)
+    with socket.create_server(("127.31.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        begun = time.monotonic()
+        settings = Settings({"REDIS_URL": f"{scheme}://:{SECRET}@127.31.0.1:{port}/0"})
+        with pytest.raises(ConfigError, match="cannot be used: Timeout") as caught:
+            link_to(settings)
+        assert time.monotonic() < begun + 10
+    assert ("speaks TLS" in str(caught.value)) == (scheme == "rediss")
+
+
+def test_how_long_answers_are_waited_for_later_is_the_users_choice(redis_server):
+    """What is asked before the crawl begins may be shorter, not longer."""
+    url = redis_server().url
+    link = link_to(Settings({"REDIS_URL": url, "REDIS_PARAMS": {"socket_timeout": 77.0}}))
+    assert link.client.connection_pool.connection_kwargs["socket_timeout"] == 77.0
+    link.client.close()
+    for chosen, waits in ((77.0, 5.0), (0.5, 0.5), (None, 5.0)):
+        settings = Settings({"REDIS_URL": url, "REDIS_PARAMS": {"socket_timeout": chosen}})
+        client, _ = connect(settings, answer_secs=5.0)
+        assert client.connection_pool.connection_kwargs["socket_timeout"] == waits
+        client.close()
 
 
 def test_a_replica_is_refused(redis_server):
