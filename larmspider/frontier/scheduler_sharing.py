@@ -181,8 +181,9 @@ class Sharing:
 
     @property
     def wants_checkpoint(self) -> bool:
-        """So that blocks can be given up, mail be read, or the crawl end."""
-        return self.rest.wants_checkpoint or bool(self.frontier.blocks and self.blocks.resting)
+        """So that blocks can be given up, mail or more seeds be read, or the crawl end."""
+        wanted = self.rest.wants_checkpoint or self.start_urls.wants_checkpoint
+        return wanted or bool(self.frontier.blocks and self.blocks.resting)
 
     async def settled(self) -> None:
         """After each commit, while no other can begin: blocks at rest are given up, and what other

@@ -3,8 +3,9 @@
     redis-cli rpush intranet:start_urls http://wiki/new http://docs/
     redis-cli rpush intranet:start_urls '{"url": "http://wiki/new"}'
 
-The owner of block 0 reads them in batches. They pass the filters as the spider's own seeds do, and
-leave Redis when they are committed.
+The owner of block 0 reads them, as many at once as a commit has changes, and queues them a slice at
+a time. They pass the filters as the spider's own seeds do, and leave Redis when they are committed;
+while more wait than were read, that is as soon as these are queued.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scrapy import Request
 from scrapy_redis import defaults
 
 from larmspider.errors import ConfigError
+from larmspider.frontier.frontier import CHECKPOINT_AT
 from larmspider.requests import page_request
 from larmspider.urls.seeds import read_seeds
 
@@ -32,11 +34,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 READ_SECS = 1.0
-BATCH = 1000
+SLICE = 1000
+"""Seeds that are queued before the crawl does something else: 0.2 s."""
 _READ = {
-    "list": lambda client, key: client.lrange(key, 0, BATCH - 1),
-    "set": lambda client, key: client.srandmember(key, BATCH),
-    "zset": lambda client, key: client.zrevrange(key, 0, BATCH - 1),
+    "list": lambda client, key: client.lrange(key, 0, CHECKPOINT_AT - 1),
+    "set": lambda client, key: client.srandmember(key, CHECKPOINT_AT),
+    "zset": lambda client, key: client.zrevrange(key, 0, CHECKPOINT_AT - 1),
 }
 _REMOVE = {
     "list": lambda pipe, key, value: pipe.lrem(key, 1, value),
@@ -59,6 +62,8 @@ class StartUrls:
         as_set = settings.getbool("REDIS_START_URLS_AS_SET")
         as_zset = settings.getbool("REDIS_START_URLS_AS_ZSET")
         self._kind = "set" if as_set else "zset" if as_zset else "list"
+        self._read: list[bytes] = []  # and not queued yet
+        self._full = False  # as many were read as may be at once
         self._queued: list[bytes] = []  # since the last cut
         self._cut: list[bytes] = []
         self._next = 0.0
@@ -68,29 +73,37 @@ class StartUrls:
         """How many there are. Raises redis.RedisError."""
         return await self._ask(getattr(self._client, _LENGTH[self._kind]), self.key, otherwise=0)
 
+    @property
+    def wants_checkpoint(self) -> bool:
+        """So that more can be read: all that were are queued, and there may be others."""
+        return self._full and bool(self._queued) and not self._read
+
     async def read(self) -> None:
         """Queue the next ones, if it is on this worker to do so."""
         loop = asyncio.get_running_loop()
         blocks = self._sharing.blocks
         mine = 0 in self._sharing.backend.owned and 0 not in blocks.leaving
-        if (
-            not (mine and self._sharing.scheduler.opened)
-            or loop.time() < self._next
-            or self._queued
-            or self._cut
-        ):
+        if not (mine and self._sharing.scheduler.opened):
+            self._read = []  # they are in Redis, for the next owner
             return
-        self._next = loop.time() + READ_SECS
-        found: Sequence[bytes] = await self._ask(
-            _READ[self._kind], self._client, self.key, otherwise=()
-        )
-        if not found:
-            return
-        requests = [request async for request in self._filtered(list(found))]
+        if not self._read:
+            if loop.time() < self._next or self._queued or self._cut:
+                return
+            self._next = loop.time() + READ_SECS
+            self._read = list(
+                await self._ask(_READ[self._kind], self._client, self.key, otherwise=())
+            )
+            self._full = len(self._read) == CHECKPOINT_AT
+        if self._read:
+            await self._queue_slice()
+
+    async def _queue_slice(self) -> None:
+        values, self._read = self._read[:SLICE], self._read[SLICE:]
+        requests = [request async for request in self._filtered(values)]
         for request in requests:
             self._crawler.engine.crawl(request)
-        self._queued = list(found)
-        logger.info("%d seeds of %s: %d are queued", len(found), self.key, len(requests))
+        self._queued += values
+        logger.info("%d seeds of %s: %d are queued", len(values), self.key, len(requests))
 
     async def _ask(self, ask: Callable[..., T], *arguments: Any, otherwise: T) -> T:
         """In a thread. ``otherwise`` where the key holds something else than is read here: whoever
@@ -144,10 +157,11 @@ class StartUrls:
             self._next = 0.0
 
     def _remove(self, values: Sequence[bytes]) -> None:
-        with self._client.pipeline(transaction=False) as pipe:
-            for value in values:
-                _REMOVE[self._kind](pipe, self.key, value)
-            pipe.execute()
+        for start in range(0, len(values), SLICE):
+            with self._client.pipeline(transaction=False) as pipe:
+                for value in values[start : start + SLICE]:
+                    _REMOVE[self._kind](pipe, self.key, value)
+                pipe.execute()
 
 
 def _url(value: bytes) -> str:
