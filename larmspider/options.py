@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -147,6 +148,14 @@ def choice(settings: BaseSettings, name: str, accepted: Collection[str]) -> str:
     if value not in accepted:
         raise _refused(name, value, _one_of(accepted))
     return value
+
+
+def log_level(settings: BaseSettings) -> int | str:
+    """LOG_LEVEL as logging takes it: a number, or a name in capitals."""
+    level = str(settings.get("LOG_LEVEL")).upper()
+    if not level.isdecimal() and level not in logging.getLevelNamesMapping():
+        raise _refused("LOG_LEVEL", level, "DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    return int(level) if level.isdecimal() else level
 
 
 def typed(settings: BaseSettings, name: str) -> Any:

@@ -35,12 +35,12 @@ class Command(CrawlCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        level = str(self.settings.get("LOG_LEVEL")).upper()
-        if not level.isdecimal() and level not in logging.getLevelNamesMapping():
-            accepted = "DEBUG, INFO, WARNING, ERROR or CRITICAL is"
-            print(f"scrapy crawl: LOG_LEVEL={level} is not accepted: {accepted}", file=sys.stderr)
-            raise SystemExit(2)  # before the log is opened at that level
-        self.settings.set("LOG_LEVEL", int(level) if level.isdecimal() else level, "cmdline")
+        try:
+            level = options.log_level(self.settings)
+        except ConfigError as refused:
+            print(f"scrapy crawl: {refused}", file=sys.stderr)
+            raise SystemExit(2) from None  # before the log is opened at that level
+        self.settings.set("LOG_LEVEL", level, "cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:

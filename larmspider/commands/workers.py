@@ -18,12 +18,14 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
+from scrapy.utils.misc import load_object
 
 from larmspider import options, worker_name
 from larmspider.crawl_files import DESCRIPTION, WORKER_LOG
 from larmspider.crawl_root import REDIS_DIR, CrawlRoot
 from larmspider.crawl_shards import CrawlShards, open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.extensions.component_check import check_components
 from larmspider.extensions.preflight import check
 from larmspider.frontier.records import UrlState
 from larmspider.workers.outcome import Outcome
@@ -148,9 +150,12 @@ class Command(ScrapyCommand):
         """What each worker will be. What it would refuse is refused here, once."""
         assert self.settings is not None
         options.settle_booleans(self.settings)
+        options.log_level(self.settings)
         crawler = Crawler(get_spider_loader(self.settings).load(spider), self.settings)
+        crawler.stats = load_object(self.settings["STATS_CLASS"])(crawler)
         crawler.spider = crawler.spidercls.from_crawler(crawler, **arguments)
         check(crawler)
+        check_components(crawler)
         return crawler
 
     def _command(

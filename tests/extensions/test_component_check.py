@@ -1,0 +1,71 @@
+"""larmspider/extensions/component_check.py: what any part would refuse, without a crawl."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.extensions.component_check import check_components
+from larmspider.options import log_level
+from larmspider.spiders.intranet import IntranetSpider
+from larmspider.stats_collector import LarmStats
+
+
+def check(**changed: object) -> None:
+    settings = Settings({"LARM_START": "http://127.41.5.1/"})
+    settings.setmodule("larmspider.settings", priority="default")
+    for name, value in changed.items():
+        settings.set(name, value, priority="cmdline")
+    crawler = Crawler(IntranetSpider, settings)
+    crawler.stats = LarmStats(crawler)
+    crawler.spider = IntranetSpider.from_crawler(crawler)
+    check_components(crawler)
+
+
+def test_the_defaults_are_accepted() -> None:
+    check()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LARM_RESTRICT", "("),
+        ("LARM_PATH_DEPTH_LIMIT", "x"),
+        ("LARM_KNOWN_PATHS_FILE", "nowhere"),
+        ("LARM_HOST_RESOLVER_FILE", "nowhere"),
+        ("LARM_FILTER_LOGS", "perhaps"),
+        ("LARM_PAGEFILE_BYTES", "0"),
+        ("LARM_INDEX_STEMMER", "klingon"),
+        ("LARM_CHECKPOINT_SECS", "soon"),
+        ("LARM_MONITOR_SECS", "0"),
+        ("LARM_PAGERANK_SECS", "x"),
+        ("LARM_WEB_PORT", "99999"),
+        ("URLLENGTH_LIMIT", "-1"),
+    ],
+)
+def test_every_parts_settings_are_read(name: str, value: str) -> None:
+    """Of filters, stores and extensions; the message names the setting, or what it holds."""
+    with pytest.raises(ConfigError) as caught:
+        check(**{name: value})
+    assert name in str(caught.value) or value in str(caught.value)
+
+
+class Untouchable:
+    """A component of the user's own, of no kind that is known."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Untouchable:
+        raise AssertionError("it may open what it likes")
+
+
+def test_components_of_others_are_left_alone() -> None:
+    check(EXTENSIONS={f"{__name__}.Untouchable": 1})
+
+
+@pytest.mark.parametrize(("said", "level"), [("debug", "DEBUG"), ("30", 30)])
+def test_the_log_level_is_a_name_or_a_number(said: str, level: int | str) -> None:
+    assert log_level(Settings({"LOG_LEVEL": said})) == level
+    with pytest.raises(ConfigError, match="LOG_LEVEL=LOUD is not accepted: DEBUG, INFO"):
+        log_level(Settings({"LOG_LEVEL": "loud"}))
