@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from larmspider.crawl_dir import CrawlDir, StoredPage, stored_page
+from larmspider.crawl_files import DESCRIPTION
 from larmspider.crawl_logs import CrawlLogs
 from larmspider.crawl_root import shard_dirs
 from larmspider.description import is_shared
@@ -57,8 +58,14 @@ def open_crawl(
 
 
 def _shards_in(path: Path) -> list[Path]:
-    """A shard that is named, or all in the LARM_DIR of another machine."""
+    """A shard that is named, or all in the LARM_DIR of another machine. Raises CrawlDirError."""
     path = path.expanduser().absolute()
+    if not (path / DESCRIPTION).is_file():
+        why = f"has no {DESCRIPTION}" if path.is_dir() else "is no directory"
+        raise CrawlDirError(
+            f"the shard {path} (--shard, LARM_SHARDS) {why}: a worker's directory is accepted, or"
+            " the LARM_DIR of a crawl, as of another machine"
+        )
     return shard_dirs(path) if is_shared(CrawlDir(path).description) else [path]
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
-from tantivy import DocAddress, Query
+from tantivy import DocAddress, Occur, Query
 
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
@@ -39,7 +39,8 @@ from larmspider.index.search import (
 
 EXACT_TOTAL = 300
 """Up to so many matches a total is exact whatever was stored twice; beyond, those further down
-count as often as they are stored. 30 us each."""
+count as often as they are stored. 30 us each. The same goes for facets and the matches of one
+index, before any filter of a facet."""
 _CHUNK = 100
 
 
@@ -83,8 +84,7 @@ class ShardSearcher(Searcher):
         filters: Filters = NO_FILTERS,
         facets: bool = False,
     ) -> Results:
-        """As of one index; facets count a page once for each index that has it. Raises QueryError,
-        CrawlDirError."""
+        """As of one index. Raises QueryError, CrawlDirError."""
         started = time.perf_counter()
         check_window(limit, offset)
         clauses = parse_query(query)
@@ -93,6 +93,7 @@ class ShardSearcher(Searcher):
             judge = stack.enter_context(self._judging())
             sizes = [shard.documents() for shard in self._shards]
             rarity = Rarity(list(zip(readers, sizes, strict=True)))
+            doubtful = [judge.doubtful(number) for number in range(len(readers))]
             total, streams, makers, counted = 0, [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(rarity.of(number))
@@ -100,6 +101,8 @@ class ShardSearcher(Searcher):
                 ranked = narrowed(ranking.build(clauses), narrowing)
                 if facets:
                     found_by = ranking.build(clauses, ranks=False)
+                    if doubtful[number]:
+                        found_by = _current(reader, shard.schema, found_by, judge, number)
                     counted.append(
                         count_facets(reader, shard.schema, found_by, filters, self._clock())
                     )
@@ -108,7 +111,6 @@ class ShardSearcher(Searcher):
                 makers.append(ranking.snippet_maker(clauses))
             hits: list[Any] = []
             passed = looked_at = 0
-            doubtful = [judge.doubtful(number) for number in range(len(readers))]
             for match in merge(*streams):
                 if passed == offset + limit and (looked_at >= EXACT_TOTAL or not any(doubtful)):
                     break
@@ -182,6 +184,25 @@ class ShardSearcher(Searcher):
 
 def _count(reader: tantivy.Searcher, ranked: Query) -> int:
     return int(reader.search(ranked, 1, count=True).count)  # type: ignore[attr-defined]
+
+
+def _current(
+    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, judge: Judge, shard: int
+) -> Query:
+    """``wanted`` without the records that do not count, where matches are few enough to look at."""
+    found = reader.search(wanted, EXACT_TOTAL + 1, count=False).hits
+    if len(found) > EXACT_TOTAL:
+        return wanted
+    pages = (stored_of(reader, address) for _, address in found)
+    outdated = [
+        page["key"]
+        for page in pages
+        if not judge.counts(shard, page["key"], page["fetched"].timestamp())
+    ]
+    if not outdated:
+        return wanted
+    others = Query.term_set_query(schema, "key", outdated)
+    return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
 
 def _matches(reader: tantivy.Searcher, ranked: Query, shard: int, size: int) -> Iterator[_Found]:

@@ -98,9 +98,18 @@ def test_shards_elsewhere_are_listed(
     assert scrapy("search", "siren", "--json", cwd=tmp_path).json["total"] == 7
     for arguments in (["--shard", "far"], ["--shard", "far/w2"], ["-s", "LARM_SHARDS=far/w2"]):
         assert scrapy("search", "siren", "--json", *arguments, cwd=tmp_path).json["total"] == 12
-    ran = scrapy("search", "siren", "--shard", "nowhere", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shard", "why"), [("nowhere", "is no directory"), ("empty", "has no crawl.json")]
+)
+def test_a_shard_that_is_none_is_named(folder: Path, shard: str, why: str) -> None:
+    """And not taken for LARM_DIR, which is right; what is accepted is said."""
+    (folder / "empty").mkdir(exist_ok=True)
+    ran = scrapy("search", "siren", "--shard", shard, cwd=folder)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
-    assert "nowhere" in ran.err
+    assert f"the shard {folder / shard} (--shard, LARM_SHARDS) {why}: a worker's dir" in ran.err
+    assert "LARM_DIR=" not in ran.err
 
 
 def test_a_page_stored_by_two_workers_is_found_once(
@@ -114,8 +123,12 @@ def test_a_page_stored_by_two_workers_is_found_once(
     crawl(server.url("/"), tmp_path, LARM_DIR="crawl/w1")
     describe(tmp_path / "crawl", ["w1", "w2"])
     crawled = open_crawl(tmp_path / "crawl")
-    found = crawled.searcher().search("siren klaxon", 10)
+    found = crawled.searcher().search("siren klaxon", 10, facets=True)
     assert found.total == len(found.hits) == 3
+    assert found.facets is not None
+    assert found.facets.hosts == {A: 3}
+    assert found.facets.kinds == {"html": 3}
+    assert found.facets.dates == dict.fromkeys(("day", "week", "month", "year"), 3)
     assert {hit.title for hit in found.hits} == {"atlas page 0", "renewed", "atlas page 2"}
     page = crawled.stored(server.url("/1"))
     assert page is not None
