@@ -63,13 +63,26 @@ class Command(LarmCommand):
         server = await Server.start(
             build(source, binding.guard(token), ahead=True), binding.address, binding.port
         )
-        stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        stopped = stopped_by_signals()
         print(source.condition.sentence)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()
+
+
+def stopped_by_signals() -> asyncio.Event:
+    """Set by the first SIGINT or SIGTERM; a second one ends the process at once. asyncio's own
+    handlers would go with the loop, and leave the second one to a traceback."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def stop(*_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        loop.call_soon_threadsafe(stopped.set)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return stopped
 
 
 def _token(source: Source) -> str:

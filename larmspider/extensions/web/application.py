@@ -132,6 +132,8 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     guard = request.app[SITE].guard
+    if "Host" not in request.headers:
+        raise Refused("The request has no Host header.", 400)
     if not guard.accepts_host(request.headers.get("Host", "")):
         raise Refused(
             "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
@@ -32,6 +33,8 @@ HEADERS = {
 }
 OPEN = ("/healthz", "/login", "/static/")
 """Paths that need no token, wherever the server is bound."""
+_HOST = re.compile(r"(?:\[([^\s\[\]@/?#\\]+)\]|([^\s\[\]@/?#\\:]+))(?::[0-9]{0,5})?")
+"""RFC 9110 7.2: a host and maybe a port, no user name."""
 
 
 class Guard:
@@ -59,14 +62,14 @@ class Guard:
 
     def accepts_host(self, host: str) -> bool:
         """Whether a Host header names this server."""
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+        found = _HOST.fullmatch(host)
+        if found is None:
             return False
+        name = found[1] or found[2]
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            return name.rstrip(".") in self._names
+            return name.lower().rstrip(".") in self._names
         return True
 
     def is_token(self, token: str) -> bool:

@@ -8,12 +8,14 @@ await server.stop()
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -27,6 +29,17 @@ TRIES = 20
 """Ports that are tried, from the one asked for on."""
 SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
+
+
+def _of_ours(record: logging.LogRecord) -> bool:
+    """Not what is wrong with a request: it is answered with 400, and that is all."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+logger = logging.getLogger(__name__)
+logger.addFilter(_of_ours)
+"""aiohttp's own messages go here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,11 @@ class Server:
         """Raises ConfigError if it cannot listen there."""
         listening = listen(address, port)
         runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECS
+            app,
+            logger=logger,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=SHUTDOWN_SECS,
         )
         await runner.setup()
         await web.SockSite(runner, listening).start()

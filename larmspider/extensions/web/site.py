@@ -65,7 +65,7 @@ def ask_of(request: web.Request) -> Ask:
         url=request.path_qs,
         query=request.query,
         path=request.match_info,
-        origin=f"{_scheme(request)}://{request.host}",
+        origin=f"{_scheme(request)}://{request.headers.get('Host', '')}",
         signed_in=signed_in,
         csrf=site.guard.csrf if signed_in else "",
         said=site.sayings.of(request.query.get("said", "")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.every_page import LOOKS, shown
-from tests.extensions.web.serving import Served
+from tests.extensions.web.serving import ADDRESS, Served
 
 
 def test_serves_its_own_files_only(served: Callable[..., Served], demo_crawl: Path) -> None:
@@ -74,3 +75,18 @@ def luminance(colour: str) -> float:
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [b"GET / HTTP/1.1", b"GET / HTTP/1.0", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil"],
+)
+def test_a_request_without_one_host_is_refused_quietly(
+    served: Callable[..., Served], tmp_path: Path, caplog: pytest.LogCaptureFixture, lines: bytes
+) -> None:
+    """With 400, and nothing in the log: whoever can connect could fill it."""
+    port = int(served(tmp_path).url.rpartition(":")[2])
+    with socket.create_connection((ADDRESS, port), timeout=30) as connection:
+        connection.sendall(lines + b"\r\n\r\n")
+        assert connection.makefile("rb").readline().split()[1] == b"400"
+    assert caplog.records == []

@@ -17,8 +17,11 @@ TOKEN = "0123456789abcdef"
         ("127.0.0.1:6080", True), ("127.0.0.1", True), ("localhost:1", True), ("LOCALHOST", True),
         ("[::1]:6080", True), ("192.0.2.7:6080", True), ("wiki.example", True),
         ("Wiki.Example.:6080", True), ("evil.example:6080", False), ("", False), ("[::1", False),
-        ("127.0.0.1.evil.example", False), ("localhost.evil.example", False), ("a@localhost", True),
+        ("127.0.0.1.evil.example", False), ("localhost.evil.example", False), ("a@localhost", False),
         ("localhost@evil.example", False), ("127.1", False), ("0x7f.1", False), ("::1", False),
+        ("a@127.0.0.1", False), ("@127.0.0.1", False), ("127.0.0.1/x", False),
+        ("127.0.0.1:x", False), ("127.0.0.1:999999", False), ("127.0.0.1 ", False),
+        ("a@[::1]", False), ("127.0.0.1?", False), ("127.0.0.1\\", False), ("[]", False),
     ],
 )  # fmt: skip
 def test_hosts(host: str, accepted: bool) -> None:

@@ -119,6 +119,32 @@ def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
                 assert time.monotonic() < end
 
 
+TWO_SIGNALS = """
+import asyncio, os, signal, time
+from larmspider.commands.serve import stopped_by_signals
+
+async def serve():
+    stopped = stopped_by_signals()
+    os.kill(os.getpid(), signal.SIGINT)
+    await stopped.wait()
+
+asyncio.run(serve())
+print("closed", flush=True)
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(20)
+"""
+
+
+def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    """Also when the loop is closed already, and only threads are waited for."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", TWO_SIGNALS], cwd=tmp_path, env=environment, timeout=60,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("closed\n", "", -signal.SIGINT)
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
