@@ -26,6 +26,7 @@ from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
+from larmspider.urls.backtracking import LONGEST_MATCH_SECS
 from larmspider.urls.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ _SOON_SECS = 3.0
 
 def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
     """How many queued URLs the scope ``restrict`` would drop; told from a part where to look at all
-    takes longer. Raises ConfigError for what is no pattern."""
+    takes longer. Raises ConfigError for what is no pattern, and for one that takes longer for a
+    URL than any may (urls/backtracking.py tries some, here are those that are queued)."""
     pattern, end = compiled(restrict), time.monotonic() + seconds
     seen = dropped = 0
     example = ""
@@ -50,8 +52,8 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
             raise CrawlDirError("this crawl has no frontier of larmspider")
         counts = frontier.counts()
         for entries in _slices(frontier.waiting):
-            out = [entry for entry in entries if not pattern.fullmatch(entry.normalized)]
-            seen, dropped = seen + len(entries), dropped + len(out)
+            out, looked_at = _first_out_of(entries, pattern, end)
+            seen, dropped = seen + looked_at, dropped + len(out)
             example = example or (out[0].normalized if out else "")
             if time.monotonic() > end:
                 break
@@ -64,6 +66,26 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
         f"about {share * total:,.0f} of {total:,} queued URLs would be dropped ({dropped:,} of the"
         f" {seen:,} that were looked at){such}"
     )
+
+
+def _first_out_of(entries: list[Entry], pattern: Pattern, end: float) -> tuple[list[Entry], int]:
+    """Those that do not match, of as many as were looked at until ``end``: how many."""
+    out: list[Entry] = []
+    began = time.thread_time()
+    for number, entry in enumerate(entries, 1):
+        if not pattern.fullmatch(entry.normalized):
+            out.append(entry)
+        now = time.thread_time()
+        if pattern.engine != "re2" and now - began > LONGEST_MATCH_SECS:
+            raise ConfigError(
+                f"the scope: pattern {pattern.text!r} takes {now - began:.1f} s for the queued URL"
+                f" {entry.normalized[:200]}, and RE2 does not take it; accepted are patterns that"
+                f" RE2 takes, or that need less than {LONGEST_MATCH_SECS:g} s for a URL"
+            )
+        if time.monotonic() > end:
+            return out, number
+        began = now
+    return out, len(entries)
 
 
 def compiled(restrict: str) -> Pattern:
