@@ -19,6 +19,7 @@ from larmspider.crawl_files import DESCRIPTION, LOCK
 from larmspider.crawl_root import shard_dirs
 from larmspider.description import is_shared
 from larmspider.errors import CrawlDirError
+from larmspider.quantities import counted
 from larmspider.times import utc
 
 FINISHED = "finished"
@@ -97,7 +98,9 @@ class Condition:
             )
             return cls(State.KILLED, sentence, began)
         ended = len(found) - killed
-        sentence = f"{ended:,} workers ended this crawl here ({last.reason}) at {last.ended}."
+        sentence = (
+            f"{counted(ended, 'worker')} ended this crawl here ({last.reason}) at {last.ended}."
+        )
         if killed:
             sentence += f" {killed:,} more were killed before; the others did what these left."
         return cls(State.ENDED, sentence, began, last.ended, last.reason)

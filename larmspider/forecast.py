@@ -16,7 +16,7 @@ from math import ceil, inf
 
 from larmspider.frontier.host import HostState
 from larmspider.frontier.report import HostRow
-from larmspider.quantities import count, duration
+from larmspider.quantities import count, counted, duration
 
 DAY = 86_400.0
 MOVES_AWAY = 0.95
@@ -154,8 +154,8 @@ def forecast(
     if not ends:
         reasons.append("Nothing is queued that this run would fetch.")
     if out:
-        hosts = f"{count(len(out))} host{'s' if len(out) > 1 else ''}"
-        reasons.append(f"{count(left)} URLs of {hosts} are not fetched in this run.")
+        what = f"{counted(left, 'URL')} of {counted(len(out), 'host')}"
+        reasons.append(f"{what} {'is' if left == 1 else 'are'} not fetched in this run.")
     if held:
         more = f" and {count(len(held) - 1)} more" if len(held) > 1 else ""
         reasons.insert(0, f"It does not end while {held[0].host}{more} is paused by the operator.")
@@ -163,7 +163,9 @@ def forecast(
         return Forecast(None if held else 0.0, reasons, slowest, never, left)
     if most is not None and most < queued:
         queued = most
-        reasons.append(f"LARM_MAX_PAGES ends it after {count(most)} more pages.")
+        reasons.append(
+            f"LARM_MAX_PAGES ends it after {count(most)} more page{'' if most == 1 else 's'}."
+        )
     by_host, by_rate = ends[0][0], queued / rate if rate else 0.0
     seconds = by_rate if most is not None and queued == most and rate else max(by_host, by_rate)
     if by_host >= by_rate / CLEARLY:

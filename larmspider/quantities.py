@@ -42,6 +42,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def counted(number: int, what: str) -> str:
+    """``1 host``, ``2 hosts``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def rate(number: float) -> str:
     """Three digits that matter: 0.05, 1.23, 12.3, 123, 1,234."""
     if number and number < 0.1:

@@ -34,6 +34,8 @@ HOSTS_SPENT = "larm/left/hosts"
 """Hosts behind the latter."""
 SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"
 RETRIES = "larm/fetch/retries"
+RETRIES_KIND = "larm/fetch/retries/{kind}"
+"""The same by kind of failure."""
 LAST_CHECK_REJECTED = "larm/last_check/rejected"
 
 PAGE_FILES_PAGES = "larm/page_files/pages"

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 
 from larmspider.extensions.web.curves import above, curve
-from larmspider.extensions.web.templating import href, outward, when
-from larmspider.quantities import duration, rate, size
+from larmspider.extensions.web.templating import href, outward, times, when
+from larmspider.quantities import counted, duration, rate, size
 
 
 @pytest.mark.parametrize("seconds, text", [
@@ -55,3 +55,14 @@ def test_links_hold_what_they_are_given() -> None:
     assert outward("HTTP://h/") == "HTTP://h/"
     assert outward("javascript:alert(1)") == outward(" http://h/") == "#"
     assert (when(0), when(inf), when(1_774_958_400)) == ("", "", "2026-03-31 12:00:00")
+
+
+def test_one_is_no_plural() -> None:
+    assert [counted(n, "host") for n in (0, 1, 1_000)] == ["0 hosts", "1 host", "1,000 hosts"]
+
+
+def test_times_of_the_logs_are_shown_as_all_others() -> None:
+    """Also in the middle of a sentence."""
+    assert times("at 2026-01-31T12:00:00.123Z.") == "at 2026-01-31 12:00:00."
+    assert times("from 2026-01-31T12:00:00Z on") == "from 2026-01-31 12:00:00 on"
+    assert times("HTTP status 200T") == "HTTP status 200T"

@@ -17,6 +17,7 @@ from larmspider.extensions.snapshot import Snapshot
 from larmspider.frontier.host_rules import local_hour
 from larmspider.frontier.scheduler import scheduler_of
 from larmspider.pipelines.records import RecordLog
+from larmspider.quantities import counted
 from larmspider.times import utc
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
         return "paused by the operator"
     host = frontier.waits_for()
     if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
-        return f"waiting for {len(names):,} hosts that the operator has paused, {names[0]} first"
+        hosts = counted(len(names), "host")
+        return f"waiting for {hosts} that the operator has paused, {names[0]} first"
     if host is None or host.turn_time < now + LONG_WAIT_SECS:
         return ""
     state, reason = host.record.state.name.lower(), host.record.reason

@@ -25,6 +25,7 @@ from larmspider.extensions.scope_change import ScopeChange
 from larmspider.extensions.seeding import add_seeds
 from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
 from larmspider.pipelines.records import RecordLog
+from larmspider.quantities import counted
 from larmspider.times import utc
 
 if TYPE_CHECKING:
@@ -181,13 +182,13 @@ class OperatorExtension:
         name, scheduler = self._host(form), self._scheduler
         late = scheduler.frontier.control.retry_host(name)
         scheduler.wake()
-        return f"{name} is tried again now, {late:,} URLs that had failed among the rest"
+        return f"{name} is tried again now, {counted(late, 'URL')} that had failed among the rest"
 
     async def _purge_host(self, form: Form) -> str:
         name, scheduler = self._host(form), self._scheduler
         gone = await self.scope.purge(name)
         scheduler.wake()
-        return f"{gone:,} URLs of {name} are purged"
+        return f"{counted(gone, 'URL')} of {name} {'is' if gone == 1 else 'are'} purged"
 
 
 def _number(form: Form, name: str, low: float, high: float) -> float:

@@ -96,7 +96,7 @@ class RobotsFetch:
             return
         else:
             body = response.body if 200 <= status < 300 else b""
-            sitemaps = frontier.robots_loaded(lease, body, seconds)
+            sitemaps = frontier.robots_loaded(lease, body, seconds, str(status))
             if sitemaps:
                 self.scheduler.crawler.signals.send_catch_log(
                     signals.sitemaps_found, host=lease.host.record.host, urls=list(sitemaps)
@@ -113,7 +113,7 @@ class RobotsFetch:
         if isinstance(error, Stopped):
             self.scheduler.frontier.give_back(lease)
         elif isinstance(error, DeniedAddress) and not request.meta[_HOPS]:
-            self.scheduler.frontier.robots_loaded(lease, b"", seconds)
+            self.scheduler.frontier.robots_loaded(lease, b"", seconds, "address")
         else:
             self._count(stats.ROBOTS_FAILED)
             self.scheduler.frontier.failed(lease, kind_of(error), seconds)

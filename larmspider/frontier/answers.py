@@ -197,8 +197,13 @@ class Answers:
 
     # robots.txt
 
-    def robots_loaded(self, lease: Lease, body: bytes, seconds: float) -> Sequence[str]:
-        """The host's rules; b"" where everything is allowed (4xx). Returns its Sitemap lines."""
+    def robots_loaded(
+        self, lease: Lease, body: bytes, seconds: float, answer: str = "200"
+    ) -> Sequence[str]:
+        """The host's rules; b"" where everything is allowed (4xx). Returns its Sitemap lines.
+
+        ``answer`` is the HTTP status, or why it was not asked for.
+        """
         if self._robots is None or lease.entry is not None:
             raise ValueError("not a robots.txt lease")
         self._release(lease)
@@ -206,6 +211,7 @@ class Answers:
         rules = self._robots.put(record.host, body)
         record.crawl_delay = rules.crawl_delay
         record.robots_until = now + self._bounds.robots_expires
+        record.robots_answer, record.robots_time = answer, now
         record.change(HostState.READY)
         self._politeness.answered(record, now, seconds, lease.reached)
         self._schedule.set(lease.host)
@@ -222,4 +228,5 @@ class Answers:
         """Unreachable: nothing is allowed for now; old rules go on (RFC 9309 2.3.1.4, 2.4)."""
         if record.robots_until:
             record.robots_until = now + self._bounds.robots_retry
+        record.robots_answer, record.robots_time = kind, now
         self._politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)

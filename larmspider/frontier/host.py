@@ -44,6 +44,9 @@ class HostRecord:
     ``response``: the last response time. ``crawl_delay``: of robots.txt, None for none.
     ``robots_until``: when robots.txt expires, 0.0 if it never was loaded. ``failures`` in a row;
     ``level``: doublings of the backoff; ``last_failure``: its time; ``parks`` in a row.
+
+    For people alone: ``last_kind`` of failure that blames the host; ``robots_answer``: what came of
+    asking for robots.txt at ``robots_time``: an HTTP status, or a kind of failure; "" for never.
     """
 
     host: str
@@ -60,6 +63,9 @@ class HostRecord:
     level: int = 0
     last_failure: float = 0.0
     parks: int = 0
+    last_kind: str = ""
+    robots_answer: str = ""
+    robots_time: float = 0.0
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Go to another state; ValueError for one that cannot follow."""
@@ -111,16 +117,19 @@ def pack_host(record: HostRecord) -> bytes:
         record.last_failure,
         record.parks,
     )
-    return fixed + "\0".join((record.host, record.scheme, record.reason)).encode()
+    asked = f"{record.robots_time:.0f}" if record.robots_time else ""
+    told = (record.last_kind, record.robots_answer, asked)
+    return fixed + "\0".join((record.host, record.scheme, record.reason, *told)).encode()
 
 
 def unpack_host(data: bytes) -> HostRecord:
-    """The reverse of pack_host()."""
+    """The reverse of pack_host(); also of one that has no texts after the reason."""
     state, until, next_time, hold, response, crawl_delay, robots_until, *rest = _RECORD.unpack_from(
         data
     )
     failures, level, last_failure, parks = rest
-    host, scheme, reason = data[_RECORD.size :].decode().split("\0", 2)
+    host, scheme, reason, *told = data[_RECORD.size :].decode().split("\0")
+    last_kind, robots_answer, asked = told or ("", "", "")
     return HostRecord(
         host=host,
         scheme=scheme,
@@ -136,4 +145,7 @@ def unpack_host(data: bytes) -> HostRecord:
         level=level,
         last_failure=last_failure,
         parks=parks,
+        last_kind=last_kind,
+        robots_answer=robots_answer,
+        robots_time=float(asked or 0),
     )

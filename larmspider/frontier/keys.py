@@ -68,6 +68,11 @@ def delayed_key(host: str, earliest: float, serial: int) -> bytes:
     return b"%b\x01%b%b" % (host_prefix(host), millis.to_bytes(6, "big"), serial.to_bytes(6, "big"))
 
 
+def delayed_prefix(host: str) -> bytes:
+    """Of all delayed_key() of a host."""
+    return host_prefix(host) + b"\x01"
+
+
 def run_of(queue_key: bytes) -> int:
     """READY or DELAYED."""
     return queue_key[8]

@@ -77,6 +77,17 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
             found = self._run(txn.cursor(self._files.queue), k.host_prefix(host))
             return [r.unpack_entry(packed) for packed, _ in zip(found, range(limit), strict=False)]
 
+    def delayed(self, host: str, limit: int = 10) -> list[tuple[Entry, float]]:
+        """Entries of a host whose last attempt failed, and when each may be tried again."""
+        found: list[tuple[Entry, float]] = []
+        with self._files.read() as txn:
+            cursor, prefix = txn.cursor(self._files.queue), k.delayed_prefix(host)
+            more = cursor.set_range(prefix)
+            while more and len(found) < limit and cursor.key().startswith(prefix):
+                found.append((r.unpack_entry(cursor.value()), k.earliest_of(cursor.key())))
+                more = cursor.next()
+        return found
+
     def waiting(self, after: bytes = b"") -> tuple[list[Entry], bytes | None]:
         """A slice of all that is queued or leased, host by host: the entries, and where to go on;
         None at the end."""

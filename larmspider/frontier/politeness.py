@@ -125,7 +125,7 @@ class Politeness:
         if now - record.last_failure > limits.quiet + self._last_snooze(record):
             record.level = 0
         record.failures += 1
-        record.last_failure = now
+        record.last_failure, record.last_kind = now, reason
         too_many = record.failures >= limits.max_failures or record.parks
         if not snooze and retry_after is None and not too_many:
             return

@@ -77,6 +77,10 @@ class ShardsReader(FrontierReader):
             return self._waiting.queued(host, limit)
         return self._home_of(host).queued(host, limit) if self._shards else []
 
+    def delayed(self, host: str, limit: int = 10) -> list[tuple[Entry, float]]:
+        """As the worker knew it that had the host last."""
+        return self._home_of(host).delayed(host, limit) if self._shards else []
+
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         """A host's record and counters go with it from owner to owner: the furthest are its own."""
         if self._waiting is not None:

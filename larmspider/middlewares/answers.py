@@ -79,6 +79,7 @@ class AnswersMiddleware:
         if again is not None:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.RETRIES)
+            self.crawler.stats.inc_value(stats.RETRIES_KIND.format(kind=kind))
             logger.debug("Will be tried again: %s (%s)", request.url, kind)
         return again
 

@@ -12,7 +12,9 @@ from larmspider.frontier.keys import host_of
 from larmspider.frontier.records import Entry
 from larmspider.frontier.report import HostRow, host_row
 from larmspider.log_index.records import Fetches
+from larmspider.quantities import duration
 from larmspider.reports.log_tail import last_fetches
+from larmspider.reports.robots_outcome import robots_outcome
 from larmspider.reports.robots_text import RobotsText, robots_text
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 RECENT = 20
 FAILURES = 30
 HEAD = 20
+RETRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +35,19 @@ class HostPage:
     ``recent`` are the fetches found at the end of fetch.log, ``failures`` those of the whole log as
     far as its index goes, both the last first. ``results`` by HTTP status or word for a failure,
     ``indexed`` the time as of which, 0.0 where there is no index yet. ``queue`` are the next
-    entries. ``limits`` are the rules that hold for this host, in words.
+    entries, ``retries`` the first of those whose last attempt failed, with the time from which on
+    each is tried again. ``robots_said``: what came of asking for it. ``limits`` are the rules that
+    hold for this host, in words.
     """
 
     row: HostRow
     robots: RobotsText | None
     robots_obeyed: bool
+    robots_said: str
     recent: Sequence[Fetch]
     failures: Sequence[Fetch]
     queue: Sequence[Entry]
+    retries: Sequence[tuple[Entry, float]]
     results: Mapping[str, Fetches]
     indexed: float
     limits: Sequence[tuple[str, str]]
@@ -60,6 +67,7 @@ def host_page(
         if frontier is None or row is None:
             return None
         queue = frontier.queued(host, HEAD)
+        retries = frontier.delayed(host, RETRIES) if row.counts.delayed else []
         body = frontier.note(f"robots {host}")
     obeyed = options.scrapys_boolean(settings, "ROBOTSTXT_OBEY")
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
@@ -73,9 +81,11 @@ def host_page(
         row=row,
         robots=None if body is None or not obeyed else robots_text(body, agent, url),
         robots_obeyed=obeyed,
+        robots_said=robots_outcome(row.record, body),
         recent=recent_fetches(crawl, host),
         failures=[fetch_of(fields) for fields in failures[:FAILURES]],
         queue=queue,
+        retries=retries,
         results=results,
         indexed=indexed,
         limits=_limits(row, settings),
@@ -96,7 +106,7 @@ def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Fetc
 
 def _limits(row: HostRow, settings: BaseSettings) -> list[tuple[str, str]]:
     rule, counts = row.rule, row.counts
-    found = [("Delay", f"{row.gap.seconds:g} s, by {row.gap.rule}")]
+    found = [("Delay", f"{duration(row.gap.seconds)}, by {row.gap.rule}")]
     if rule.connections:
         found.append(("Requests at once", str(rule.connections)))
     if rule.budget is not None:
@@ -105,9 +115,9 @@ def _limits(row: HostRow, settings: BaseSettings) -> list[tuple[str, str]]:
     if rule.window is not None:
         found.append(("Hours", "{:g} to {:g}".format(*rule.window)))
     if row.record.crawl_delay is not None:
-        found.append(("Crawl-delay of robots.txt", f"{row.record.crawl_delay:g} s"))
+        found.append(("Crawl-delay of robots.txt", duration(row.record.crawl_delay)))
     if row.record.hold is not None:
-        found.append(("Expected answer time", f"{row.record.hold:.3g} s"))
+        found.append(("Expected answer time", duration(row.record.hold)))
     most = options.integer(settings, "LARM_MAX_PAGES", minimum=0)
     if most:
         found.append(("Budget of the crawl", f"{most:,} pages"))

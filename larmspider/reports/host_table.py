@@ -19,6 +19,7 @@ SORTS: Mapping[str, Callable[[HostRow], Any]] = {
     "stored": lambda row: -row.counts.stored,
     "failed": lambda row: -row.counts.failed,
     "refused": lambda row: -row.counts.refused,
+    "retry": lambda row: -row.counts.delayed,
     "in-flight": lambda row: -row.counts.leased,
     "delay": lambda row: -row.gap.seconds,
     "next": lambda row: row.next_time,

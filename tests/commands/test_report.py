@@ -41,7 +41,7 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
     """Totals, curves, hosts, refusals with examples, broken links with their pages, copies."""
     url = demo[1]
     for title in (
-        "Curves", "Results", "Types", "Hosts", "Slowest hosts", "Refused links, by rule",
+        "Curves", "Results", "Types", "Hosts", "Slowest hosts", "Rejected links, by rule",
         "Broken links, with the pages that carry them", "Same content", "Largest documents",
         "Most linked pages",
     ):  # fmt: skip

@@ -26,6 +26,16 @@ def test_states_that_cannot_follow(before, after):
         HostRecord("wiki:80", state=before).change(after)
 
 
+def test_a_record_of_before_has_nothing_to_tell_of_failures():
+    """Its texts end with the reason."""
+    told = HostRecord("h:80", state=S, reason="dns", last_kind="dns", robots_answer="404")
+    told.robots_time = 1_700_000_000.0
+    packed = pack_host(told)
+    assert unpack_host(packed) == told
+    before = packed[: packed.index(b"dns\0") + 3]
+    assert unpack_host(before) == HostRecord("h:80", state=S, reason="dns")
+
+
 def test_without_rules_it_wakes_as_new():
     record = HostRecord("wiki:80", state=S, until=9.0, reason="dns")
     record.wake()

@@ -29,12 +29,13 @@ from larmspider.totals import Totals
 RATE_SECS = 10.0
 """Rates are those of so many last seconds."""
 CURVES_SECS, DISK_SECS = 5.0, 60.0
-_STATES = ("discovered", "queued", "leased", "stored", "failed", "refused")
+_STATES = ("discovered", "queued", "leased", "stored", "failed", "refused", "delayed")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``urls`` of the whole crawl by state. ``pages`` and ``bytes`` are rates a second of late.
+    """``urls`` of the whole crawl by state, ``delayed`` those of the queued that failed before.
+    ``pages`` and ``bytes`` are rates a second of late.
 
     ``hosts`` are numbers of hosts by state; ``totals`` of all runs; ``disk`` and ``disk_free`` in
     bytes; ``memory`` of the crawl, None where it does not run.

@@ -9,6 +9,7 @@ The package may be a zipped egg: files are read by importlib.resources, never by
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -48,6 +49,14 @@ def when(epoch: float) -> str:
     return utc(epoch)[:19].replace("T", " ")
 
 
+_IN_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z?")
+
+
+def times(text: str) -> str:
+    """Times in a text as when() has them, in place of those of the logs."""
+    return _IN_TEXT.sub(r"\1 \2", text)
+
+
 def href(path: str, **query: Any) -> str:
     """A link inside the application; parameters that are None or "" are left out."""
     named = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
@@ -65,7 +74,9 @@ FILTERS: dict[str, Callable[..., str]] = {
     "duration": quantities.duration,
     "count": quantities.count,
     "rate": quantities.rate,
+    "counted": quantities.counted,
     "when": when,
+    "times": times,
     "printable": lambda text: printable(str(text)),
     "outward": outward,
 }

@@ -65,7 +65,7 @@ def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
     """The overview in figures; nothing to control, however one asks."""
     with serving(tmp_path, "--dir", str(demo_crawl)) as (said, url):
         assert re.fullmatch(r"This crawl ended \(finished\) at \S+Z\.", said)
-        assert said in request(url + "/").text
+        assert re.sub(r"T([\d:]+)Z", r" \1", said) in request(url + "/").text
         found = request(url + "/stats.json").json
         assert found["state"] == "ended"
         assert found["urls"]["stored"] > 40

@@ -179,12 +179,13 @@ def test_the_page_names_the_rule_that_decided(
     ):
         browser.open(f"{site.url}/url?u={quote(start + path, safe='')}")
         verdict = browser.text("#verdict")
-        assert verdict.startswith("Refused by"), (path, verdict)
+        word = "Refused" if stage == "robots" else "Rejected"
+        assert verdict.startswith(f"{word} by"), (path, verdict)
         assert stage in verdict.replace("_", "-"), (path, verdict)
         assert reason in verdict
         assert stage in browser.text("tr[aria-current]").replace("_", "-")
     browser.open(f"{site.url}/url?u={quote('http://elsewhere.invalid/', safe='')}")
-    assert "Refused by scope" in browser.text("#verdict")
+    assert "Rejected by scope" in browser.text("#verdict")
     assert browser.errors() == []
 
 
@@ -209,7 +210,7 @@ def test_an_unknown_url_is_explained_too(served: Callable[..., Served], demo_cra
     """And what is no URL at all."""
     site = served(demo_crawl)
     assert "no page that it read links here" in site.get(f"/url?u={seed(demo_crawl)}nowhere").text
-    assert "Refused by normalize" in site.get("/url?u=mailto:a@b").text
+    assert "Rejected by normalize" in site.get("/url?u=mailto:a@b").text
     assert site.get("/url").status == 200
 
 

@@ -15,6 +15,7 @@ COLUMNS = (
     ("host", "Host", False),
     ("state", "State", False),
     ("queued", "Queued", True),
+    ("retry", "To retry", True),
     ("stored", "Stored", True),
     ("failed", "Failed", True),
     ("refused", "Refused", True),
@@ -23,7 +24,7 @@ COLUMNS = (
     ("next", "Next", True),
 )
 """Order, title, and whether it is a number."""
-LARGEST_FIRST = frozenset({"queued", "stored", "failed", "refused", "in-flight", "delay"})
+LARGEST_FIRST = frozenset({"queued", "retry", "stored", "failed", "refused", "in-flight", "delay"})
 
 
 def hosts(ask: Ask) -> Reply:

@@ -12,8 +12,8 @@ from larmspider.extensions.web.board import Board, Status
 from larmspider.extensions.web.curves import curve
 from larmspider.extensions.web.numbers import Numbers
 from larmspider.extensions.web.pages import Page
-from larmspider.extensions.web.templating import Templates, when
-from larmspider.quantities import count, duration, rate, size
+from larmspider.extensions.web.templating import Templates, times, when
+from larmspider.quantities import count, counted, duration, rate, size
 
 ROWS = 12
 """Of the small tables."""
@@ -46,19 +46,20 @@ def parts(status: Status) -> dict[str, Any]:
     """What the templates are given beside the status."""
     urls, past = status.urls, status.history
     running = status.condition.state is State.RUNNING
-    times = [point.time for point in past.points]
-    pages = curve(times, [point.pages for point in past.points])
-    sizes = curve(times, [point.bytes for point in past.points])
+    moments = [point.time for point in past.points]
+    pages = curve(moments, [point.pages for point in past.points])
+    sizes = curve(moments, [point.bytes for point in past.points])
     seconds = status.forecast.seconds
     in_flight = status.numbers.in_flight if status.numbers else 0
     return {
         "texts": {
-            "condition": _sentence(status),
+            "condition": times(_sentence(status)),
             "pages": rate(status.pages) if running else "–",
             "bytes": size(status.bytes) if status.numbers else "–",
             "stored": count(urls.get("stored", 0)),
             "queued": count(urls.get("queued", 0)),
             "in-flight": count(in_flight) if running else "–",
+            "retry": count(urls.get("delayed", 0)),
             "failed": count(urls.get("failed", 0)),
             "refused": count(urls.get("refused", 0)),
             "discovered": count(urls.get("discovered", 0)),
@@ -68,9 +69,9 @@ def parts(status: Status) -> dict[str, Any]:
             "disk-free": size(status.disk_free),
             "pages-top": rate(pages.top),
             "bytes-top": size(sizes.top),
-            "first": when(times[0]) if times else "",
-            "last": when(times[-1]) if times else "",
-            "runs": "1 run" if past.runs == 1 else f"{count(past.runs)} runs",
+            "first": when(moments[0]) if moments else "",
+            "last": when(moments[-1]) if moments else "",
+            "runs": counted(past.runs, "run"),
             "end": "not to be told" if seconds is None else duration(seconds),
             "end-time": when(status.time + seconds) if seconds and running else "",
         },
@@ -82,9 +83,10 @@ def parts(status: Status) -> dict[str, Any]:
         },
         "tables": {
             "Hosts by state": status.hosts,
-            "Refused by filter": _first(refused(status)),
-            "Failed by kind": _first(status_of(status, stats.RUN_FAILED)),
-            "Stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
+            "Links rejected by filter": _first(rejected(status)),
+            "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
+            "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
+            "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
         },
         "running": running,
     }
@@ -103,7 +105,7 @@ def _sentence(status: Status) -> str:
     return status.condition.sentence
 
 
-def refused(status: Status) -> dict[str, int]:
+def rejected(status: Status) -> dict[str, int]:
     """Links that each filter rejected, in all runs; known ones are none of them."""
     found = status.totals.matching(stats.FILTER_REJECTED)
     found.pop("visited", None)
