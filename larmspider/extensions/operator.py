@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
 KEPT = ", when this worker has it"
 """Ends what is said of a host that another worker has."""
+UNSHARED = " (Redis does not answer: a worker that gets hosts later has not heard of it)"
 FACTOR_MOST, DELAY_MOST = 1_000.0, 86_400.0
 Form = Mapping[str, str]
 
@@ -135,7 +137,11 @@ class OperatorExtension:
     async def _slow(self, form: Form) -> str:
         factor = _number(form, "factor", 0.01, FACTOR_MOST)
         self._scheduler.frontier.control.slow_down(factor)
-        return f"all hosts are asked {factor:g} times as slowly as their rules say"
+        sharing, kept = self._scheduler.sharing, True
+        if sharing is not None and "everywhere" in form:
+            kept = await asyncio.to_thread(sharing.orders.keep_factor, factor)
+        said = f"all hosts are asked {factor:g} times as slowly as their rules say"
+        return said if kept else said + UNSHARED
 
     async def _scope(self, form: Form) -> str:
         return await self.scope.change(form.get("restrict", ""))
@@ -157,26 +163,35 @@ class OperatorExtension:
             return name, KEPT
         return self._host(form), ""
 
+    async def _share_host(self, name: str) -> str:
+        """Of many workers: for the one that gets the host later. What is to be said if it fails."""
+        scheduler = self._scheduler
+        if scheduler.sharing is None:
+            return ""
+        order = replace(scheduler.frontier.control.orders.of(name))
+        kept = await asyncio.to_thread(scheduler.sharing.orders.keep_host, name, order)
+        return "" if kept else UNSHARED
+
     async def _delay(self, form: Form) -> str:
         name, later = self._ordered(form)
         control = self._scheduler.frontier.control
         if not form.get("seconds", "").strip():
             control.set_delay(name, None)
-            return f"{name} has the delay of its rules again{later}"
+            return f"{name} has the delay of its rules again{await self._share_host(name)}{later}"
         seconds = _number(form, "seconds", 0.0, DELAY_MOST)
         control.set_delay(name, seconds)
-        return f"{name} is asked every {seconds:g} s at most{later}"
+        return f"{name} is asked every {seconds:g} s at most{await self._share_host(name)}{later}"
 
     async def _pause_host(self, form: Form) -> str:
         name, later = self._ordered(form)
         self._scheduler.frontier.control.pause_host(name)
-        return f"{name} is paused{later}"
+        return f"{name} is paused{await self._share_host(name)}{later}"
 
     async def _resume_host(self, form: Form) -> str:
         (name, later), scheduler = self._ordered(form), self._scheduler
         scheduler.frontier.control.resume_host(name)
         scheduler.wake()
-        return f"{name} is asked again{later}"
+        return f"{name} is asked again{await self._share_host(name)}{later}"
 
     async def _retry_host(self, form: Form) -> str:
         name, scheduler = self._host(form), self._scheduler

@@ -50,7 +50,16 @@ class Control:
 
     def recover(self) -> None:
         """Take up the orders of the last commit; after the hosts are loaded."""
-        self._politeness.orders = Orders.unpack(self._backend.note(NOTE))
+        self._go_by(Orders.unpack(self._backend.note(NOTE)))
+
+    def take_up(self, orders: Orders) -> None:
+        """In place of all that was ordered here."""
+        if orders != self.orders:
+            self._go_by(orders)
+            self.keep()
+
+    def _go_by(self, orders: Orders) -> None:
+        self._politeness.orders = orders
         for name in list(self.orders.hosts):
             if name in self._hosts.by_name:
                 self._pause(self._hosts.by_name[name], self.orders.is_paused(name))

@@ -10,9 +10,9 @@ with its run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Self
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 NOTE = "orders"
 """The note of the backend that holds them."""
@@ -59,17 +59,22 @@ class Orders:
 
     def pack(self) -> bytes:
         """JSON; hosts without an order are left out."""
-        data = asdict(self)
-        data["hosts"] = {
-            name: asdict(order) for name, order in self.hosts.items() if order != HostOrder()
-        }
-        return json.dumps(data).encode("utf-8")
+        return json.dumps(asdict(self.copy())).encode("utf-8")
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
         """The reverse; none for None."""
         if not data:
             return cls()
-        found = json.loads(data)
-        found["hosts"] = {name: HostOrder(**order) for name, order in found["hosts"].items()}
-        return cls(**found)
+        return cls.from_json(json.loads(data))
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """Of what dataclasses.asdict() makes. Raises TypeError or KeyError for what is none."""
+        hosts = {name: HostOrder(**order) for name, order in found["hosts"].items()}
+        return cls(**{**found, "hosts": hosts})
+
+    def copy(self) -> Self:
+        """As they are now; without hosts of which nothing is ordered."""
+        hosts = {name: replace(one) for name, one in self.hosts.items() if one != HostOrder()}
+        return replace(self, hosts=hosts)

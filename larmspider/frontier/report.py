@@ -67,7 +67,8 @@ def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Ite
 def host_row(
     reader: FrontierReader, politeness: Politeness, host: str, now: float
 ) -> HostRow | None:
-    """One host; None for one that the crawl has not met."""
+    """One host; None for one that the crawl has not met. By what was ordered, as host_rows()."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
     data, counts = reader.host(host)
     if not data and not counts.discovered:
         return None

@@ -35,6 +35,7 @@ from larmspider.frontier.scheduler_joining import join
 from larmspider.frontier.scheduler_redis import connect, link_to
 from larmspider.frontier.scheduler_rest import Rest
 from larmspider.frontier.scheduler_start_urls import StartUrls
+from larmspider.frontier.shared_orders import SharedOrders
 from larmspider.frontier.worker_lease import WorkerLease
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Sharing:
         self.membership = Membership(
             own_client, crawler.spider.name, self.name, lease_secs=seconds, blocks=shared.blocks
         )
+        self.orders = SharedOrders(own_client, self.keys)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
         self.heart = Heartbeat(self.membership, self.lease, self._beaten, self._fenced)
@@ -121,6 +123,8 @@ class Sharing:
                 raise refusal from None
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
+            with suppress(*UNREACHABLE):
+                frontier.control.take_up(self.orders.read(frontier.control.orders))
             given, fresh = self._take_given()
             self._enter(self.backend.load(given), fresh)
         logger.info(
@@ -256,6 +260,8 @@ class Sharing:
         async with self.scheduler.checkpointing:
             if self.scheduler.closed or self.scheduler.broken:
                 return
+            control = self.frontier.control
+            control.take_up(await asyncio.to_thread(self.orders.read, control.orders.copy()))
             given, fresh = self._take_given()
             self._enter(await asyncio.to_thread(self.backend.load, given), fresh)
 

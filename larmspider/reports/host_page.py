@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from larmspider import options
 from larmspider.crawl_dir import CrawlDir, Fetch, fetch_of
 from larmspider.frontier.keys import host_of
+from larmspider.frontier.orders import HostOrder, Orders
 from larmspider.frontier.records import Entry
 from larmspider.frontier.report import HostRow, host_row
 from larmspider.log_index.records import Fetches
@@ -88,7 +89,7 @@ def host_page(
         retries=retries,
         results=results,
         indexed=indexed,
-        limits=_limits(row, settings),
+        limits=_limits(row, settings, politeness.orders),
     )
 
 
@@ -104,9 +105,16 @@ def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Fetc
     return found
 
 
-def _limits(row: HostRow, settings: BaseSettings) -> list[tuple[str, str]]:
-    rule, counts = row.rule, row.counts
+def _limits(row: HostRow, settings: BaseSettings, orders: Orders) -> list[tuple[str, str]]:
+    rule, counts, order = row.rule, row.counts, orders.hosts.get(row.host, HostOrder())
     found = [("Delay", f"{duration(row.gap.seconds)}, by {row.gap.rule}")]
+    ordered = [
+        "paused" if order.paused else "",
+        "" if order.delay is None else f"delay {duration(order.delay)}",
+        "" if orders.factor == 1.0 else f"all gaps {orders.factor:g} times as long",
+    ]
+    if any(ordered):
+        found.append(("By the operator", ", ".join(filter(None, ordered))))
     if rule.connections:
         found.append(("Requests at once", str(rule.connections)))
     if rule.budget is not None:

@@ -33,9 +33,10 @@ NUMBER = 3
 
 @dataclass
 class Running:
-    """Workers that wait for seeds, and the pages of all of them."""
+    """Workers that wait for seeds, and the pages of all of them. ``arguments`` of each worker."""
 
     root: Path
+    arguments: list[str]
     sites: CrossLinked
     site: Served
     process: subprocess.Popen[bytes]
@@ -76,10 +77,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     }
     root = folder / "crawl"
     with CrossLinked(4, pages=3, net="127.40.1") as sites:
-        command = [sys.executable, "-m", "scrapy", "workers", "-n", str(NUMBER)]
-        command += ["-a", f"start={sites.seed}", "-a", f"restrict={sites.restrict}"]
+        arguments = ["-a", f"start={sites.seed}", "-a", f"restrict={sites.restrict}"]
         for name, value in given.items():
-            command += ["-s", f"{name}={value}"]
+            arguments += ["-s", f"{name}={value}"]
+        command = [sys.executable, "-m", "scrapy", "workers", "-n", str(NUMBER), *arguments]
         with (
             (folder / "said").open("w") as said,
             subprocess.Popen(
@@ -95,7 +96,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                 while not (root / "crawl.json").exists() and time.monotonic() < end:
                     time.sleep(0.1)
                 with Served(root, live=RemoteCrawl(lambda: shard_dirs(root))) as site:
-                    found = Running(root, sites, site, process)
+                    found = Running(root, arguments, sites, site, process)
                     found.until(lambda: len(found.noted()) == NUMBER, "all serve")
                     found.until(lambda: found.stored() == 4 * 5, "all is stored")
                     yield found
@@ -172,6 +173,47 @@ def test_the_scope_of_all_is_not_changed(running: Running) -> None:
     assert "stop them, and begin with another restrict" in answer.json["error"]
 
 
+def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
+    """The slow-down of all, and the pause of a host, whoever has it."""
+    host = _host(running, 1)
+    assert running.act("slow", factor="1.5").status == 200
+    assert running.act("pause-host", host=host).status == 200
+    folder = running.root.parent
+    command = [sys.executable, "-m", "scrapy", "crawl", "intranet", *running.arguments]
+    command += ["-s", f"REDIS_URL=unix://{running.root}/redis/redis.sock"]
+    command += ["-s", "LARM_WORKER=late"]
+    with (
+        (folder / "late").open("w") as said,
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(folder, "larmspider.settings"),
+            stdout=said,
+            stderr=said,
+        ) as process,
+    ):
+        try:
+            running.until(lambda: bool(noted_server(running.root / "late")), "it serves")
+            noted = noted_server(running.root / "late")
+            assert noted is not None
+            expected = {
+                "factor": 1.5,
+                "hosts": {host: {"paused": True, "delay": None}},
+                "restrict": "",
+                "instead_of": "",
+            }
+
+            def ordered() -> bool:
+                return bool(request(f"{noted[0]}stats.json").json["numbers"]["orders"] == expected)
+
+            running.until(ordered, "it has the orders")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(WAIT_SECS)
+    assert running.act("resume-host", host=host).status == 200
+    assert running.act("slow", factor="1").status == 200
+
+
 def test_last_all_stop(running: Running) -> None:
     """In order; what is served then is as of their last checkpoints."""
     assert running.act("stop").status == 200
@@ -182,7 +224,7 @@ def test_last_all_stop(running: Running) -> None:
     ends = [
         json.loads((path / "crawl.json").read_text())["end"] for path in shard_dirs(running.root)
     ]
-    assert ends == ["shutdown"] * NUMBER
+    assert ends == ["shutdown"] * (NUMBER + 1), "and of the one that joined"
     assert (
         "There is nothing here to control"
         in request(f"{running.site.url}/control", headers={"Authorization": f"Bearer {TOKEN}"}).text

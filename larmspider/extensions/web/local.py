@@ -6,13 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from larmspider import stats
+from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.extensions.monitor import what_it_waits_for
 from larmspider.extensions.operator import operator_of
 from larmspider.extensions.snapshot import resident_bytes
 from larmspider.extensions.web.ask import Refused
 from larmspider.extensions.web.numbers import Numbers
+from larmspider.frontier.orders import Orders
 from larmspider.frontier.scheduler import scheduler_of
 
 if TYPE_CHECKING:
@@ -49,9 +50,10 @@ class LocalCrawl:
             for key, value in found.items()
             if stats.is_ours(key) and isinstance(value, int)
         }
-        urls, paused = {}, False
+        urls, paused, orders = {}, False, Orders()
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
+            orders = scheduler.frontier.control.orders.copy()
             counts = scheduler.frontier.backend.counts()
             urls = {name: int(getattr(counts, name)) for name in _STATES}
         return Numbers(
@@ -68,6 +70,8 @@ class LocalCrawl:
             broken="" if scheduler is None else scheduler.broken,
             urls=urls,
             counters=counters,
+            scope=options.text(self.settings, "LARM_RESTRICT"),
+            orders=orders,
         )
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:

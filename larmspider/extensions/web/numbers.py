@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
+from larmspider.frontier.orders import Orders
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
     ``links``, ``failures`` and ``counters`` (Scrapy's stats that are ours) since this run began;
     ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: what a crawl that is
-    idle waits for. ``broken``: why nothing more is committed."""
+    idle waits for. ``broken``: why nothing more is committed. ``scope`` as LARM_RESTRICT, the one
+    in force; ``orders`` of the operator."""
 
     time: float
     began: float
@@ -27,6 +30,8 @@ class Numbers:
     broken: str
     urls: Mapping[str, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
+    scope: str = ""
+    orders: Orders = field(default_factory=Orders)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,12 +54,14 @@ class Numbers:
             broken=next((one.broken for one in found if one.broken), ""),
             urls={},
             counters=_summed([one.counters for one in found]),
+            orders=Orders.together(one.orders for one in found),
         )
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """The reverse. Raises TypeError or KeyError for what is none."""
-        return cls(**{one.name: found[one.name] for one in fields(cls)})
+        named = {one.name: found[one.name] for one in fields(cls)}
+        return cls(**{**named, "orders": Orders.from_json(found["orders"])})
 
 
 _SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory")

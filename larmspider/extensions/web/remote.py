@@ -49,6 +49,7 @@ class RemoteCrawl:
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
         fields = {key: value for key, value in form.items() if key not in ("csrf", "next")}
+        fields["everywhere"] = "yes"  # what is ordered is the crawl's, and not one worker's
         found = await asyncio.to_thread(self._noted)
         answers: list[dict[str, Any] | None] = []
         if name in ONCE:  # whoever gets them passes them on

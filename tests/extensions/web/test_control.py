@@ -107,6 +107,40 @@ def test_hosts_are_paused_slowed_and_purged(
         assert crawl.act("pause-host", {"host": "nobody:80"}).status == 409
 
 
+def in_force(crawl: Crawling) -> str:
+    """That part of the control page, as text in one line."""
+    page = crawl.get("/control", Authorization=f"Bearer {crawl.token}").text
+    part = page[page.index('id="in-force"') :].partition("</dl>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", part).split())
+
+
+def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path: Path) -> None:
+    """Scope, slow-down and orders of hosts; the page of a host says it as of a checkpoint."""
+    name = f"127.0.0.1:{server.port}"
+    with Crawling(tmp_path, server.url("/"), restrict="http://127[.]0[.]0[.]1:.*") as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        assert "Scope http://127[.]0[.]0[.]1:.* Slow-down none" in in_force(crawl)
+        assert "Of single hosts nothing is ordered" in in_force(crawl)
+        crawl.act("slow", {"factor": "2.5"})
+        crawl.act("pause-host", {"host": name})
+        crawl.act("delay", {"host": name, "seconds": "90"})
+        crawl.act("scope", {"restrict": "http://[^/]*/.*"})
+        assert "Scope http://[^/]*/.* Slow-down all gaps are 2.5 times as long" in in_force(crawl)
+        assert f"Of single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
+        said = "paused, delay 1 min 30 s, all gaps 2.5 times as long"
+        page = crawl.until(
+            lambda: said in (text := crawl.get(f"/hosts/{name}").text) and text, "a checkpoint"
+        )
+        assert "paused by the operator" in page
+        crawl.act("resume-host", {"host": name})
+        crawl.act("delay", {"host": name, "seconds": ""})
+        assert "Of single hosts nothing is ordered" in in_force(crawl)
+
+
+def test_without_a_scope_the_hosts_of_the_seeds_are_named(crawl: Crawling) -> None:
+    assert "Scope the hosts of the seeds: http://127.0.0.1:" in in_force(crawl)
+
+
 def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
     """The queue loses what is out of it, new links are judged by it, and the same command goes on
     with it."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from larmspider import options
 from larmspider.extensions.web.ask import Ask, Reply
 from larmspider.extensions.web.pages import Page
+from larmspider.frontier.orders import NOTE, Orders
 from larmspider.history import tail
 
 LOG_ROWS = 20
 LOG_COLUMNS = 5
+HOSTS, SEEDS = 50, 10
 
 
 def control(ask: Ask) -> Reply:
@@ -17,15 +20,30 @@ def control(ask: Ask) -> Reply:
     logs = [directory / "control.log" for directory in ask.source.directories]
     lines = [line.split("\t") for log in logs for line in tail(log, LOG_ROWS)]
     acts = sorted((one for one in lines if len(one) == LOG_COLUMNS), reverse=True)[:LOG_ROWS]
-    restrict = ask.source.settings.get("LARM_RESTRICT") or ""
+    scope, orders = _in_force(ask)
     return ask.render(
         "control.html",
         numbers=ask.numbers,
         acts=acts,
-        restrict=ask.text("restrict") or restrict,
+        restrict=ask.text("restrict") or scope,
+        scope=scope,
+        seeds=ask.source.crawl.seeds[:SEEDS],
+        factor=orders.factor,
+        ordered=sorted(orders.hosts.items())[:HOSTS],
+        more_ordered=max(0, len(orders.hosts) - HOSTS),
         host=ask.text("host", limit=300),
         condition=ask.source.condition,
     )
+
+
+def _in_force(ask: Ask) -> tuple[str, Orders]:
+    """The scope, "" for the hosts of the seeds, and what was ordered; of a crawl that does not run,
+    or cannot be reached, as of its last checkpoint."""
+    if ask.numbers is not None:
+        return ask.numbers.scope, ask.numbers.orders
+    with ask.source.crawl.frontier() as frontier:
+        orders = Orders.unpack(None if frontier is None else frontier.note(NOTE))
+    return options.text(ask.source.settings, "LARM_RESTRICT"), orders.copy()
 
 
 def login(ask: Ask) -> Reply:
