@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from larmspider.crawl_dir import CrawlDir, StoredPage
 from larmspider.extraction.charset import decode
+from larmspider.reports.charset_as_read import charset_as_read
 
 SHOWN_BYTES = 2_000_000
 """Of a document that is shown; a download has all."""
@@ -45,15 +46,24 @@ def is_shown(mime: str) -> bool:
     return mime in _HTML or mime in _TEXT or mime.startswith("text/") or mime.endswith("+xml")
 
 
-def stored_copy(crawl: CrawlDir, page: StoredPage, *, download: bool = False) -> StoredCopy:
-    """Raises CrawlDirError if the page file lacks it. HTML as HTML, texts and XML as plain text, in
+def stored_copy(
+    crawl: CrawlDir, page: StoredPage, *, text: str = "", download: bool = False
+) -> StoredCopy:
+    """``text``: what the crawl read in it, by which the charset is known that its header named.
+
+    Raises CrawlDirError if the page file lacks it. HTML as HTML, texts and XML as plain text, in
     UTF-8; all else, and everything with ``download``, as a file of no type."""
     body = crawl.body(page)
     if download or not is_shown(page.mime):
         named = {"Content-Disposition": 'attachment; filename="stored-copy.bin"'}
         return StoredCopy(body, "application/octet-stream", {**HEADERS, **named}, cut=False)
-    text, _ = decode(body[:SHOWN_BYTES], page.mime)
+    shown = body[:SHOWN_BYTES]
+    charset = charset_as_read(shown, page.mime, f"{page.title} {text}")
+    decoded, _ = decode(shown, f"{page.mime}; charset={charset}")
     kind = "text/html" if page.mime in _HTML else "text/plain"
     return StoredCopy(
-        text.encode("utf-8", "replace"), f"{kind}; charset=utf-8", HEADERS, len(body) > SHOWN_BYTES
+        decoded.encode("utf-8", "replace"),
+        f"{kind}; charset=utf-8",
+        HEADERS,
+        len(body) > SHOWN_BYTES,
     )

@@ -10,8 +10,10 @@ from urllib.parse import quote
 import pytest
 
 from larmspider.crawl_dir import CrawlDir
+from tests.crawling import crawl
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.serving import Got, Served
+from tests.servers.scripted import ScriptedServer
 
 EVIL = """<!doctype html><meta charset=utf-8><title>evil</title>
 <meta http-equiv=refresh content="0;url=http://evil.invalid/">
@@ -223,3 +225,25 @@ def test_a_search_without_an_index_ends_in_time_and_says_so(
     monkeypatch.setattr("larmspider.crawl_logs.FOLDER", "no-such-index")
     page = site.get(f"/url?u={quote(seed(demo_crawl), safe='')}").text
     assert "there may be more than is shown" in page
+
+
+def test_a_charset_that_only_the_header_named(
+    scripted_server: Callable[..., ScriptedServer],
+    served: Callable[..., Served],
+    tmp_path: Path,
+) -> None:
+    """By the title of a page, and by what the index has of a text; they are guessed wrongly."""
+    page, text = "<title>Übung</title><p>Übung", "5 € für Größe"
+    routes = {
+        "/": (200, {"Content-Type": "text/html; charset=macintosh"}, page.encode("mac_roman")),
+        "/text": (
+            200,
+            {"Content-Type": "text/plain; charset=iso-8859-15"},
+            text.encode("iso-8859-15"),
+        ),
+    }
+    server = scripted_server(routes)
+    assert crawl(f"{server.url('/')} {server.url('/text')}", tmp_path).status == 0
+    site = served(tmp_path / "crawl")
+    assert page in copy_of(site, server.url("/")).text
+    assert copy_of(site, server.url("/text")).text == text

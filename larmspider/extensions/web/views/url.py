@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from larmspider.crawl_dir import StoredPage
-from larmspider.errors import InvalidURL
+from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.explain import explain
 from larmspider.extensions.web.ask import Ask, Refused, Reply
 from larmspider.extensions.web.guard import HEADERS
@@ -58,8 +59,18 @@ def view(ask: Ask) -> Reply:
 def copy(ask: Ask) -> Reply:
     """The bytes themselves."""
     _, page = _stored(ask)
-    got = stored_copy(ask.source.crawl, page, download=ask.text("download") == "yes")
+    download = ask.text("download") == "yes"
+    text = "" if download else _text_of(ask, page)
+    got = stored_copy(ask.source.crawl, page, text=text, download=download)
     return Reply(got.body, got.content_type, headers=got.headers)
+
+
+def _text_of(ask: Ask, page: StoredPage) -> str:
+    """As the index has it; "" where it has none."""
+    with suppress(CrawlDirError):
+        if (document := ask.source.searcher().get(page.normalized)) is not None:
+            return document.text
+    return ""
 
 
 def _stored(ask: Ask) -> tuple[str, StoredPage]:
