@@ -63,9 +63,10 @@ class CheckpointExtension:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            end = loop.time() + self.interval
-            while loop.time() < end and not self._urgent():
+            end, due = loop.time() + self.interval, False
+            while not due:  # a tick at least: none is taken any more once the crawl closes
                 await asyncio.sleep(min(_TICK_SECS, self.interval))
+                due = loop.time() >= end or self._urgent()
             try:
                 await self.checkpoint()
             except LarmspiderError as error:

@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 from larmspider.extensions.checkpoint import CheckpointExtension
+from larmspider.frontier.scheduler import FrontierScheduler
 
 
 def test_a_stream_of_items_without_a_gap_does_not_keep_it_waiting() -> None:
@@ -37,3 +38,36 @@ def test_a_stream_of_items_without_a_gap_does_not_keep_it_waiting() -> None:
         return at_rest, gate.is_set()
 
     assert asyncio.run(run()) == (0, True)
+
+
+def test_a_checkpoint_that_is_due_when_none_is_taken_any_more_leaves_the_loop_free() -> None:
+    """A worker that closes, or was fenced, may still have blocks to give up: it could never end."""
+    asked = []
+
+    class Closed(FrontierScheduler):
+        def __init__(self) -> None:
+            self.closed, self.broken = True, ""
+            self.checkpointing, self.gate = asyncio.Lock(), asyncio.Event()
+
+        @property
+        def wants_checkpoint(self) -> bool:
+            asked.append(1)
+            assert len(asked) < 1000, "it goes round and round"
+            return True
+
+    async def main() -> None:
+        engine = SimpleNamespace(scheduler=Closed(), scraper=SimpleNamespace(slot=None))
+        crawler = SimpleNamespace(
+            engine=engine,
+            signals=SimpleNamespace(send_catch_log_async=None),
+            stats=SimpleNamespace(inc_value=lambda key: None),
+        )
+        extension = CheckpointExtension(crawler, 5.0)
+        extension.spider_opened()
+        await asyncio.sleep(0.3)
+        extension.spider_closed()
+        await asyncio.gather(*extension._tasks, return_exceptions=True)
+
+    asyncio.run(main())
+    assert asked
+    assert len(asked) < 10
