@@ -40,6 +40,7 @@ SETTINGS = {
     "LARM_DELAY_RESPONSE_FACTOR": "0",
     "LARM_BACKOFF_SECS": "0.1",
     "CONCURRENT_REQUESTS": "32",
+    "LARM_WEB": "no",
 }
 
 
