@@ -45,10 +45,12 @@ crawl: $(VENV)/ready
 egg: $(VENV)/ready
 	@$(BIN)/python deploy/build_egg.py dist
 
-# most tests wait for something: one more at a time than there are processors; then what is timed
+# most tests wait for something: one more at a time than there are processors; then what is timed.
+# Files in the order of tests/conftest.py: xdist's own begins with those of many tests, which are short
 test: $(VENV)/ready
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile \
+	    --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -m alone
 else
 	$(BIN)/python -m pytest $(ARGS)

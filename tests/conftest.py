@@ -112,6 +112,12 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
     return make
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a test marked ``long`` come first: one that began last would end alone."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=20, help="kills in tests/recovery/test_kill.py")
     parser.addoption("--kill-seed", type=int, default=0, help="repeat a run of it; 0: at random")

@@ -115,6 +115,7 @@ def crawled(scripted_server: Start, tmp_path: Path) -> Iterator[tuple[Path, Ran,
         yield tmp_path / "crawls", ran, seeds
 
 
+@pytest.mark.long
 def test_no_secret_shows_anywhere(crawled: tuple[Path, Ran, list[str]]) -> None:
     """And the crawl did use them all: what they open is stored, and what refuses them was asked."""
     folder, ran, seeds = crawled

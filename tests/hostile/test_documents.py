@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.hostile.document_cases import DOCUMENTS
 from tests.hostile.healthy import HEALTHY, is_complete
 from tests.hostile.running import MORE_MB, crawl, differences
@@ -13,6 +15,7 @@ MAX_BLOCK_SECS = 0.5
 """Less than 0.2 is what it should be, and is where the machine is not busy with other things."""
 
 
+@pytest.mark.long
 def test_each_document_is_read_and_holds_up_nobody(tmp_path: Path, idle_mb: float) -> None:
     """Links and text of each; the event loop is never busy with one thing for long."""
     with HostileServer([HEALTHY, *DOCUMENTS]) as server:

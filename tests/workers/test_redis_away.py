@@ -13,6 +13,7 @@ from tests.workers.crew import Crew
 from tests.workers.hosts import Hosts
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     REDIS_SERVER is None, reason="redis-server is not installed (Debian package redis-server)"
 )

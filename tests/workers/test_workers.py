@@ -26,6 +26,7 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
         yield crew
 
 
+@pytest.mark.long
 def test_four_workers_store_every_page_once(crew: Crew) -> None:
     crew.start("w1", "w2", "w3", "w4")
     crew.end()
