@@ -15,6 +15,7 @@ from typing import Any
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+from tests.forking import fork_server
 
 PROJECT = Path(__file__).parents[1]
 FAST = {
@@ -47,10 +48,13 @@ def scrapy(
     *arguments: str, cwd: Path, timeout: float = 120, settings_module: str = "larmspider.settings"
 ) -> Ran:
     """Run ``scrapy ARGUMENTS`` in ``cwd``, with the project importable but not its scrapy.cfg."""
+    own = environment(cwd, settings_module)
+    if fork_server().can_run(own):
+        return Ran(*fork_server().run([*arguments], cwd, own, timeout))
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", *arguments],
         cwd=cwd,
-        env=environment(cwd, settings_module),
+        env=own,
         capture_output=True,
         text=True,
         timeout=timeout,

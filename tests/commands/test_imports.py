@@ -1,4 +1,4 @@
-"""What a command imports before it begins: Scrapy imports the modules of all commands for each."""
+"""What a command imports before it begins: Scrapy imports the modules of all of them for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ print(*sys.modules)
 
 
 def test_no_command_imports_what_another_needs() -> None:
-    """Of the web pages, Redis and PageRank nothing: together 0.4 s, a third of a start."""
+    """Of the web pages, Redis and PageRank nothing: together they took a third of a start."""
     ran = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True
     )
