@@ -66,6 +66,8 @@ class ForkServer:
                 status = int(answers.readline())
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
+                ours.settimeout(None)
+                ours.recv(_MESSAGE_BYTES)  # it is over
                 raise subprocess.TimeoutExpired(
                     arguments, timeout, _text(out), _text(err)
                 ) from None
