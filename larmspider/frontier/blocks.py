@@ -12,7 +12,7 @@ it. Until then it is owned, and what others post for it is taken in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from larmspider.frontier.grouping import Grouping
@@ -190,10 +190,3 @@ class Blocks:
 
     def _stored(self) -> int:
         return self._backend.counts().stored
-
-
-def shares(owned: Mapping[int, int], leaving: Collection[int], excess: int) -> list[int]:
-    """Which blocks are to leave, beside those that do: those that came last, by their tokens."""
-    staying = sorted((token, block) for block, token in owned.items() if block not in leaving)
-    number = max(0, excess - len(leaving))
-    return [block for _, block in staying[len(staying) - number :]]

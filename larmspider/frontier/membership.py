@@ -57,15 +57,17 @@ class Beat:
 
     ``workers`` that live, this one included. ``quiet``: nobody expires for now. ``given``:
     blocks that are this worker's from now on, with their tokens; ``fresh`` are those of them that
-    nobody had before in this run. ``excess``: so many it should give up. ``dead``: epoch and name
-    of workers whose last commit may have to be carried out. ``ended``: the crawl is at its end.
-    ``moving``: it has more than its share of blocks, or less.
+    nobody had before in this run. ``held``: all that it has, with those. ``excess``: so many of
+    them it should give up. ``dead``: epoch and name of workers whose last commit may have to be
+    carried out. ``ended``: the crawl is at its end. ``moving``: it has more than its share of
+    blocks, or less.
     """
 
     workers: int = 1
     quiet: bool = False
     given: Mapping[int, int] = field(default_factory=dict)
     fresh: frozenset[int] = frozenset()
+    held: Mapping[int, int] = field(default_factory=dict)
     excess: int = 0
     dead: Mapping[int, str] = field(default_factory=dict)
     ended: bool = False
@@ -132,6 +134,7 @@ class Membership:
                 quiet=bool(quiet),
                 given=found,
                 fresh=frozenset(int(block) for block, _, fresh in given if fresh),
+                held=dict(self.held),
                 excess=int(excess),
                 dead={int(dead[at]): dead[at + 1] for at in range(0, len(dead), 2)},
                 ended=bool(ended),

@@ -24,8 +24,9 @@ import redis
 from larmspider import options
 from larmspider.fetch.guard import set_guard
 from larmspider.frontier.backend import Fenced
-from larmspider.frontier.blocks import Blocks, shares
+from larmspider.frontier.blocks import Blocks
 from larmspider.frontier.build import sharing
+from larmspider.frontier.handing_over import HandingOver
 from larmspider.frontier.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.frontier.membership import Beat, Membership
 from larmspider.frontier.redis_backend import RedisBackend
@@ -77,6 +78,7 @@ class Sharing:
         self._complaints = Complaints(self.link.name)
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
+        self._handing_over = HandingOver()
         self._given: dict[int, int] = {}
         self._fresh: set[int] = set()
         self._to_release: set[int] = set()
@@ -177,6 +179,7 @@ class Sharing:
 
     def _note(self, beat: Beat) -> None:
         self._beat = beat
+        self._handing_over.hear(beat)
         self._given.update(beat.given)
         self._fresh |= beat.fresh
         if self._frontier is not None:
@@ -201,9 +204,8 @@ class Sharing:
     async def _ask_redis(self) -> None:
         try:
             if self._to_release:
+                self._handing_over.release(self._to_release)
                 await asyncio.to_thread(self.membership.release, self._to_release)
-                left = max(0, self._beat.excess - len(self._to_release))
-                self._beat = replace(self._beat, excess=left)
                 self._to_release.clear()
             if self.frontier.bounds.max_pages:
                 self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
@@ -241,8 +243,7 @@ class Sharing:
         if self._given and not self.rest.ended:  # else they are of workers that have left already
             await self._load()
             self.scheduler.wake()
-        gone = self.blocks.leaving | self._to_release
-        self.blocks.leave(shares(self.membership.held, gone, self._beat.excess))
+        self.blocks.leave(self._handing_over.next(self.blocks.leaving | self._to_release))
         await self.start_urls.read()
         await self.rest.look()
 
@@ -253,7 +254,7 @@ class Sharing:
             logger.warning("Worker %s has not renewed its lease: its blocks are taken over", name)
             await asyncio.to_thread(self.backend.replay, name)
             await asyncio.to_thread(self.membership.bury, epoch)
-        self._beat = Beat(workers=self._beat.workers, excess=self._beat.excess)
+        self._beat = replace(self._beat, dead={})
         self.heart.soon()
 
     async def _load(self) -> None:

@@ -10,7 +10,6 @@ import pytest
 import redis
 from simulation import AllowAll, Clock, build
 
-from larmspider.frontier.blocks import shares
 from larmspider.frontier.bounds import Bounds
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.host import HostState
@@ -220,13 +219,3 @@ def test_the_budget_counts_what_others_have_stored(pair: Pair) -> None:
     assert second.frontier.finished
     second.blocks.stored_in_all(4)
     assert not second.frontier.finished
-
-
-@pytest.mark.parametrize(
-    ("leaving", "excess", "chosen"),
-    [((), 0, []), ((), 2, [1, 2]), ((2,), 2, [1]), ((2, 1), 1, []), ((), 9, [0, 1, 2])],
-)
-def test_blocks_that_came_last_leave_first(
-    leaving: tuple[int, ...], excess: int, chosen: list[int]
-) -> None:
-    assert shares({0: 10, 1: 20, 2: 30}, leaving, excess) == chosen
