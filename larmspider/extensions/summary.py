@@ -58,6 +58,7 @@ class Summary:
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
     shared: bool = False
+    """It is one of many workers: ``urls`` are those of the hosts that it has at the end."""
     """This is one worker of many, of whom another one may have all the pages."""
 
     @classmethod
@@ -110,12 +111,14 @@ class Summary:
         return 1 if self.reason == "finished" and nothing else 0
 
     def lines(self) -> Iterator[str]:
-        """The last lines of a crawl: of this run, then of the whole crawl."""
+        """The last lines of a crawl: of this run, then of the whole crawl; those of one of many
+        workers of what it has stored itself, then of the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
+        by_whom = " by this worker in this run" if self.shared else ""
         size = "without page files" if self.bytes is None else _size(self.bytes)
         yield (
-            f"{'stored':<9} {self.pages:,} pages, {size}"
+            f"{'stored':<9} {self.pages:,} pages{by_whom}, {size}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
@@ -129,8 +132,10 @@ class Summary:
         )
         count = self.urls.get
         if self.urls:
+            whose = "hosts that it has now, by whichever worker and run"
+            label, what = ("its hosts", f"URLs of {whose}") if self.shared else ("in all", "URLs")
             yield (
-                f"{'in all':<9} {count('discovered', 0):,} URLs: {count('stored', 0):,} stored,"
+                f"{label:<9} {count('discovered', 0):,} {what}: {count('stored', 0):,} stored,"
                 f" {count('refused', 0):,} refused by robots.txt or a store,"
                 f" {count('failed', 0):,} failed"
             )

@@ -2,7 +2,10 @@
 
 atlas-1    1,204 pages stored, 31 refused, 2 failed
 atlas-2    1,187 pages stored, 12 refused, 0 failed
-in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl
+in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
+
+A worker's line is what it has done itself, over all runs, as its directory has it; "in all" is the
+sum, in which a page counts twice that two workers have fetched.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ class Outcome:
         width = max(9, *map(len, self.workers), 0)
         for name, counts in sorted(self.workers.items()):
             yield f"{name:<{width}} {_listed(counts)}"
-        left = f", {self.left:,} left for the same command to go on with" if self.left else ""
-        yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root}{left}"
+        left = f"; {self.left:,} left for the same command to go on with" if self.left else ""
+        yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
 
 
 def _listed(counts: Counter[UrlState]) -> str:

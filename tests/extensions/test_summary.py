@@ -41,11 +41,22 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
     ]
 
 
+def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
+    """What it stored is summed up over workers; its hosts may have been another's before."""
+    own, alone = summary_lines({}, REDIS_URL="redis://127.0.0.1"), summary_lines({})
+    assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
+    assert own[4] == (
+        "its hosts 1,300 URLs of hosts that it has now, by whichever worker and run:"
+        " 1,190 stored, 0 refused by robots.txt or a store, 10 failed"
+    )
+    assert own[:1] + own[2:4] + own[5:] == alone[:1] + alone[2:4] + alone[5:]
+
+
 def summary_lines(
-    counted: dict[str, object], pipelines: dict[str, int] = ITEM_PIPELINES
+    counted: dict[str, object], pipelines: dict[str, int] = ITEM_PIPELINES, **settings: str
 ) -> list[str]:
     """The lines for the counters below, changed by ``counted``."""
-    crawler = get_crawler(settings_dict={"LARM_DIR": "/x", "ITEM_PIPELINES": pipelines})
+    crawler = get_crawler(settings_dict={"LARM_DIR": "/x", "ITEM_PIPELINES": pipelines, **settings})
     crawler.stats = _Counters(_Counters().get_stats() | counted)
     return list(Summary.of(crawler).lines())
 
