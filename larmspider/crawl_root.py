@@ -30,6 +30,8 @@ _TRY_SECS = 0.05
 REDIS_DIR = "redis"
 INDEX_DIR = "logs.idx"
 """Of the logs of all workers (log_index/)."""
+_WEB_FILES = ("web.token*", "web.json*")
+"""Of the web pages, whose token is the same for all workers (extensions/web/)."""
 
 
 def shard_dirs(root: Path) -> list[Path]:
@@ -100,4 +102,7 @@ class CrawlRoot(CrawlDirectory):
             shard.clear()
         for folder in (RULES_DIR, INDEX_DIR):
             shutil.rmtree(self.path / folder, ignore_errors=True)
+        for pattern in _WEB_FILES:
+            for file in self.path.glob(pattern):
+                file.unlink(missing_ok=True)
         (self.path / DESCRIPTION).unlink(missing_ok=True)

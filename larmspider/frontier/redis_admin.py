@@ -19,7 +19,7 @@ def wipe(link: RedisLink, keys: Keys) -> int:
     pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", keys.prefix) + ":*{*}*"
     found: list[bytes] = []
     deleted = 0
-    ours = re.compile(re.escape(keys.prefix.encode()) + rb":(\w+:)?\{(\d+|crawl)\}")
+    ours = re.compile(re.escape(keys.prefix.encode()) + rb":(\w+:\{\d+\}|\{crawl\}:)")
     for key in link.client.scan_iter(match=pattern, count=_AT_ONCE):
         if ours.match(key):
             found.append(key)

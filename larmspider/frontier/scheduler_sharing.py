@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECS = 0.1
+COUNT_SECS = 1.0
+"""Between two looks at how many pages all have stored, where LARM_MAX_PAGES is set."""
 CLOSE_SECS = 10.0
 """How long the end of a worker waits for Redis; what is not committed then is fetched again."""
 
@@ -79,6 +81,7 @@ class Sharing:
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
         self._handing_over = HandingOver()
+        self._count_at = 0.0
         self._given: dict[int, int] = {}
         self._fresh: set[int] = set()
         self._to_release: set[int] = set()
@@ -207,11 +210,16 @@ class Sharing:
                 self._handing_over.release(self._to_release)
                 await asyncio.to_thread(self.membership.release, self._to_release)
                 self._to_release.clear()
-            if self.frontier.bounds.max_pages:
-                self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
+            await self._count_stored()
             await self.start_urls.committed()
         except UNREACHABLE as error:
             self._not_now(error)  # after the next commit
+
+    async def _count_stored(self) -> None:
+        """What others have committed uses up LARM_MAX_PAGES too. No own commit may be under way."""
+        if self.frontier.bounds.max_pages:
+            self._count_at = self._loop.time() + COUNT_SECS
+            self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
 
     async def _run(self) -> None:
         while True:
@@ -244,6 +252,9 @@ class Sharing:
             await self._load()
             self.scheduler.wake()
         self.blocks.leave(self._handing_over.next(self.blocks.leaving | self._to_release))
+        if self._loop.time() >= self._count_at and not self.scheduler.checkpointing.locked():
+            async with self.scheduler.checkpointing:
+                await self._count_stored()
         await self.start_urls.read()
         await self.rest.look()
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.crawl_shards import open_crawl
+from tests.crawling import scrapy
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.workers.crew import Crew
 from tests.workers.hosts import Hosts
@@ -151,4 +153,52 @@ def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:
     assert stored < len(crew.hosts.urls)
     crew.start("w1", "w2")
     assert crew.wait() == [0, 0]
+    crew.check_stores()
+
+
+def test_a_worker_hears_of_the_pages_of_others_between_its_own_checkpoints(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    """Or one with a long time between two would go on with all that it has."""
+    server.client().flushall()
+    with Hosts(6, pages=60, delay=0.0) as hosts, Crew(hosts, server, tmp_path) as crew:
+        budget = {"LARM_MAX_PAGES": "30", "LARM_BATCH_URLS": "1"}
+        crew.start("w1", **budget)
+        crew.start("w2", **budget, LARM_CHECKPOINT_SECS="600")
+        assert crew.wait() == [0, 0]
+        assert 30 <= len(crew.stored()) <= 120
+        assert any(asked.who == "w2" for asked in crew.requests())
+
+
+def test_crawls_of_two_spiders_share_a_redis(crew: Crew, tmp_path: Path) -> None:
+    """Their keys lie apart, and starting one over leaves the other as it is."""
+    (tmp_path / "spiders.py").write_text(
+        "from larmspider.spiders.intranet import IntranetSpider\n"
+        "class Other(IntranetSpider):\n    name = 'other'\n"
+    )
+    crew.start("w1", "w2")
+    options = [f"-s{name}={value}" for name, value in crew.settings.items()]
+    options += ["-s", f"REDIS_URL={crew.server.url}", "-s", "LARM_DIR=other"]
+    options += ["-s", "SPIDER_MODULES=spiders"]
+    seed = f"start={crew.hosts.seed}"
+    command = ["workers", "-n", "2", "other", *options, "-a", seed, "-a"]
+
+    def other(*more: str) -> None:
+        restrict = f"restrict={crew.hosts.restrict}"
+        ran = scrapy(*command, restrict, *more, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        pages = [page.url for page in open_crawl(tmp_path / "other").pages()]
+        assert sorted(pages) == sorted(crew.hosts.urls)
+
+    def keys(spider: str) -> dict[bytes, bytes]:
+        client = crew.server.client()
+        return {key: client.dump(key) for key in client.scan_iter(f"{spider}:*")}
+
+    other()
+    assert crew.wait() == [0, 0]
+    crew.check_stores()
+    before = keys("intranet")
+    assert len(before) + len(keys("other")) == crew.server.client().dbsize()
+    other("-a", "fresh=yes,yes")
+    assert keys("intranet") == before
     crew.check_stores()
