@@ -32,6 +32,7 @@ from larmspider.frontier.membership import Beat, Membership
 from larmspider.frontier.redis_backend import RedisBackend
 from larmspider.frontier.redis_errors import Complaints, lasting, passing
 from larmspider.frontier.redis_keys import Keys
+from larmspider.frontier.scheduler_budget import Budget
 from larmspider.frontier.scheduler_joining import join
 from larmspider.frontier.scheduler_redis import connect, link_to
 from larmspider.frontier.scheduler_rest import Rest
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECS = 0.1
-COUNT_SECS = 1.0
-"""Between two looks at how many pages all have stored, where LARM_MAX_PAGES is set."""
 CLOSE_SECS = 10.0
 """How long the end of a worker waits for Redis; what is not committed then is fetched again."""
 
@@ -76,12 +75,12 @@ class Sharing:
         self.heart = Heartbeat(self.membership, self.lease, self._beaten, self._fenced)
         self.fenced = False
         self.start_urls = StartUrls(self, own_client, crawler)
+        self.budget = Budget(self)
         self.rest = Rest(self, self.start_urls, keep_alive=shared.keep_alive)
         self._complaints = Complaints(self.link.name)
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
         self._handing_over = HandingOver()
-        self._count_at = 0.0
         self._given: dict[int, int] = {}
         self._fresh: set[int] = set()
         self._to_release: set[int] = set()
@@ -210,16 +209,10 @@ class Sharing:
                 self._handing_over.release(self._to_release)
                 await asyncio.to_thread(self.membership.release, self._to_release)
                 self._to_release.clear()
-            await self._count_stored()
+            await self.budget.committed()
             await self.start_urls.committed()
         except UNREACHABLE as error:
             self._not_now(error)  # after the next commit
-
-    async def _count_stored(self) -> None:
-        """What others have committed uses up LARM_MAX_PAGES too. No own commit may be under way."""
-        if self.frontier.bounds.max_pages:
-            self._count_at = self._loop.time() + COUNT_SECS
-            self.blocks.stored_in_all(await asyncio.to_thread(self.membership.stored))
 
     async def _run(self) -> None:
         while True:
@@ -252,9 +245,7 @@ class Sharing:
             await self._load()
             self.scheduler.wake()
         self.blocks.leave(self._handing_over.next(self.blocks.leaving | self._to_release))
-        if self._loop.time() >= self._count_at and not self.scheduler.checkpointing.locked():
-            async with self.scheduler.checkpointing:
-                await self._count_stored()
+        await self.budget.look()
         await self.start_urls.read()
         await self.rest.look()
 

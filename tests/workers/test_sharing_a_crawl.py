@@ -156,20 +156,6 @@ def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:
     crew.check_stores()
 
 
-def test_a_worker_hears_of_the_pages_of_others_between_its_own_checkpoints(
-    server: RedisServer, tmp_path: Path
-) -> None:
-    """Or one with a long time between two would go on with all that it has."""
-    server.client().flushall()
-    with Hosts(6, pages=60, delay=0.0) as hosts, Crew(hosts, server, tmp_path) as crew:
-        budget = {"LARM_MAX_PAGES": "30", "LARM_BATCH_URLS": "1"}
-        crew.start("w1", **budget)
-        crew.start("w2", **budget, LARM_CHECKPOINT_SECS="600")
-        assert crew.wait() == [0, 0]
-        assert 30 <= len(crew.stored()) <= 120
-        assert any(asked.who == "w2" for asked in crew.requests())
-
-
 def test_crawls_of_two_spiders_share_a_redis(crew: Crew, tmp_path: Path) -> None:
     """Their keys lie apart, and starting one over leaves the other as it is."""
     (tmp_path / "spiders.py").write_text(

@@ -1,0 +1,66 @@
+"""larmspider/frontier/scheduler_budget.py: a worker hears of the pages of others between its own
+checkpoints, or one with a long time between two would go on with all that it has."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from larmspider.frontier import scheduler_budget
+from larmspider.frontier.scheduler_budget import Budget
+
+
+class Worker:
+    """Of which the budget asks; ``heard`` is what its blocks were told."""
+
+    def __init__(self, max_pages: int) -> None:
+        self.pages, self.heard = 0, list[int]()
+        self.scheduler = SimpleNamespace(checkpointing=asyncio.Lock())
+        self.frontier = SimpleNamespace(bounds=SimpleNamespace(max_pages=max_pages))
+        self.blocks = SimpleNamespace(stored_in_all=self.heard.append)
+        self.membership = SimpleNamespace(stored=lambda: self.pages)
+
+
+def test_others_pages_are_looked_up_without_an_own_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that it is due; a commit counts as one."""
+    worker = Worker(max_pages=10)
+    budget = Budget(worker)  # type: ignore[arg-type]
+
+    async def run() -> None:
+        worker.pages = 3
+        await budget.look()
+        worker.pages = 7
+        await budget.look()
+        assert worker.heard == [3], "too soon"
+        await budget.committed()
+        assert worker.heard == [3, 7]
+        monkeypatch.setattr(scheduler_budget, "LOOK_SECS", 0.0)
+        await budget.committed()
+        worker.pages = 11
+        await budget.look()
+        assert worker.heard == [3, 7, 7, 11]
+
+    asyncio.run(run())
+
+
+def test_nothing_is_looked_up_in_the_middle_of_an_own_commit() -> None:
+    """Whether that is in the number cannot be told then."""
+    worker = Worker(max_pages=10)
+    budget = Budget(worker)  # type: ignore[arg-type]
+
+    async def run() -> None:
+        async with worker.scheduler.checkpointing:
+            await budget.look()
+        assert worker.heard == []
+        await budget.look()
+        assert worker.heard == [0]
+
+    asyncio.run(run())
+
+
+def test_without_a_limit_nobody_is_asked() -> None:
+    worker = Worker(max_pages=0)
+    asyncio.run(Budget(worker).look())  # type: ignore[arg-type]
+    assert worker.heard == []
