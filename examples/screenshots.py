@@ -71,6 +71,7 @@ def main() -> None:
     ):
         crawl.until(lambda: crawl.numbers["urls"].get("stored", 0) > ENOUGH, "enough pages")
         crawl.act("slow", {"factor": "20"})
+        crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
         signed_in(browser, crawl)
         for name in names:
             for kind, picture in pictures(crawl, browser, LOOKS[name]):

@@ -55,6 +55,15 @@ def test_every_page_fits_and_says_nothing_to_the_console(
         assert element.accessible_name, element.get_attribute("outerHTML")
 
 
+def test_links_and_urls_are_not_mixed_up(served: Callable[..., Served], demo_crawl: Path) -> None:
+    """Filters reject links; what robots.txt refuses are URLs, and counted as those alone."""
+    page = served(demo_crawl).get("/").text
+    links = page[page.index("Links rejected by filter") :]
+    assert '<th scope="row">scope</th>' in links
+    assert ">robots<" not in links
+    assert 'data-text="refused">0<' not in page
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_text_of_buttons_can_be_read(
     served: Callable[..., Served], demo_crawl: Path, browser: Browser, dark: bool

@@ -120,13 +120,13 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
     with Crawling(tmp_path, server.url("/"), restrict="http://127[.]0[.]0[.]1:.*") as crawl:
         crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
         assert "Scope http://127[.]0[.]0[.]1:.* Slow-down none" in in_force(crawl)
-        assert "Of single hosts nothing is ordered" in in_force(crawl)
+        assert "Single hosts nothing is ordered" in in_force(crawl)
         crawl.act("slow", {"factor": "2.5"})
         crawl.act("pause-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": "90"})
         crawl.act("scope", {"restrict": "http://[^/]*/.*"})
         assert "Scope http://[^/]*/.* Slow-down all gaps are 2.5 times as long" in in_force(crawl)
-        assert f"Of single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
+        assert f"Single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
         said = "paused, delay 1 min 30 s, all gaps 2.5 times as long"
         page = crawl.until(
             lambda: said in (text := crawl.get(f"/hosts/{name}").text) and text, "a checkpoint"
@@ -134,7 +134,7 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
         assert "paused by the operator" in page
         crawl.act("resume-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": ""})
-        assert "Of single hosts nothing is ordered" in in_force(crawl)
+        assert "Single hosts nothing is ordered" in in_force(crawl)
 
 
 def test_without_a_scope_the_hosts_of_the_seeds_are_named(crawl: Crawling) -> None:

@@ -83,10 +83,10 @@ def parts(status: Status) -> dict[str, Any]:
         },
         "tables": {
             "Hosts by state": status.hosts,
-            "Links rejected by filter": _first(rejected(status)),
+            "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
             "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
             "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
-            "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
+            "Links rejected by filter": _first(rejected(status)),
         },
         "running": running,
     }
@@ -106,9 +106,11 @@ def _sentence(status: Status) -> str:
 
 
 def rejected(status: Status) -> dict[str, int]:
-    """Links that each filter rejected, in all runs; known ones are none of them."""
+    """Links that each filter rejected, in all runs; known ones are none of them, nor are the URLs
+    that robots.txt refused."""
     found = status.totals.matching(stats.FILTER_REJECTED)
-    found.pop("visited", None)
+    for other in ("visited", "robots"):
+        found.pop(other, None)
     return found
 
 
