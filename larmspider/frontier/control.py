@@ -16,7 +16,7 @@ from larmspider.frontier.backend import Backend
 from larmspider.frontier.host import HostState
 from larmspider.frontier.host_table import HostTable
 from larmspider.frontier.lease import Host
-from larmspider.frontier.orders import NOTE, Orders
+from larmspider.frontier.orders import NOTE, HostOrder, Orders
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.records import Entry, UrlState, Visit
 from larmspider.frontier.schedule import Schedule
@@ -52,8 +52,14 @@ class Control:
         """Take up the orders of the last commit; after the hosts are loaded."""
         self._go_by(Orders.unpack(self._backend.note(NOTE)))
 
-    def take_up(self, orders: Orders) -> None:
-        """In place of all that was ordered here."""
+    def take_up(self, orders: Orders, since: Orders) -> None:
+        """In place of what was ordered here before ``since``, a copy of the orders as they were
+        when these were asked for."""
+        for name, order in self.orders.hosts.items():
+            if order != since.hosts.get(name, HostOrder()):
+                orders.hosts[name] = order
+        if self.orders.factor != since.factor:
+            orders.factor = self.orders.factor
         if orders != self.orders:
             self._go_by(orders)
             self.keep()

@@ -128,7 +128,8 @@ class Sharing:
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
             with suppress(*UNREACHABLE):
-                frontier.control.take_up(self.orders.read(frontier.control.orders))
+                own = frontier.control.orders.copy()
+                frontier.control.take_up(self.orders.read(own), own)
             given, fresh = self._take_given()
             self._enter(self.backend.load(given), fresh)
         logger.info(
@@ -263,8 +264,8 @@ class Sharing:
         async with self.scheduler.checkpointing:
             if self.scheduler.closed or self.scheduler.broken:
                 return
-            control = self.frontier.control
-            control.take_up(await asyncio.to_thread(self.orders.read, control.orders.copy()))
+            own = self.frontier.control.orders.copy()
+            self.frontier.control.take_up(await asyncio.to_thread(self.orders.read, own), own)
             given, fresh = self._take_given()
             self._enter(await asyncio.to_thread(self.backend.load, given), fresh)
 

@@ -13,6 +13,7 @@ from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.lmdb_reader import SLICE, FrontierReader
+from larmspider.frontier.orders import HostOrder, Orders
 from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.records import UrlState, Visit
@@ -219,3 +220,21 @@ def test_all_that_waits_is_read_in_slices(opened: Callable[[], Frontier]) -> Non
             found += [entry.url for entry in entries]
     assert len(found) == len(urls)
     assert set(found) == urls
+
+
+def test_orders_from_elsewhere_are_taken_up(opened: Callable[[], Frontier]) -> None:
+    """In place of those from before, but not of what was ordered meanwhile; and they are kept."""
+    frontier = opened()
+    add(frontier, "http://a/", "http://b/", "http://c/")
+    control = frontier.control
+    control.pause_host("a:80")
+    since = control.orders.copy()
+    control.pause_host("c:80")
+    control.slow_down(4.0)
+    hosts = {"a:80": HostOrder(), "b:80": HostOrder(paused=True), "c:80": HostOrder()}
+    control.take_up(Orders(2.0, hosts), since)
+    assert [frontier.hosts[name].paused for name in ("a:80", "b:80", "c:80")] == [False, True, True]
+    assert control.orders.factor == 4.0
+    frontier.checkpoint({})
+    kept = opened().control.orders
+    assert kept == Orders(4.0, {n: HostOrder(paused=True) for n in ("b:80", "c:80")})
