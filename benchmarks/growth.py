@@ -7,9 +7,9 @@
 One crawl, the whole chain on, politeness off, of a generated web of 1,000 hosts
 (generated_web.py; its process shares the machine). Printed is, around each number of pages that it
 passes (from half of it to one and a half times it, or the end), pages a second, CPU a page of the
-crawler's main thread (which other work on the machine disturbs less) and memory: anonymous, and
-mapped from files, of that the frontier's LMDB map and the index. Mapped pages are the page
-cache's and go when others need the memory.
+crawler's main thread and of all its threads (which other work on the machine disturbs less), and
+memory: anonymous, and mapped from files, of that the frontier's LMDB map and the index. Mapped
+pages are the page cache's and go when others need the memory.
 
 A million pages are 40 GB of page files and 15 GB of links.log, so what of them lies back is given
 up while the crawl goes on (holes, by fallocate); --keep does not. The frontier takes some
@@ -145,6 +145,7 @@ def rows(
             "pages": mark,
             "rate": (final - first) / (end - begin),
             "main_ms": run.main_between(begin, end) * 1000 / (final - first),
+            "all_ms": run.cpu_between(begin, end) * 1000 / (final - first),
             "anonymous": sample.anonymous / 1e6,
             "mapped": sample.mapped / 1e6,
             "frontier": maps[1] / 1e6,
@@ -228,10 +229,13 @@ def main() -> None:
     print(
         f"{grown[-1][1]:,} pages{since} on {options.hosts:,} hosts, {run.ended - run.began:.0f} s"
     )
-    print("around pages   pages/s  main thread ms   MB: anonymous    mapped  frontier     index")
+    print(
+        "around pages   pages/s  main thread ms    all threads   MB: anonymous    mapped"
+        "  frontier     index"
+    )
     for row in rows(run, watch, grown, before):
         print(
-            f"{row['pages']:12,.0f}{row['rate']:10.0f}{row['main_ms']:16.2f}"
+            f"{row['pages']:12,.0f}{row['rate']:10.0f}{row['main_ms']:16.2f}{row['all_ms']:15.2f}"
             f"{row['anonymous']:16.0f}{row['mapped']:10.0f}{row['frontier']:10.0f}"
             f"{row['index']:10.0f}"
         )
