@@ -21,8 +21,9 @@ _WHAT = """\
 `python -m benchmarks.peers`, {rounds} rounds in turns, medians; {machine}. {site} served by nginx
 on the same machine, 16 connections, no delay, breadth first. Pages/s from the first page to the
 last, by nginx's log. CPU in milliseconds a page: of the process with all its threads and children,
-and of its main thread. Memory is that of the largest process, pages of mapped files included. Several
-workers of larmspider are not among them, for a host belongs to one of them: [workers.md](workers.md).
+and of its main thread. Memory is that of the largest process, pages of mapped files included.
+Several workers of larmspider are not among them, for one of them has a whole host:
+[workers.md](workers.md).
 """
 
 
