@@ -130,8 +130,9 @@ def main() -> None:
         "# Workers that share a crawl\n",
         f"`python -m benchmarks.workers --rounds {options.rounds} --pages {options.pages}`, rounds"
         f" in turns, medians; {os.cpu_count()} cores, {platform.machine()}, Python"
-        f" {platform.python_version()}; load of the last quarter of an hour {load:.1f}.",
-        *([_LOADED] if load > 1.5 * (os.cpu_count() or 1) else []),
+        f" {platform.python_version()}; load of the last quarter of an hour, its own included,"
+        f" {load:.1f}.",
+        *([_LOADED] if load > 2.5 * (os.cpu_count() or 1) else []),
         *report(found),
         "\n## Workers that have nothing to do\n",
         *idle,
