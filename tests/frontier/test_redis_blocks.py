@@ -8,7 +8,7 @@ from redis_store import RedisStore
 
 from larmspider.frontier.backend import Fenced, FormatError
 from larmspider.frontier.keys import url_key
-from larmspider.frontier.records import Counts, Entry, UrlState, Visit
+from larmspider.frontier.records import Counts, Entry, UrlState, Visit, unpack_positions
 
 U, Q, L, S, F, R = UrlState
 BLOCKS = range(8)
@@ -295,6 +295,11 @@ def test_nothing_is_written_where_nothing_has_changed(store, workers):
     one.checkpoint({"s": b"1"})
     one.checkpoint({})
     assert store.client.get(store.keys.crawl("commits")) == commits
+    one.checkpoint({"s": b"2"})
+    assert store.client.get(store.keys.crawl("commits")) == commits, "a position is no work"
+    packed = store.client.hget(store.keys.commit("w1"), "positions")
+    assert unpack_positions(packed) == {"s": b"2"}
+    one.add(entries("3"))
     one.checkpoint({"s": b"2"})
     assert store.client.get(store.keys.crawl("commits")) > commits
 
