@@ -5,8 +5,8 @@
     python -m benchmarks.web crawl --rounds 3      # a crawl alone, and with ten windows open
 
 ``pages``: each page of tests/extensions/web/every_page.py is asked for ROUNDS times over one
-connection, and /stats.json and /metrics; printed are the first time (what is kept is read then) and
-the median and worst of the others, in ms.
+connection, and /stats.json and /metrics, once the index of the logs is made; printed are the first
+time (what is kept is read then) and the median and worst of the others, in ms.
 
 ``crawl``: runs in turns, of a generated web (generated_web.py). Ten windows mean a process that has
 ten streams of /events open and loads the overview, /stats.json and each page of every_page.py all
@@ -38,6 +38,7 @@ from benchmarks.measured_run import measure
 from larmspider.crawl_dir import CrawlDir
 from larmspider.extensions.monitor import MONITOR_COLUMNS
 from larmspider.index.writer import IndexWriter
+from larmspider.reports.indexing import bring_up_to_date
 from larmspider.items import Page
 from larmspider.times import utc
 from tests.extensions.web.every_page import LOOKS
@@ -87,6 +88,7 @@ def times(site: str, directory: Path) -> Iterator[tuple[str, int, list[float]]]:
 
 
 def print_pages(directory: Path) -> None:
+    bring_up_to_date(CrawlDir(directory))
     print(f"{'page':<44} {'status':>6} {'first':>8} {'median':>8} {'worst':>8}  ms")
     with Served(directory) as site:
         for target, status, taken in times(site.url, directory):
