@@ -38,8 +38,8 @@ from benchmarks.measured_run import measure
 from larmspider.crawl_dir import CrawlDir
 from larmspider.extensions.monitor import MONITOR_COLUMNS
 from larmspider.index.writer import IndexWriter
-from larmspider.reports.indexing import bring_up_to_date
 from larmspider.items import Page
+from larmspider.reports.indexing import bring_up_to_date
 from larmspider.times import utc
 from tests.extensions.web.every_page import LOOKS
 from tests.extensions.web.serving import Served
