@@ -22,6 +22,10 @@ from tests.crawling import crawl, environment
 from tests.pseudo_terminal import PseudoTerminal
 
 COLORS = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|9[0-7]|38)[0-9;]*m")
+FORETOLD = (
+    r"end  in .*: (127\.0\.0\.1:\d+ is done last: one every 0\.1 s|\d+ URLs at [\d.]+ a second)"
+)
+"""The second one on a machine that has so much to do that the host's gap is not what limits it."""
 MONITOR = re.compile(r"\d+ pages \([\d.]+/s\)")
 
 
@@ -50,12 +54,12 @@ def on_terminal(
 def test_a_terminal_shows_what_the_crawl_does(tmp_path: Path) -> None:
     """Rates, totals, hosts and forecast below the log, whose lines stay whole; nothing is left."""
     with DemoServer() as server, on_terminal(server.url, tmp_path, LOG_LEVEL="DEBUG") as terminal:
-        terminal.until(lambda: "is done last" in terminal.text)
+        terminal.until(lambda: re.search(FORETOLD, terminal.text))
         picture = terminal.text.splitlines()[-6:]
         assert re.search(r"pages/s .* memory .* (running|waiting \d+ s for 127)", picture[0])
         assert re.search(r"\d+ stored +\d+ queued +\d+ in flight", picture[1])
         assert re.fullmatch(r"1 hosts ready", picture[2])
-        assert re.match(r"end  in .*: 127\.0\.0\.1:\d+ is done last: one every 0\.1 s", picture[3])
+        assert re.match(FORETOLD, picture[3])
         assert picture[5].startswith("127.0.0.1")
         assert COLORS.search(terminal.raw)
         assert terminal.wait() == 0
