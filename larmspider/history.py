@@ -28,11 +28,14 @@ WHOLE_BYTES = 400_000
 
 
 LATE_SECS = 120.0
+FIRST_SECS = 5.0
+"""What a run's first line stands for, where it has no pages that tell: LARM_MONITOR_SECS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of Monitor.log: ``time`` in seconds since the epoch, counts since its run began."""
+    """One line of Monitor.log: ``time`` in seconds since the epoch, counts since its run began,
+    ``rate`` of pages a second in the interval that it ends."""
 
     time: float
     pages: int
@@ -41,6 +44,7 @@ class Line:
     queued: int
     failures: int
     memory: int
+    rate: float = 0.0
     begins: bool = False
     """A run: the heading stands before it."""
 
@@ -77,15 +81,20 @@ def history(logs: Iterable[Path], points: int = POINTS) -> History:
     """Of one log, or of several that are one after the other."""
     lines = [line for log in logs for line in _lines(log)]
     rates: list[Point] = []
+    spans: list[float] = []  # seconds that each stands for, of this run
     runs, totals = 0, [0, 0, 0]
     before: Line | None = None
     for line in lines:
         if before is None or line.begins or line.pages < before.pages or line.bytes < before.bytes:
             runs += 1
-            start = line.time - 1.0 if before is None else before.time
-            before = Line(start, 0, 0, 0, 0, 0, 0)
+            start = line.time - _first_interval(line)
+            if before is not None and start > before.time:
+                rates.append(Point(start, 0.0, 0.0, 0.0, before.queued, 0))  # it did not run
+            before = Line(start if before is None else max(start, before.time), 0, 0, 0, 0, 0, 0)
+            spans = []
         seconds = line.time - before.time
         if seconds > 0:
+            spans.append(seconds)
             rates.append(
                 Point(
                     line.time,
@@ -99,7 +108,12 @@ def history(logs: Iterable[Path], points: int = POINTS) -> History:
         for at, name in enumerate(("pages", "bytes", "failures")):
             totals[at] += max(0, getattr(line, name) - getattr(before, name))
         before = line
-    late = [one for one in rates[-SAMPLES:] if one.time > rates[-1].time - LATE_SECS]
+    late = [
+        (one, span)
+        for one, span in zip(rates[-len(spans) :], spans, strict=False)
+        if one.time > rates[-1].time - LATE_SECS
+    ]
+    lasted = sum(span for _, span in late) or 1.0
     return History(
         downsampled(rates, points),
         runs,
@@ -107,9 +121,14 @@ def history(logs: Iterable[Path], points: int = POINTS) -> History:
         bytes=totals[1],
         failures=totals[2],
         last=lines[-1] if lines else None,
-        late_pages=sum(one.pages for one in late) / max(1, len(late)),
-        late_found=sum(one.found for one in late) / max(1, len(late)),
+        late_pages=sum(one.pages * span for one, span in late) / lasted,
+        late_found=sum(one.found * span for one, span in late) / lasted,
     )
+
+
+def _first_interval(line: Line) -> float:
+    """Seconds that the first line of a run stands for."""
+    return line.pages / line.rate if line.pages and line.rate else FIRST_SECS
 
 
 def together(found: Sequence[History], points: int = POINTS) -> History:
@@ -233,14 +252,15 @@ def _parsed(line: bytes) -> Line | None:
     fields = line.decode("ascii", "replace").rstrip("\n").split("\t")
     if len(fields) != COLUMNS:
         return None
-    when, pages, _, size, _, new_urls, queued, _, _, failures, memory = fields
+    when, pages, rate, size, _, new_urls, queued, _, _, failures, memory = fields
     try:
         at = calendar.timegm(time.strptime(when[:19], "%Y-%m-%dT%H:%M:%S")) + float(
             when[19:-1] or 0
         )
         return Line(
-            at, int(pages), int(size), int(new_urls), int(queued), int(failures), int(memory)
-        )
+            at, int(pages), int(size), int(new_urls), int(queued), int(failures), int(memory),
+            float(rate),
+        )  # fmt: skip
     except ValueError:
         return None
 

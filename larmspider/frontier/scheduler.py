@@ -130,7 +130,9 @@ class FrontierScheduler(Commits):
                 "Going on with the crawl in %s: %s%s",
                 directory.path,
                 counts,
-                "" if counts.queued else ": it is finished, -a fresh=yes starts over",
+                ""
+                if counts.queued or self.sharing
+                else ": it is finished, -a fresh=yes starts over",
             )
 
     def spider_opened(self) -> None:
