@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,17 @@ class Running:
         return int(self.site.get("/stats.json").json["urls"]["stored"])
 
 
+@contextmanager
+def begun(command: list[str], folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """What it says goes to the file of that name."""
+    own = environment(folder, "larmspider.settings")
+    with (
+        (folder / name).open("w") as said,
+        subprocess.Popen(command, cwd=folder, env=own, stdout=said, stderr=said) as process,
+    ):
+        yield process
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("steering")
@@ -81,16 +93,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         for name, value in given.items():
             arguments += ["-s", f"{name}={value}"]
         command = [sys.executable, "-m", "scrapy", "workers", "-n", str(NUMBER), *arguments]
-        with (
-            (folder / "said").open("w") as said,
-            subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment(folder, "larmspider.settings"),
-                stdout=said,
-                stderr=said,
-            ) as process,
-        ):
+        with begun(command, folder, "said") as process:
             try:
                 end = time.monotonic() + WAIT_SECS
                 while not (root / "crawl.json").exists() and time.monotonic() < end:
@@ -183,16 +186,7 @@ def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
     command = [sys.executable, "-m", "scrapy", "crawl", "intranet", *running.arguments]
     command += ["-s", f"REDIS_URL=unix://{running.root}/redis/redis.sock"]
     command += ["-s", "LARM_WORKER=late"]
-    with (
-        (folder / "late").open("w") as said,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment(folder, "larmspider.settings"),
-            stdout=said,
-            stderr=said,
-        ) as process,
-    ):
+    with begun(command, folder, "late") as process:
         try:
             running.until(lambda: bool(noted_server(running.root / "late")), "it serves")
             noted = noted_server(running.root / "late")
