@@ -62,11 +62,15 @@ _SPECIAL = _BARRIERS | frozenset(
 
 _FORMAT_TAG = re.compile(rb"<(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s/][^>]*")
 # A start tag; what looks like one inside a script or comment too.
-_START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|)[^>=]*+)*+")
+_START_TAG = re.compile(
+    rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+"
+)
+# A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
+_QUOTED_END = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
 # A comment, an element whose content is not markup, or a tag: name and attributes.
 _TAG = re.compile(
     rb"<(?:(script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</\1|\Z)"
-    rb"|(/?[a-z][^\s/>]*)([^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|)[^>=]*+)*+)"
+    rb"|(/?[a-z][^\s/>]*)([^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+)"
     rb"|!--.*?(?:-->|\Z))",
     re.DOTALL,
 )
@@ -88,7 +92,17 @@ def is_costly(markup: bytes) -> bool:
 
 
 def _has_long_tags(markup: bytes) -> bool:
-    """Whether there seem to be tags that are too long, together; 0.9 ms for 180 KB."""
+    """Whether there seem to be tags that are too long, together; 0.3 ms for 180 KB.
+
+    A long one without ">" in a value has a stretch of _LONG_TAG_BYTES without ">", and so half as
+    many bytes that begin at a multiple of that; only where one of the two is seen (one page of
+    twenty) the tags are measured, 0.9 ms."""
+    stretch = _LONG_TAG_BYTES // 2
+    if _QUOTED_END.search(markup) is None and all(
+        markup.find(b">", at, at + stretch) >= 0
+        for at in range(0, len(markup) - stretch + 1, stretch)
+    ):
+        return False
     return sum(map(_work, map(len, _START_TAG.findall(markup)))) > MAX_TAG_BYTES**2
 
 

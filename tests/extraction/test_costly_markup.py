@@ -36,6 +36,7 @@ def formats(count: int) -> str:
         "<a " + " ".join(f"a{n}" for n in range(MANY)) + ">",
         "<a " + " ".join(f"a{n}='<>'" for n in range(9_000)) + ">",
         "<a " + " ".join(f"a{n}" + "='<>'" * (n % 500 == 0) for n in range(MANY)) + ">",
+        "<a " + " ".join(f"a{n}" + "=b=' c='>'" * (n % 150 == 0) for n in range(MANY)) + ">",
         ("<br " + " ".join(f"a{n}" for n in range(1_200)) + ">") * 20,
         "".join(f"<html a{n}>" for n in range(MANY)),
     ],
