@@ -42,8 +42,9 @@ from larmspider.frontier.strategies import Strategy
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Frontier"]
 
-MOST_WAITING = 64
-"""Hosts that one pop() has wait for their addresses, before it lets others have the CPU."""
+MOST_IN_VAIN = 64
+"""Turns that one pop() finds nothing to fetch in, as the address is to be looked up or robots.txt
+allows nothing, before it lets others have the CPU."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -178,7 +179,7 @@ class Frontier:
         if self.control.paused or self._pages_spent():
             return None
         joined: dict[Group[Host], None] = {}  # their turns are set once, not for each new member
-        left = MOST_WAITING
+        left = MOST_IN_VAIN
         while left:
             host = self._schedule.take(now)
             if joined and (host is None or host.group in joined):
@@ -192,9 +193,9 @@ class Frontier:
                 joined[host.group] = None
                 continue
             self._schedule.set(host)
-            left -= host.waits
             if lease is not None:
                 break
+            left -= 1
         else:
             lease = None  # it is worth asking again at once
         self._set_groups(joined)

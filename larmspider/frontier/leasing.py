@@ -22,6 +22,8 @@ from larmspider.frontier.schedule import Schedule
 
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
+MOST_REFUSED = 16
+"""URLs of a host that are refused in one turn, 10 us each; the rest in its next one, at once."""
 
 
 class Leasing:
@@ -69,7 +71,10 @@ class Leasing:
     def _next_allowed(self, host: Host, now: float) -> Entry | None:
         """The next URL that robots.txt allows; those that it does not are refused on the way."""
         rules = None if self._robots is None else self._robots.of(host.record.host)
-        while entries := self._backend.pop(host.record.host, now):
+        for _ in range(MOST_REFUSED):
+            entries = self._backend.pop(host.record.host, now)
+            if not entries:
+                return None
             if rules is None or rules.allowed(entries[0].url):
                 return entries[0]
             visit = Visit(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)

@@ -235,12 +235,12 @@ class FrontierScheduler(Commits):
 
     def _pop(self) -> Lease | None:
         lease = self.frontier.pop()
-        refused = self.frontier.refused
-        while refused:
+        for entry in self.frontier.refused:
             self._count(stats.ROBOTS_REJECTED)
             self._count(stats.RUN.format(state="refused"))
-            failed = refused_by_robots(refused.pop(0))
+            failed = refused_by_robots(entry)
             self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
+        self.frontier.refused.clear()
         return lease
 
     def known(self, normalized: Sequence[str]) -> list[bool]:

@@ -7,10 +7,11 @@ import pytest
 from memory_backend import Disk, MemoryBackend
 from simulation import AllowAll, Clock, Simulation, build
 
-from larmspider.frontier.frontier import Bounds
+from larmspider.frontier.frontier import MOST_IN_VAIN, Bounds
 from larmspider.frontier.host import HostState
 from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.keys import url_key
+from larmspider.frontier.leasing import MOST_REFUSED
 from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.records import UrlState, Visit
@@ -228,6 +229,21 @@ def test_a_host_of_disallowed_urls_only_ends(world):
     world.robots()
     assert world.pop() is None
     assert world.frontier.finished
+
+
+def test_a_host_of_very_many_disallowed_urls_does_not_hold_up_the_rest(world):
+    """They are refused some at a time: a robots.txt may close a host of a million queued URLs."""
+    world.add(*(f"http://a/private/{number}" for number in range(1200)), "http://a/3")
+    lease = world.frontier.pop()
+    world.frontier.robots_loaded(lease, b"", 0.0)
+    world.wait(2.0)
+    most = before = 0
+    while (lease := world.frontier.pop()) is None:
+        assert world.frontier.next_ready_time() == world.clock.now
+        refused = len(world.frontier.refused)
+        most, before = max(most, refused - before), refused
+    assert (lease.url, len(world.frontier.refused)) == ("http://a/3", 1200)
+    assert 0 < most <= MOST_IN_VAIN * MOST_REFUSED
 
 
 def test_unreachable_rules_allow_nothing_until_they_load(world):

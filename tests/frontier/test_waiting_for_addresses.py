@@ -6,7 +6,7 @@ import pytest
 from memory_backend import MemoryBackend
 from simulation import Clock, build
 
-from larmspider.frontier.frontier import MOST_WAITING, AddressBook, Frontier
+from larmspider.frontier.frontier import MOST_IN_VAIN, AddressBook, Frontier
 from larmspider.frontier.records import UrlState, Visit
 
 
@@ -118,9 +118,9 @@ def test_a_host_that_is_known_waits_again_when_its_address_is_old() -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_hundred_thousand_names_are_not_begun_in_one_go(grouped: bool) -> None:
     world = World(grouped=grouped)
-    world.add(*(f"http://dead{number}/" for number in range(3 * MOST_WAITING)), "http://good/")
+    world.add(*(f"http://dead{number}/" for number in range(3 * MOST_IN_VAIN)), "http://good/")
     for round_ in (1, 2, 3):
         assert world.frontier.pop() is None
-        assert len(world.asked) == round_ * MOST_WAITING
+        assert len(world.asked) == round_ * MOST_IN_VAIN
         assert world.frontier.next_ready_time() == world.clock.now
     assert world.pops() == ["http://good/"]
