@@ -71,6 +71,10 @@ class CheckpointExtension:
                 await self.checkpoint()
             except LarmspiderError as error:
                 self._failure = str(error)
+            except Exception as error:  # without this task nothing would be committed, for ever
+                logger.critical("A checkpoint cannot be taken", exc_info=True)
+                self._failure = " ".join(f"{type(error).__name__}: {error}".split())
+            if self._failure:
                 self._broken()  # from now on; _watch() sees to the rest
                 return
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from larmspider.extensions.checkpoint import CheckpointExtension
 from larmspider.frontier.scheduler import FrontierScheduler
 
@@ -38,6 +40,37 @@ def test_a_stream_of_items_without_a_gap_does_not_keep_it_waiting() -> None:
         return at_rest, gate.is_set()
 
     assert asyncio.run(run()) == (0, True)
+
+
+def test_whatever_goes_wrong_in_a_checkpoint_ends_the_crawl(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It would go on without one for ever else: all of it in memory, and lost at its end."""
+
+    class Wrong(FrontierScheduler):
+        def __init__(self) -> None:
+            self.closed, self.broken = False, ""
+            self.checkpointing, self.gate = asyncio.Lock(), asyncio.Event()
+
+        @property
+        def wants_checkpoint(self) -> bool:
+            return True
+
+        def cut(self) -> dict[str, bytes]:
+            raise RuntimeError("some of blocks [7]\nare leased")
+
+    async def main() -> str:
+        scheduler = Wrong()
+        engine = SimpleNamespace(scheduler=scheduler, scraper=SimpleNamespace(slot=None))
+        crawler = SimpleNamespace(
+            engine=engine, signals=SimpleNamespace(send_catch_log_async=None), stats=None
+        )
+        extension = CheckpointExtension(crawler, 5.0)
+        await asyncio.wait_for(extension._run(), 30)
+        return scheduler.broken
+
+    assert asyncio.run(main()) == "RuntimeError: some of blocks [7] are leased"
+    assert "A checkpoint cannot be taken" in caplog.text
 
 
 def test_a_checkpoint_that_is_due_when_none_is_taken_any_more_leaves_the_loop_free() -> None:
