@@ -50,6 +50,7 @@ _RUNTIME = (
 )
 MAX_NUMBER = 0xFFFF
 """Of the numbers that are kept of a page: depth, redirects."""
+_MOST = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
 _PAGE_META = frozenset(
     ("normalized", "from_page", "link_type", "depth", "redirects", SAME_PAGE, URL, *_RUNTIME)
 ) | {"dont_redirect", "handle_httpstatus_all"}
@@ -89,9 +90,9 @@ def origin_of(request: Request) -> dict[str, Any]:
     """Where its page was found, as keywords of Frontier.entry(): from Request.meta, where a spider
     may keep something else under the same names; that is left out."""
     found: dict[str, Any] = {}
-    for name in ("link_type", "depth", "redirects"):
+    for name, most in _MOST.items():
         number = request.meta.get(name)
-        if isinstance(number, int) and 0 <= number <= MAX_NUMBER:
+        if isinstance(number, int) and 0 <= number <= most:
             found[name] = int(number)
     if isinstance(from_page := request.meta.get("from_page"), str):
         found["from_page"] = from_page

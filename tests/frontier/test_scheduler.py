@@ -69,6 +69,18 @@ def test_a_spiders_own_meta_of_our_names_is_no_error(scheduler: FrontierSchedule
     assert {name: request.meta[name] for name in meta} == meta
 
 
+@pytest.mark.parametrize("link_type", [256, 65_535, True])
+def test_a_link_type_of_a_spiders_own_is_no_error(
+    scheduler: FrontierScheduler, link_type: int
+) -> None:
+    """One byte is kept of ours."""
+    request = Request("http://127.0.0.1/a", meta={"link_type": link_type})
+    assert scheduler.enqueue_request(request)
+    handed_out = scheduler.next_request()
+    assert handed_out is not None
+    assert handed_out.meta["link_type"] == link_type
+
+
 def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     """The parent is still being stored when its child, made with its meta, is queued."""
     parent = fetched(scheduler, "http://127.0.0.1/a")
