@@ -118,7 +118,7 @@ class Answers:
         if lease.entry is None:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
         if lease.holding is not None:
-            self.answered(lease, self._clock() - lease.since)
+            self.answered(lease, max(0.0, self._clock() - lease.since))
         self._backend.acknowledge([(lease.entry.key, visit)])
         if visit.state is not UrlState.STORED:
             self._room_again(lease.host)

@@ -20,7 +20,7 @@ Not a line of it is asynchronous or knows the network; the clock is passed in. O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from larmspider.frontier.answers import Answers
 from larmspider.frontier.backend import Backend
@@ -45,6 +45,8 @@ __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Front
 MOST_IN_VAIN = 64
 """Turns that one pop() finds nothing to fetch in, as the address is to be looked up or robots.txt
 allows nothing, before it lets others have the CPU."""
+SET_BACK_SECS = 1.0
+"""A clock that goes back further was set, and what was to come by it is as much further away."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
 
@@ -72,6 +74,7 @@ class Frontier:
     ) -> None:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
         self.places, self.clock, self.bounds = places, clock, bounds or Bounds()
+        self._latest = float("-inf")  # what the clock said last
         self._hosts = HostTable(backend, politeness.rules)
         self._schedule = Schedule(
             backend,
@@ -174,7 +177,7 @@ class Frontier:
 
     def pop(self) -> Lease | None:
         """The next fetch, or None when none may begin now. O(log hosts)."""
-        now = self.clock()
+        now = self._now()
         self.places.age(now)
         if self.control.paused or self._pages_spent():
             return None
@@ -201,6 +204,13 @@ class Frontier:
         self._set_groups(joined)
         return lease
 
+    def _now(self) -> float:
+        now, latest = self.clock(), self._latest
+        self._latest = now
+        if now < latest - SET_BACK_SECS:
+            self._take_up(self._hosts.by_name.values())
+        return now
+
     def _set_groups(self, groups: dict[Group[Host], None]) -> None:
         for group in groups:
             self._schedule.set_group(group)
@@ -213,7 +223,7 @@ class Frontier:
 
     def next_ready_time(self) -> float | None:
         """When pop() is worth asking next; None: only after an answer or a new link."""
-        now = self.clock()
+        now = self._now()
         self.places.age(now)
         if self.control.paused or self._pages_spent():
             return None
@@ -255,12 +265,21 @@ class Frontier:
     def recover(self) -> Recovery:
         """Take up the last commit; see Backend.recover()."""
         recovery = self.backend.recover()
-        now = self.clock()
-        for host in self._hosts.load():
-            self.politeness.take_up(host.record, now, self.bounds.robots_expires)
-            self._schedule.set(host)
+        self._take_up(self._hosts.load())
         self.control.recover()
         return recovery
+
+    def _take_up(self, hosts: Iterable[Host]) -> None:
+        """By a clock that was another when these had their times."""
+        now = self.clock()
+        turns: dict[Host | Group[Host], Host] = {}
+        for host in hosts:
+            self.politeness.take_up(host.record, now, self.bounds.robots_expires)
+            if host.group is not None:
+                host.group.set_back(now)
+            turns[host.group or host] = host
+        for host in turns.values():
+            self._schedule.set(host)
 
     def cut(self) -> None:
         """End the batch that the next commit writes; see backend.py."""

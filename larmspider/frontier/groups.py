@@ -63,6 +63,10 @@ class Group(Generic[T]):
         del self._members[host]
         self._members[host] = None
 
+    def set_back(self, now: float) -> None:
+        """The clock has been: the members' times, which say when the next one may be, are new."""
+        self.last, self.next_time = min(self.last, now), 0.0
+
 
 def name_of(host: str) -> str:
     """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""

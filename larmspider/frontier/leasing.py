@@ -72,7 +72,7 @@ class Leasing:
         """The next URL that robots.txt allows; those that it does not are refused on the way."""
         rules = None if self._robots is None else self._robots.of(host.record.host)
         for _ in range(MOST_REFUSED):
-            entries = self._backend.pop(host.record.host, now)
+            entries = self._pop(host.record.host, now)
             if not entries:
                 return None
             if rules is None or rules.allowed(entries[0].url):
@@ -81,6 +81,15 @@ class Leasing:
             self._backend.acknowledge([(entries[0].key, visit)])
             self.refused.append(entries[0])
         return None
+
+    def _pop(self, host: str, now: float) -> list[Entry]:
+        """Also of those that wait for a time that would never come."""
+        entries = self._backend.pop(host, now)
+        if not entries:
+            waiting = self._backend.next_time(host)
+            if waiting and self._politeness.is_too_far(waiting, now):
+                return self._backend.pop(host, inf)
+        return entries
 
     def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:
         host.in_flight += 1

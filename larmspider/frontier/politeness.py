@@ -163,6 +163,10 @@ class Politeness:
         park = limits.park * 2.0 ** max(0, limits.max_parks - 1)
         return max(limits.retry_after_max, max(limits.backoff_max, park) * (1 + limits.jitter))
 
+    def is_too_far(self, earliest: float, now: float) -> bool:
+        """Whether nothing waits so long: a URL was given back while the clock was ahead."""
+        return earliest > now + self.longest_wait
+
     def retry_time(self, now: float, attempts: int) -> float:
         """When a URL that failed ``attempts`` times may be tried again."""
         wait = self.limits.backoff * 2.0 ** min(attempts - 1, 20)

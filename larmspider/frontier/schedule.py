@@ -152,6 +152,8 @@ class Schedule:
         waiting = self._backend.next_time(record.host)
         if waiting is None:
             return None
+        if waiting and self._politeness.is_too_far(waiting, self._clock()):
+            waiting = 0.0
         at = max(record.next_time, waiting)
         if record.state in (HostState.SNOOZED, HostState.PARKED):
             at = max(at, record.until)

@@ -550,7 +550,30 @@ def test_a_clock_that_was_ahead_holds_nobody_up_after_a_restart(world):
     longest = world.frontier.politeness.longest_wait
     assert world.record("b:80").until == world.clock.now - 2.0 + longest
     world.wait(longest)
-    assert world.pop().url == "http://b/2"
+    lease = world.pop()
+    assert lease.url == "http://b/2"
+    world.store(lease)
+    world.wait(2.0)
+    assert world.pop().url == "http://b/1", "its next attempt was to be years from now"
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_clock_that_is_set_back_holds_nobody_up(grouped):
+    """A machine whose clock was ahead when it was started: its hosts would rest for as long."""
+    address_of = (lambda name: "10.0.0.7") if grouped else None
+    world = World(address_of=address_of, robots=False)
+    world.add(*(f"http://{host}/{number}" for host in "ab" for number in (1, 2)))
+    first = world.pop()
+    world.fail(first, "http-500")
+    under_way = None if grouped else world.pop()
+    world.clock.now -= 1e6
+    if under_way is not None:
+        world.store(under_way)
+    assert world.frontier.next_ready_time() <= world.clock.now + 2.0
+    begun = world.clock.now
+    assert len(world.crawl()) == 4 - (under_way is not None)
+    assert world.frontier.finished
+    assert world.clock.now < begun + 60.0
 
 
 @pytest.mark.parametrize("seed", range(8))
