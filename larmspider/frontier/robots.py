@@ -42,11 +42,6 @@ _HIGH_ESCAPE = re.compile(r"%([89A-Fa-f])([0-9A-Fa-f])")
 _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)?([^#]*)")
 
 
-def is_product_token(token: str) -> bool:
-    """Whether ``token`` may name a crawler in a robots.txt: letters, "_", "-" (RFC 9309 2.2.1)."""
-    return re.fullmatch("[A-Za-z_-]+", token) is not None
-
-
 def product_token(user_agent: str) -> str:
     """The name in lower case that a robots.txt calls us by, "" where there is none.
 

@@ -14,7 +14,6 @@ from larmspider.frontier.robots import (
     MAX_BYTES,
     MAX_LINE_BYTES,
     RobotsRules,
-    is_product_token,
     product_token,
 )
 
@@ -89,13 +88,6 @@ def test_the_deciding_line_agrees_with_the_verdict(case: dict[str, Any]) -> None
         number, text = deciding
         assert case["robots"].split("\n")[number - 1].startswith(text)
         assert ("disallow" in text.lower()) is not rules.allowed(case["url"])
-
-
-@needs_peers
-@pytest.mark.parametrize("case", _cases("valid_agents.json"), ids=lambda case: case["agent"])
-def test_knows_a_product_token(case: dict[str, Any]) -> None:
-    """Letters, underscore and hyphen, nothing else."""
-    assert is_product_token(case["agent"]) is case["valid"]
 
 
 @pytest.mark.parametrize(
