@@ -17,8 +17,6 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-from larmspider.fetch.errors import OutOfScope as OutOfScope
-
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (CannotResolveHostError, "dns"),
     (DownloadConnectionRefusedError, "refused"),

@@ -45,7 +45,7 @@ def failure_kind(kind: str) -> FailureKind:
     if kind in ("http-429", "http-503"):
         return _OVERLOADED
     if kind.startswith("http-"):
-        if kind[5:6] == "5" or kind in ("http-429", "http-408"):
+        if kind[5:6] == "5" or kind == "http-408":
             return _SERVER_ERROR
         return FailureKind(retry=False, blames_host=False)
     return KINDS.get(kind, _OTHER)

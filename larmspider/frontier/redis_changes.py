@@ -1,7 +1,8 @@
 """From a batch of the local files to what it changes in Redis.
 
-    changes = Changes(keys, files, batch, untouched)
-    redo = changes.redo(tokens, visited, ...)
+    changes = Changes(keys, files, batch, unchanged)
+    changes.gather(block_of_host)
+    changes.by_block[17].steps(...)       # commands that change block 17 (redis_redo.py)
 
 A URL that waits is in ``entries`` and in its host's queue (or in ``delayed``, when it has an
 earliest time); one that is done leaves them and joins the visited table. A lease is no state in

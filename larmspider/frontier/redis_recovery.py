@@ -1,6 +1,6 @@
 """A worker starts: is what lies on its disk of the crawl in Redis, and where had it got to?
 
-    recovering = Recovering(committer, local)
+    recovering = Recovering(committer, local, loading)
     record = recovering.take_up()       # the last commit, carried out; the disk agrees with it
 
 Redis is right. What it has lost, as it came back without its last second, is forgotten here too;

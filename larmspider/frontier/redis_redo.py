@@ -1,8 +1,9 @@
 """What a batch changes, as commands to Redis by block, in a form that anybody can carry out later.
 
-    redo = Redo()
-    redo.step(owner, "applied:w1", token, step, keys, [("HSET", 2, field, value)])
-    data = redo.pack()        # in the commit record; Redo.unpack(data).calls() are the commands
+    changes = BlockChanges(owner)
+    changes.put("HSET", key, field, value)
+    redo = Redo([*changes.steps(17, token, b"applied:w1", first)])
+    data = redo.pack()        # in the commit record; of Redo.unpack(data) each step is a command()
 
 A step is one call of lua/apply.lua: some changes in one block, done once.
 """

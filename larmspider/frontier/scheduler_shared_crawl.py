@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
+from larmspider.frontier.build import sharing
 from larmspider.frontier.membership import Membership
 from larmspider.frontier.redis_admin import wipe
 from larmspider.frontier.redis_keys import Keys
@@ -33,11 +34,10 @@ class SharedCrawl:
 
     def __init__(self, settings: BaseSettings, spider: str) -> None:
         self._link = link_to(settings)
-        blocks = options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=16_384)
-        self._keys = Keys(spider, blocks)
-        seconds = options.seconds(settings, "LARM_LEASE_SECS", minimum=1)
+        shared = sharing(settings)
+        self._keys = Keys(spider, shared.blocks)
         self._membership = Membership(
-            self._link.client, spider, "", lease_secs=seconds, blocks=blocks
+            self._link.client, spider, "", lease_secs=shared.lease_secs, blocks=shared.blocks
         )
 
     def refuse_other(self, crawler: Crawler) -> None:

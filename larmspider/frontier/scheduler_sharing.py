@@ -1,6 +1,6 @@
 """One worker among many: how the scheduler shares the crawl, by blocks of hosts, through Redis.
 
-    sharing = Sharing(scheduler)              # joins, or refuses to
+    sharing = Sharing(scheduler, path)        # joins, or refuses to
     frontier = ... sharing.backend ...        # taken up from the last commit
     sharing.begin(frontier)                   # the first blocks, if some are free
     ...                                       # blocks come and go, a commit each (docs/workers.md)

@@ -16,7 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
-from larmspider.fetch.failures import OutOfScope
+from larmspider.fetch.errors import OutOfScope
 from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.scheduler import scheduler_of
 from larmspider.middlewares.scope import ScopeFilter
