@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
-from larmspider.items import Link, Page
+from larmspider.items import ORDINARY, Link, Page
 from larmspider.pipelines.log_store import LogStore
 from larmspider.pipelines.store import MANY_LINKS
 from larmspider.userinfo import without_userinfo
@@ -51,10 +51,16 @@ class LinkLogPipeline(LogStore):
         return page
 
     def _write(self, page: Page, links: list[Link]) -> None:
-        url, shown = without_userinfo(page.url), without_userinfo
+        page_url = without_userinfo(page.url)
         self.log.extend(
             [
-                (url, shown(link.url), link.normalized or "", str(link.type), link.anchor)
+                (
+                    page_url,
+                    without_userinfo(link.url) if "@" in link.url else link.url,
+                    link.normalized or "",
+                    "0" if link.type == ORDINARY else str(link.type),
+                    link.anchor,
+                )
                 for link in links
             ]
         )

@@ -52,6 +52,18 @@ def test_naughty_strings_keep_their_fields(suites: Path, tmp_path: Path) -> None
     assert {fields[2] for fields in read} == {"end"}
 
 
+@pytest.mark.parametrize("beside", ["", "ü", "\ufffd\u200b"])
+def test_each_char_that_breaks_a_record_is_seen(tmp_path: Path, beside: str) -> None:
+    """Controls of ASCII and beyond, and Unicode's separators, one at a time among many records."""
+    chars = [chr(code) for code in (*range(32), *range(127, 160), 0x2028, 0x2029)]
+    log = RecordLog(tmp_path / "test.log", ("a", "b"))
+    for char in chars:
+        log.extend([("a", beside), ("a", f"b{char}c")])
+    log.close()
+    written = (tmp_path / "test.log").read_text("utf-8")
+    assert written == f"a\t{beside}\na\tb c\n" * len(chars)
+
+
 def test_surrogates_are_written_as_question_marks(tmp_path: Path) -> None:
     """Half of a pair has no UTF-8."""
     log = RecordLog(tmp_path / "test.log", ("a",))
