@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 BUFFER_BYTES = 256 * 1024
@@ -23,6 +24,7 @@ class AppendFile:
         self.end = self._file.tell()
         self._failure: tuple[int, str, str] | None = None
         self._closing = threading.Lock()  # the file stays open while another thread syncs it
+        self._let_go = False
 
     def write(self, data: bytes) -> None:
         """Raises OSError, from the first failure on each time."""
@@ -46,19 +48,31 @@ class AppendFile:
     def sync(self) -> None:
         """Wait until what was flushed is on disk; from any thread, nothing once it is closed."""
         with self._closing:
-            if self._file.closed:
+            if self._file.closed and not self._let_go:
                 return
             try:
-                os.fsync(self._file.fileno())
+                with self.path.open("rb") if self._let_go else nullcontext(self._file) as file:
+                    os.fsync(file.fileno())
             except OSError as error:
                 raise self._failed(error) from None
+            self._let_go = False
+
+    def let_go(self) -> None:
+        """Write out and close, but leave the wait for the disk to sync() or close(). Raises
+        OSError."""
+        self.flush()
+        with self._closing:
+            try:
+                self._file.close()
+            except OSError as error:
+                raise self._failed(error) from None
+            self._let_go = True
 
     def close(self) -> None:
         """Write out, sync and close; may be called twice. A failure is kept: flush() raises it."""
         try:
-            if not self._file.closed:
-                self.flush()
-                self.sync()
+            self.flush()
+            self.sync()
         except OSError:
             pass
         with self._closing:

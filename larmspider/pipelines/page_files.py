@@ -7,6 +7,7 @@ store.log                             one line a page, ten tab-separated fields 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -57,6 +58,8 @@ class PageFilesPipeline(LogStore):
         self.counters = counters
         self.number = -1
         self._file: AppendFile | None = None
+        self._full: list[AppendFile] = []
+        """Those before it that were not synced since they are full."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -91,8 +94,8 @@ class PageFilesPipeline(LogStore):
 
     def _open_file(self, number: int) -> None:
         if self._file is not None:
-            self._file.close()
-            self._file.flush()  # raises what close() keeps
+            self._file.let_go()  # a disk may take 0.1 s and more for 50 MB
+            self._full.append(self._file)
         self.number = number
         self._file = AppendFile(self.directory / page_file_name(number))
         self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
@@ -127,16 +130,26 @@ class PageFilesPipeline(LogStore):
     def flush(self) -> bytes:
         if self._file is None:
             return b"0 0 0"
+        for full in self._full:
+            full.flush()  # raises what sync() met
         # the body first: a line of store.log never names bytes that are not there
         length = self._file.flush()
         return b"%d %d %b" % (self.number, length, super().flush())
 
     async def commit(self) -> None:
         if self._file is not None:
-            await asyncio.to_thread(self._file.sync)
+            files = [*self._full, self._file]
+            await asyncio.to_thread(_sync, files)
+            self._full = [full for full in self._full if full not in files]
         await super().commit()
 
     def close_spider(self) -> None:
         if self._file is not None:
-            self._file.close()
+            for file in (*self._full, self._file):
+                file.close()
         super().close_spider()
+
+
+def _sync(files: Iterable[AppendFile]) -> None:
+    for file in files:
+        file.sync()

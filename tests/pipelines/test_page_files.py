@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,3 +118,57 @@ def test_a_file_whose_name_only_looks_alike_is_no_page_file(
     assert store.number == 0
     store.close_spider()
     assert copy.read_bytes() == b"x"
+
+
+def opened(crawler_for: CrawlerFor, **settings: object) -> PageFilesPipeline:
+    store = PageFilesPipeline.from_crawler(crawler_for(**settings))
+    store.open_spider()
+    return store
+
+
+def test_a_full_page_file_is_synced_by_the_next_commit(
+    crawler_for: CrawlerFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 MB take a disk a while: the crawl does not wait for it, the checkpoint does."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_ino))
+    store = opened(crawler_for, LARM_PAGEFILE_BYTES=100, DOWNLOAD_MAXSIZE=100)
+    for number in range(3):
+        store.process_item(Page(f"http://h/{number}", body=b"x" * 60))
+    assert synced == []
+    assert store.flush().split()[:2] == [b"2", b"60"]
+    asyncio.run(store.commit())
+    files = [*sorted((tmp_path / "crawl").glob("*.pfl")), tmp_path / "crawl" / "store.log"]
+    assert synced == [file.stat().st_ino for file in files]
+    asyncio.run(store.commit())
+    assert len(synced) == len(files) + 2  # the full ones are done with
+    store.process_item(Page("http://h/3", body=b"x" * 60))
+    store.close_spider()
+    assert synced[-3:] == [file.stat().st_ino for file in (
+        tmp_path / "crawl" / "pagefile_2.pfl", tmp_path / "crawl" / "pagefile_3.pfl", files[-1]
+    )]  # fmt: skip
+
+
+@pytest.mark.parametrize("ended", ["commit", "close"])
+def test_a_full_page_file_that_cannot_be_synced_is_not_forgotten(
+    crawler_for: CrawlerFor, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    """No position is named from then on."""
+
+    def failing(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    store = opened(crawler_for, LARM_PAGEFILE_BYTES=100, DOWNLOAD_MAXSIZE=100)
+    for number in range(2):
+        store.process_item(Page(f"http://h/{number}", body=b"x" * 60))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        if ended == "close":
+            store.close_spider()
+        else:
+            with pytest.raises(OSError, match=r"pagefile_0\.pfl"):
+                asyncio.run(store.commit())
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"Input/output error: '.*pagefile_0\.pfl'"):
+            store.flush()
+    store.close_spider()
