@@ -62,9 +62,7 @@ _SPECIAL = _BARRIERS | frozenset(
 
 _FORMAT_TAG = re.compile(rb"<(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s/][^>]*")
 # A start tag; what looks like one inside a script or comment too.
-_START_TAG = re.compile(
-    rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+"
-)
+_START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+")
 # A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
 _QUOTED_END = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
 # A comment, an element whose content is not markup, or a tag: name and attributes.
