@@ -17,14 +17,14 @@ from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import QueryError
 from larmspider.index.kinds import KINDS
-from larmspider.index.schema import tongue_of
+from larmspider.index.schema import HOST_LIMIT, tongue_of, typed_host
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Periods by name, that end now."""
 VALUES_LIMIT = 32
 """Alternatives of one filter."""
 _LAST_YEAR = 2200  # Tantivy's nanoseconds end in 2262
-_VALUE_LIMIT = 255  # characters; a host name has no more
+_VALUE_LIMIT = HOST_LIMIT  # the longest values are names of hosts
 
 FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
@@ -56,7 +56,7 @@ class Filters:
         if since is not None and until is not None and since >= until:
             raise QueryError("the dates are the wrong way round: the first is not before the last")
         found = cls(
-            hosts=_distinct("host", (host.strip(" ./").lower() for host in hosts)),
+            hosts=_distinct("host", map(typed_host, hosts)),
             kinds=_distinct("type", (kind.strip().lower() for kind in kinds)),
             languages=_distinct("language", languages),
             since=since,

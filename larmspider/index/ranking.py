@@ -29,7 +29,7 @@ from larmspider.index.likeness import salient_words
 from larmspider.index.query import Clause
 from larmspider.index.rarity import Boost
 from larmspider.index.results import Document
-from larmspider.index.schema import exact_analyzer, stemmed_analyzer
+from larmspider.index.schema import exact_analyzer, stemmed_analyzer, typed_host
 from larmspider.index.snippets import SnippetMaker
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
@@ -168,7 +168,7 @@ class Ranking:
     def _required(self, clause: Clause) -> Query | None:
         """Phrases, fields and excluded words: the clause's words, in this order, side by side."""
         if clause.field == "host":
-            return self._term("domains", _host(clause.text))
+            return self._term("domains", typed_host(clause.text))
         if clause.field == "title":
             return self._analyzed("title", clause.text, self._stemmed.analyze)
         if clause.field == "url":
@@ -208,12 +208,3 @@ def _any(queries: Sequence[Query]) -> Query:
     if len(queries) == 1:
         return queries[0]
     return Query.boolean_query([(Occur.Should, query) for query in queries])
-
-
-def _host(text: str) -> str:
-    """As the index has it: lower case, punycode."""
-    host = text.strip("[]/. ").lower()
-    try:
-        return host.encode("idna").decode()
-    except UnicodeError:  # no host name: it will not be found
-        return host

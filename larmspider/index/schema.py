@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
@@ -35,6 +36,9 @@ TEXT_LIMIT = 1_000_000
 
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
+
+HOST_LIMIT = 255
+"""Characters; no host name has more."""
 
 STEMMERS = frozenset(
     {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
@@ -186,6 +190,17 @@ def tongue_of(language: str) -> str:
     """What pages are counted and filtered by: "en" for en-US; "" for what is no language tag."""
     primary = language.replace("_", "-").partition("-")[0].strip().lower()
     return primary if 2 <= len(primary) <= 8 and primary.isascii() and primary.isalpha() else ""
+
+
+def typed_host(typed: str) -> str:
+    """A host that a person typed, as pages have theirs: lower case, punycode, no brackets."""
+    host = typed.strip("[]/. ").lower()
+    if host.isascii() or len(host) > HOST_LIMIT:
+        return host
+    try:
+        return can_ada.idna_encode(host).decode() or host
+    except TypeError:  # a lone surrogate
+        return host
 
 
 def _domains(host: str) -> list[str]:

@@ -63,6 +63,25 @@ def test_filters_narrow_what_is_found(searcher, filters, found) -> None:
     assert names(searcher, **filters) == found
 
 
+@pytest.mark.parametrize(
+    "typed, host",
+    [
+        (" Wiki.example. ", "wiki.example"),
+        ("Straße.example", "xn--strae-oqa.example"),
+        ("[::1]", "::1"),
+        ("\ud800ß", None),
+        ("ß" * 256, None),
+    ],
+)
+def test_a_host_is_looked_for_as_pages_have_it(typed: str, host: str | None) -> None:
+    """Punycode as the URLs' own (WHATWG), an address without brackets; what is none is refused."""
+    if host is None:
+        with pytest.raises(QueryError, match="cannot be in the index"):
+            Filters.of(hosts=[typed])
+    else:
+        assert Filters.of(hosts=[typed]).hosts == (host,)
+
+
 def test_facets_count_all_that_was_found(searcher) -> None:
     """Beyond the page of hits too; longer periods hold the shorter ones."""
     found = searcher.search("word", 1, facets=True)

@@ -28,6 +28,7 @@ def pages(writer, make_page) -> None:
         make_page("build", "configure --enable-shared", description="How to compile"),
         make_page("init", "the init script", mime="application/pdf"),
         make_page("http://docs.other.example:8080/a_guide?page=two", "漢字の本", language="ja"),
+        make_page("http://xn--strae-oqa.example/street", "of another host"),
     ):
         writer.add(page)
 
@@ -73,6 +74,8 @@ def test_best_hit(find, query: str, first: str) -> None:
         ("host:OTHER.example/ host:docs.other.example", {"a_guide?page=two"}),
         ("host:example init", {"init", "class"}),
         ("host:ample", set()),
+        ("host:Straße.example", {"street"}),
+        ("host:xn--strae-oqa.example", {"street"}),
         ("lang:en", {"paths"}),
         ("lang:en-us", {"paths"}),
         ("mime:pdf", {"init"}),
