@@ -127,6 +127,8 @@ class Reader:
                 pass_fds=self._path.fds,
                 process_group=0,  # what is sent to the crawl's group is for the crawl
             )
+            if self._closed:  # meanwhile: close() saw no process to kill, and waits for us
+                raise ReadingStopped("the crawl is being stopped")
         return self._child
 
     def _end(self) -> int | None:

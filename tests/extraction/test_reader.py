@@ -4,6 +4,8 @@ import asyncio
 import io
 import os
 import signal
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -142,6 +144,24 @@ def test_closing_ends_the_process_and_what_it_reads():
         reader.close()
 
     asyncio.run(close_meanwhile())
+    assert reader._child is None
+
+
+def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
+    """Else the crawl would wait for its document: WALL times the seconds, at worst."""
+    reader, popen = Reader(60, MEMORY), subprocess.Popen
+    closing = threading.Thread(target=reader.close)
+
+    def slow(*args, **options):
+        closing.start()
+        while not reader._closed:
+            time.sleep(0.001)
+        return popen(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    with pytest.raises(ReadingStopped):
+        read(reader, NESTED)
+    closing.join()
     assert reader._child is None
 
 
