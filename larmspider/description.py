@@ -104,10 +104,9 @@ def files_in(description: dict[str, Any]) -> list[str]:
 def identity_of(crawler: Crawler) -> dict[str, Any]:
     """What makes this crawl this crawl, in an order to compare and to complain in."""
     settings = crawler.settings
-    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     identity: dict[str, Any] = {
         "seeds": sorted(_seeds(crawler.spider)),
-        "filters": sorted(str(name) for name, order in listed.items() if order is not None),
+        "filters": filters_of(settings),
     }
     for name in _DECIDE:
         value = options.typed(settings, name)
@@ -115,6 +114,12 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
             value = _digest(Path(value).expanduser())
         identity[name] = value
     return identity
+
+
+def filters_of(settings: BaseSettings) -> list[str]:
+    """The spider middlewares that are on, by name."""
+    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    return sorted(str(name) for name, order in listed.items() if order is not None)
 
 
 def _seeds(spider: Spider | None) -> list[str]:

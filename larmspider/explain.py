@@ -17,6 +17,7 @@ from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
+from larmspider.description import filters_of
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.extraction.registry import extractor_for
 from larmspider.fetch.sites import Sites
@@ -71,7 +72,7 @@ class Explanation:
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)
-    """Files of rules that are not those of the crawl any more; what cannot be told."""
+    """Files of rules and filters that are not those of the crawl any more; what cannot be told."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -91,7 +92,8 @@ class Explanation:
 
 def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``."""
-    explanation = Explanation(url, notes=list(_changed_rules(settings, crawl)))
+    notes = [*_changed_rules(settings, crawl), *changed_filters(settings, crawl)]
+    explanation = Explanation(url, notes=notes)
     resolver = host_resolver_from_settings(settings)
     try:
         canonical = canonicalizer_from_settings(settings)(url)
@@ -151,6 +153,19 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
         except OSError as error:
             what = f"cannot be read ({error.strerror})"
         yield f"{source} {what} since the crawl; this goes by the crawl's copy, {copy}"
+
+
+def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
+    """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
+    now = filters_of(settings)
+    then = crawl.description.get("identity", {}).get("filters", now)
+    only = {"then": set(then) - set(now), "now": set(now) - set(then)}
+    told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
+    if told:
+        yield (
+            "the crawl ran with other filters than these settings have, which this goes by: "
+            + "; ".join(told)
+        )
 
 
 def _first_referrer(

@@ -12,10 +12,13 @@ from scrapy.settings import Settings
 
 from examples.intranet.serve import DemoServer
 from larmspider.crawl_dir import CrawlDir
-from larmspider.explain import explain
+from larmspider.description import filters_of
+from larmspider.explain import changed_filters, explain
 from larmspider.reports.indexing import bring_up_to_date
 from tests.crawling import FAST, crawl, records, scrapy
 from tests.servers.scripted import Reply, Route, ScriptedServer
+
+DEPTH = "larmspider.middlewares.depth.DepthFilter"
 
 
 @pytest.mark.parametrize("url", ["http://[::1]/", "http://[::1]:81/", "http://www.h/"])
@@ -28,6 +31,38 @@ def test_the_host_rules_that_apply_are_named(tmp_path: Path, url: str) -> None:
     explanation = explain(url, settings, CrawlDir(tmp_path))
     assert len(explanation.host_rules) == 1
     assert (explanation.canonical or "").startswith("http://h")
+
+
+@pytest.mark.parametrize(
+    "changes, note",
+    [
+        ({}, []),
+        (
+            {DEPTH: None, "larmspider.middlewares.traps.TrapsFilter": 600},
+            [
+                "the crawl ran with other filters than these settings have, which this goes by:"
+                f" then also {DEPTH}; now also larmspider.middlewares.traps.TrapsFilter"
+            ],
+        ),
+        (
+            {DEPTH: None},
+            [
+                "the crawl ran with other filters than these settings have, which this goes by:"
+                f" then also {DEPTH}"
+            ],
+        ),
+    ],
+)
+def test_filters_that_are_not_the_crawls_are_told(
+    tmp_path: Path, changes: dict[str, int | None], note: list[str]
+) -> None:
+    """Verdicts are of the filters in the settings as they are now."""
+    listed = {DEPTH: 630, "larmspider.middlewares.length.LengthFilter": 680}
+    filters = filters_of(Settings({"SPIDER_MIDDLEWARES": listed}))
+    description = {"format": 1, "seeds": ["http://h/"], "identity": {"filters": filters}}
+    (tmp_path / "crawl.json").write_text(json.dumps(description))
+    settings = Settings({"SPIDER_MIDDLEWARES": listed | changes})
+    assert list(changed_filters(settings, CrawlDir(tmp_path))) == note
 
 
 FEWER_STORES = """
