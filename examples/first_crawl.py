@@ -41,6 +41,11 @@ def main() -> int:
     options, more = parser.parse_known_args()
     if options.restrict and not options.start:
         parser.error("--restrict (RESTRICT) needs --start (START): without it the demo is crawled")
+    if options.dir != parser.get_default("dir") and not options.start:
+        parser.error(
+            "--dir (LARM_DIR) needs --start (START): without it the demo is crawled,"
+            f" into {DEMO_DIR}"
+        )
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
         directory = options.dir

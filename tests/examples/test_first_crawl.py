@@ -52,9 +52,12 @@ def test_searches_for_words_that_must_be_found(
     assert "1 page found" in done.stdout
 
 
-def test_a_scope_without_a_start_is_no_demo(tmp_path: Path) -> None:
-    """Who names a scope has forgotten the start."""
-    done = first_crawl(tmp_path, "--restrict", "http://wiki/.*")
+@pytest.mark.parametrize("option", [("--restrict", "http://wiki/.*"), ("--dir", "mine")])
+def test_a_scope_or_a_directory_without_a_start_is_no_demo(
+    tmp_path: Path, option: tuple[str, str]
+) -> None:
+    """Who names one has forgotten the start."""
+    done = first_crawl(tmp_path, *option)
     assert (done.returncode, done.stdout) == (2, "")
     assert "needs --start (START)" in done.stderr
     assert list(tmp_path.iterdir()) == []
