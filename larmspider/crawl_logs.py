@@ -63,16 +63,11 @@ class CrawlLogs:
         if not (folder / "data.mdb").exists():
             yield None
             return
-        try:
-            handle = _indexes.of(folder)
-            index = handle.__enter__()
-        except CrawlDirError:  # one that is only just being made
-            yield None
-            return
-        try:
-            yield index if self._is_ours(index) else None
-        finally:
-            handle.__exit__(None, None, None)
+        with ExitStack() as stack:
+            index = None
+            with suppress(CrawlDirError):  # one that is only just being made
+                index = stack.enter_context(_indexes.of(folder))
+            yield index if index is not None and self._is_ours(index) else None
 
     def _is_ours(self, index: LogIndex) -> bool:
         state = index.state()
