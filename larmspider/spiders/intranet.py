@@ -63,8 +63,6 @@ class IntranetSpider(Spider):
                 )
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)
-        for part in str(kwargs.get("fresh", "")).split(","):
-            options.as_boolean("fresh", part)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
         if not seeds and not options.many_workers(crawler.settings):  # those may come by Redis
             raise ConfigError(
