@@ -39,7 +39,7 @@ from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.userinfo import without_userinfo
 
 CACHE_SIZE = 16_384
-"""URLs that ``cached`` remembers, by default; about 7 MB if they are 100 characters long."""
+"""URLs that ``remembering`` remembers, by default; about 7 MB if they are 100 characters long."""
 LONGEST_CACHED = 1024
 """Characters; longer URLs are not remembered, so that hostile ones cannot fill the memory."""
 
@@ -132,19 +132,6 @@ class Canonicalizer:
             query = self._session_ids.drop_from_query(normalize_escapes(query[1:]))
         return f"{origin}{path}?{query}" if query else origin + path
 
-    def cached(self, size: int = CACHE_SIZE) -> Callable[[str], str]:
-        """This canonicalizer with a memory of its last ``size`` URLs, 1 or more.
-
-        For crawls, where the same navigation stands on every page: 0.1 us for a URL remembered.
-        URLs longer than LONGEST_CACHED and invalid ones are not remembered.
-        """
-        remembered = lru_cache(size)(self.__call__)
-
-        def canonicalize_cached(url: str) -> str:
-            return remembered(url) if len(url) <= LONGEST_CACHED else self(url)
-
-        return canonicalize_cached
-
 
 _default = Canonicalizer()
 
@@ -152,6 +139,20 @@ _default = Canonicalizer()
 def canonicalize(url: str) -> str:
     """The canonical form with the default options: see Canonicalizer.__call__."""
     return _default(url)
+
+
+def remembering(canonical: Callable[[str], str], size: int = CACHE_SIZE) -> Callable[[str], str]:
+    """``canonical`` with a memory of the last ``size`` URLs, 1 or more.
+
+    For crawls, where the same navigation stands on every page: 0.1 us for a URL remembered.
+    URLs longer than LONGEST_CACHED and invalid ones are not remembered.
+    """
+    remembered = lru_cache(size)(canonical)
+
+    def from_memory(url: str) -> str:
+        return remembered(url) if len(url) <= LONGEST_CACHED else canonical(url)
+
+    return from_memory
 
 
 class _Parts(NamedTuple):

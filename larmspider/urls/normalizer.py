@@ -8,12 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
-from larmspider.urls.canonical import CACHE_SIZE, LONGEST_CACHED, Canonicalizer
+from larmspider.urls.canonical import Canonicalizer, remembering
 from larmspider.urls.host_resolver import HostResolver
 
 if TYPE_CHECKING:
@@ -46,9 +45,4 @@ def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
     def compute(url: str) -> str:
         return apply_rules(canonicalize(url))
 
-    remembered = lru_cache(CACHE_SIZE)(compute)
-
-    def normalize(url: str) -> str:
-        return remembered(url) if len(url) <= LONGEST_CACHED else compute(url)
-
-    return normalize
+    return remembering(compute)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.urls.canonical import LONGEST_CACHED, Canonicalizer, canonicalize
+from larmspider.urls.canonical import LONGEST_CACHED, Canonicalizer, canonicalize, remembering
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 
@@ -244,9 +244,9 @@ def test_a_session_id_that_is_no_name_is_an_error(name: str) -> None:
         Canonicalizer(session_ids=[name])
 
 
-def test_cached_gives_the_same_forms() -> None:
+def test_a_memory_gives_the_same_forms() -> None:
     """From memory or not, long or short, and invalid ones raise every time."""
-    cached = Canonicalizer().cached(2)
+    cached = remembering(Canonicalizer(), 2)
     for url in ["http://h/A", "http://h/A", "http://H/b", "http://h/c", "http://h/A"]:
         assert cached(url) == canonicalize(url)
     long = "http://h/" + "A" * LONGEST_CACHED
@@ -256,16 +256,15 @@ def test_cached_gives_the_same_forms() -> None:
             cached("mailto:a@b")
 
 
-def test_cached_remembers_no_long_urls() -> None:
-    """Else pages of hostile links could fill the memory: 16,384 times a megabyte."""
+def test_a_memory_holds_no_long_urls() -> None:
+    """Else pages of hostile links could fill it: 16,384 times a megabyte."""
     asked = []
 
-    class Counting(Canonicalizer):
-        def __call__(self, url: str) -> str:
-            asked.append(len(url))
-            return super().__call__(url)
+    def counting(url: str) -> str:
+        asked.append(len(url))
+        return url
 
-    cached = Counting().cached()
+    cached = remembering(counting)
     for length in (100, 100, LONGEST_CACHED, LONGEST_CACHED, LONGEST_CACHED + 1) * 2:
         cached("http://h/".ljust(length, "a"))
     assert sorted(asked) == [100, LONGEST_CACHED, LONGEST_CACHED + 1, LONGEST_CACHED + 1]
