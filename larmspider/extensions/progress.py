@@ -125,7 +125,7 @@ class ProgressExtension:
 
     def _timed_look(self, board: Board, numbers: Numbers | None) -> float:
         began = time.thread_time()
-        status = board.status(numbers)
+        status = board.status(numbers, wait=True)  # in a thread of its own
         rows = [row for row in board.source.hosts().values() if row.state == "parked"]
         rows.sort(key=lambda row: -row.counts.queued)
         self._found = (

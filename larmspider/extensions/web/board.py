@@ -68,22 +68,22 @@ class Board:
         self._forecast = Kept(self._foretold, CURVES_SECS)
         self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
 
-    def status(self, numbers: Numbers | None) -> Status:
-        """Raises CrawlDirError where there is no crawl."""
+    def status(self, numbers: Numbers | None, *, wait: bool = False) -> Status:
+        """``wait`` as in Kept.get(). Raises CrawlDirError where there is no crawl."""
         with self._lock:
-            return self._status(numbers)
+            return self._status(numbers, wait=wait)
 
-    def _status(self, numbers: Numbers | None) -> Status:
+    def _status(self, numbers: Numbers | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
-        urls, hosts = self._sums()
+        urls, hosts = self._sums(wait=wait)
         if numbers is not None and numbers.urls:
             urls = dict(numbers.urls)
-        past = self._history.get()
+        past = self._history.get(wait=wait)
         pages, size = self._rates(numbers)
         condition = source.condition
         if numbers is None and condition.state is State.RUNNING:
             pages = past.late_pages
-        disk, free = self._disk.get()
+        disk, free = self._disk.get(wait=wait)
         totals = Totals.together(Totals.read(path) for path in source.directories)
         return Status(
             time=now,
@@ -95,15 +95,15 @@ class Board:
             hosts=hosts,
             totals=totals,
             history=past,
-            forecast=self._forecast.get(),
+            forecast=self._forecast.get(wait=wait),
             disk=disk,
             disk_free=free,
             memory=None if numbers is None else numbers.memory,
         )
 
-    def _sums(self) -> tuple[dict[str, int], dict[str, int]]:
+    def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
         """URLs and hosts by state, by the table of hosts; summed once for each table."""
-        rows = self.source.hosts()
+        rows = self.source.hosts(wait=wait)
         if self._table[0] is not rows:
             counts = [row.counts for row in rows.values()]
             urls = {name: sum(getattr(one, name) for one in counts) for name in _STATES}
@@ -115,9 +115,9 @@ class Board:
         return together([history([path / "Monitor.log"]) for path in self.source.directories])
 
     def _foretold(self) -> Forecast:
-        now, past = self._clock(), self._history.get()
+        now, past = self._clock(), self._history.get(wait=True)
         limit = options.integer(self.source.settings, "LARM_MAX_PAGES", minimum=0)
-        rows = self.source.hosts().values()
+        rows = self.source.hosts(wait=True).values()
         running = self.source.condition.state is State.RUNNING
         if running and not any(row.counts.discovered for row in rows):
             return Forecast(None, ["The first checkpoint is not taken yet."])

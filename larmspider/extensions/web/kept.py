@@ -3,9 +3,11 @@
     hosts = Kept(read_hosts, seconds=5.0)
     hosts.get()          # made now
     hosts.get()          # 6 s later: the same, while a thread makes it anew
+    hosts.get(wait=True) # 6 s later: made now
 
 After a time in which nobody asked it is made before it is given. Making takes SHARE of the time at
-most, whatever it takes: it shares the interpreter with the crawl.
+most, whatever it takes: it shares the interpreter with the crawl. What is made of another kept
+value waits for that one: else it would be made of the old one, and be older than both may get.
 """
 
 from __future__ import annotations
@@ -38,17 +40,19 @@ class Kept(Generic[T]):
         self._value: T | None = None
         self._made = self._lasts = float("-inf")
 
-    def get(self) -> T:
-        """The value, at most STALE times as old as it may get."""
+    def get(self, *, wait: bool = False) -> T:
+        """The value, at most STALE times as old as it may get; ``wait``: no older than that, for
+        one whom nobody waits for."""
         age, value = self._clock() - self._made, self._value
         if age < self._lasts and value is not None:
             return value
-        if age < STALE * self._lasts and value is not None:
+        given = 1.0 if wait else STALE
+        if age < given * self._lasts and value is not None:
             if self._making.acquire(blocking=False):
                 threading.Thread(target=self._again, name="larm-web-kept", daemon=True).start()
             return value
         with self._making:
-            if self._value is None or self._clock() - self._made >= STALE * self._lasts:
+            if self._value is None or self._clock() - self._made >= given * self._lasts:
                 self._set()
             assert self._value is not None
             return self._value

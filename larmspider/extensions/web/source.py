@@ -114,10 +114,11 @@ class Source:
 
     # what takes long to read
 
-    def hosts(self) -> Mapping[str, HostRow]:
-        """By name, as of the last checkpoint; empty for a crawl without a frontier of ours."""
+    def hosts(self, *, wait: bool = False) -> Mapping[str, HostRow]:
+        """By name, as of the last checkpoint; empty for a crawl without a frontier of ours.
+        ``wait`` as in Kept.get()."""
         self._open()
-        return self._hosts.get()
+        return self._hosts.get(wait=wait)
 
     def _read_hosts(self) -> dict[str, HostRow]:
         with self.crawl.frontier() as frontier:

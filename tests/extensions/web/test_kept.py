@@ -46,6 +46,18 @@ def test_it_is_made_once_then_in_the_background() -> None:
     assert kept.get() == 4
 
 
+def test_who_waits_is_given_none_that_is_older_than_it_may_be() -> None:
+    """Also through a value that is made of another one: the sum of both is no older than one."""
+    maker = Maker()
+    kept = Kept(maker, 5.0, maker.clock)
+    made_of_it = Kept(lambda: kept.get(wait=True), 5.0, maker.clock)
+    assert [kept.get(wait=True), made_of_it.get(wait=True)] == [1, 1]
+    maker.now = 4.9
+    assert made_of_it.get(wait=True) == 1
+    maker.now = 5.0
+    assert made_of_it.get(wait=True) == 2
+
+
 def test_what_takes_long_is_made_seldom() -> None:
     """2% of the time at most: 1 s of work each 50 s."""
     maker = Maker()
