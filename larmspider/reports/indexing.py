@@ -48,6 +48,11 @@ class Indexed:
     done: float = 0.0
     problem: str = ""
 
+    @property
+    def ready(self) -> bool:
+        """Whether it has been whole once: before that it has a part of the lists alone."""
+        return self.time > 0 or (self.done >= 1 and not self.running)
+
 
 def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
     """In this process, until it is done. Raises CrawlDirError; IndexBusyError: another one does."""

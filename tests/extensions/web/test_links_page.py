@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl_dir import CrawlDir
+from larmspider.log_index.update import Update
+from larmspider.reports.indexing import LogIndexing
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.serving import Got, Served
 
@@ -104,6 +107,43 @@ def test_csv_has_a_row_for_each_page_and_no_formula(
     )  # fmt: skip
     assert rows[0]["anchor"] == "'" + ANCHORS["http://h/p0"]
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_no_list_is_given_before_it_is_whole(
+    served: Callable[..., Served], folder: Path, form: str
+) -> None:
+    """A script is told to come again, whether there is no index yet or a part of one; the page
+    does not lead there. What a crawl without links has is an empty list."""
+
+    def waiting(crawl: CrawlDir) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "60"])  # it is ended with the server
+
+    def refused() -> None:
+        got = site.get(f"/links?format={form}")
+        assert (got.status, got.headers["Retry-After"]) == (503, "2")
+        assert "The links of this crawl are being counted: " in got.text
+        assert "Content-Disposition" not in got.headers
+        page = site.get("/links")
+        assert "are being counted: " in page.text
+        assert page.headers["Refresh"] == "2"
+        assert "format=" not in page.text
+
+    site = served(folder)
+    site.source._indexing = LogIndexing(waiting)
+    refused()
+    crawl = site.source.crawl
+    ends = crawl.committed()
+    Update(folder, {"fetch.log": ends["fetch.log"]}, crawl.began, clock=lambda: 0.0).run()
+    refused()
+    Update(folder, ends, crawl.began).run()
+    assert site.get(f"/links?format={form}").status == 200
+
+    site.source._indexing.stop()
+    site.source._indexing = LogIndexing(waiting)
+    for log in ("links.log", "fetch.log"):
+        (folder / log).write_text("")
+    assert site.get(f"/links?format={form}").status == 200
 
 
 def test_the_page_goes_on_where_the_logs_grow(served: Callable[..., Served], folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from larmspider.extensions.web.ask import Ask, Reply, json_reply
 from larmspider.extensions.web.pages import Page
@@ -23,6 +23,7 @@ CARRIERS_SHOWN = 5
 EXPORTED = 1_000
 """Broken targets in one CSV or JSON; ``scrapy links --broken`` gives all."""
 MOST = 1_000
+AGAIN_SECS = "2"
 
 
 def links(ask: Ask) -> Reply:
@@ -34,9 +35,9 @@ def links(ask: Ask) -> Reply:
     indexed = source.keep_logs_indexed()
     number = ask.number("page", 1)
     with source.crawl.logs.index() as index:
-        if index is None:
+        if index is None or not indexed.ready:
             reply = ask.render("links.html", indexed=indexed, show=show, state=None)
-            again = {"Refresh": "2"} if indexed.running else {}
+            again = {"Refresh": AGAIN_SECS} if indexed.running else {}
             return Reply(reply.body, reply.content_type, headers=again)
         logs, broken = source.crawl.logs, source.broken.rows(index)
         total = {"broken": len(broken), "pages": len(index.most_linked()), "hosts": 0}[show]
@@ -55,8 +56,11 @@ def links(ask: Ask) -> Reply:
 
 
 def _exported(ask: Ask, show: str, form: str) -> Reply:
-    """The whole list, as far as one answer goes."""
+    """The whole list, as far as one answer goes; 503 before there is one, so that no script
+    takes what is not counted yet for nothing."""
     crawl, indexed = ask.source.crawl, ask.source.keep_logs_indexed()
+    if not indexed.ready:
+        return _not_yet(indexed, form)
     rows: list[tuple[object, ...]] = []
     broken: list[BrokenLink] = []
     columns: tuple[str, ...] = BROKEN_COLUMNS
@@ -77,6 +81,16 @@ def _exported(ask: Ask, show: str, form: str) -> Reply:
         return Reply(body.encode("utf-8", "replace"), "text/csv; charset=utf-8", headers=headers)
     named = [dict(zip(columns, row, strict=True)) for row in rows]
     return json_reply({**_as_of(indexed), "links": list(map(asdict, broken)) or named})
+
+
+def _not_yet(indexed: Indexed, form: str) -> Reply:
+    text = f"The links of this crawl are being counted: {int(100 * indexed.done)}%."
+    if indexed.problem:
+        text = f"The logs cannot be counted: {indexed.problem}."
+    reply = json_reply({**_as_of(indexed), "error": text}, 503)
+    if form == "csv":
+        reply = Reply(f"{text}\n".encode(), "text/plain; charset=utf-8", 503)
+    return replace(reply, headers={"Retry-After": AGAIN_SECS})
 
 
 def _as_of(indexed: Indexed) -> dict[str, object]:
