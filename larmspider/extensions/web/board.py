@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from larmspider import options
+from larmspider import options, stats
 from larmspider.condition import Condition, State
 from larmspider.extensions.web.kept import Kept
 from larmspider.extensions.web.numbers import Numbers
@@ -54,6 +54,15 @@ class Status:
     disk: int
     disk_free: int
     memory: int | None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Links that each filter rejected, in all runs; known ones are none of them, nor are the
+        URLs that robots.txt refused."""
+        found = self.totals.matching(stats.FILTER_REJECTED)
+        for other in ("visited", "robots"):
+            found.pop(other, None)
+        return found
 
 
 class Board:

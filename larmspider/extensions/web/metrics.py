@@ -19,28 +19,33 @@ from larmspider.extensions.web.board import Status
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
-def exposition(status: Status) -> bytes:
-    """The text format."""
+def exposition(status: Status | None) -> bytes:
+    """The text format; None: there is no crawl."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(status))
     return generate_latest(registry)
 
 
 class _Collected(Collector):
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status | None) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
         yield from _metrics(self._status)
 
 
-def _metrics(status: Status) -> Iterator[Metric]:
-    numbers, totals, counters = status.numbers, status.totals, status.totals.counters
+def _metrics(status: Status | None) -> Iterator[Metric]:
     info = GaugeMetricFamily("larmspider_info", "Always 1.", labels=["version"])
     info.add_metric([__version__], 1)
     yield info
-    running = status.condition.state is State.RUNNING
+    running = status is not None and status.condition.state is State.RUNNING
     yield _gauge("running", "Whether a process runs this crawl.", running)
+    if status is not None:
+        yield from _of_a_crawl(status)
+
+
+def _of_a_crawl(status: Status) -> Iterator[Metric]:
+    numbers, totals = status.numbers, status.totals
     yield _gauge("paused", "Whether the operator has paused it.", bool(numbers and numbers.paused))
     urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
     yield _gauges("urls", "URLs of the crawl by state.", "state", urls)
@@ -53,7 +58,8 @@ def _metrics(status: Status) -> Iterator[Metric]:
     if seconds is not None:
         yield _gauge("forecast_seconds", "Until the end, by what is queued now.", seconds)
     for name, text, key in _COUNTERS:
-        yield CounterMetricFamily(f"larmspider_{name}", text, counters.get(key, 0))
+        yield CounterMetricFamily(f"larmspider_{name}", text, totals.counters.get(key, 0))
+    yield _counters("rejected_links", "Links that a filter rejected.", "filter", status.rejected)
     for name, text, label, template in _FAMILIES:
         yield _counters(name, text, label, totals.matching(template))
 
@@ -67,7 +73,6 @@ _COUNTERS = (
     ("checkpoints", "Checkpoints taken.", stats.CHECKPOINTS),
 )
 _FAMILIES = (
-    ("rejected_links", "Links that a filter rejected.", "filter", stats.FILTER_REJECTED),
     ("failed_urls", "URLs given up, by kind.", "kind", stats.RUN_FAILED),
     ("stored_urls", "URLs stored, by HTTP status.", "status", stats.RUN_STATUS),
 )

@@ -44,6 +44,10 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         overview = crawl.get("/").text
         assert "This crawl is paused; it began at" in overview
         assert "Not while it is paused." in overview
+        found = crawl.get("/stats.json").json
+        assert found["state"] == "paused"
+        assert found["sentence"].startswith("This crawl is paused; it began at")
+        assert crawl.get("/healthz").json == {"status": "ok", "crawl": "paused"}
         before = crawl.numbers["pages"]
         crawl.act("resume")
         crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")

@@ -69,8 +69,8 @@ def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
         found = request(url + "/stats.json").json
         assert found["state"] == "ended"
         assert found["urls"]["stored"] > 40
-        assert found["refused"]["scope"] >= 1
-        assert found["failed"] == {"http-500": 1}
+        assert found["rejected_links"]["scope"] >= 1
+        assert found["failed_urls"] == {"http-500": 1}
         assert found["numbers"] is None
         assert request(url + "/control/pause", "POST", form={}).status == 401
 

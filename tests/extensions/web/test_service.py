@@ -25,15 +25,21 @@ def names_in(text: str) -> set[str]:
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="not installed: Debian's prometheus")
-def test_promtool_accepts_the_metrics(served: Callable[..., Served], demo_crawl: Path) -> None:
-    """It has nothing to say about them."""
-    got = served(demo_crawl).get("/metrics")
-    assert got.headers["Content-Type"].startswith("text/plain; version=")
+def test_promtool_accepts_the_metrics(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
+) -> None:
+    """It has nothing to say about them, nor about those of a directory in which no crawl is."""
     assert PROMTOOL is not None
-    ran = subprocess.run(
-        [PROMTOOL, "check", "metrics"], input=got.body, capture_output=True, check=False
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+    for folder in (tmp_path / "missing", tmp_path, demo_crawl):
+        got = served(folder).get("/metrics")
+        assert (got.status, got.headers["Content-Type"].partition("=")[0]) == (
+            200, "text/plain; version"
+        )  # fmt: skip
+        ran = subprocess.run(
+            [PROMTOOL, "check", "metrics"], input=got.body, capture_output=True, check=False
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+        assert "larmspider_running 0.0" in got.text
     assert 'larmspider_urls{state="stored"}' in got.text
     assert 'larmspider_failed_urls_total{kind="http-500"}' in got.text
     assert "127.0.0.1" not in got.text
@@ -62,6 +68,22 @@ def test_a_running_crawl_in_metrics(
         again.until(lambda: pages(again) > before, "more pages")
         again.until(lambda: again.get("/stats.json").json["runs"] == 2, "the curves of both runs")
         assert again.numbers["pages"] < pages(again)
+
+
+def test_a_directory_without_a_crawl_in_json(served: Callable[..., Served], tmp_path: Path) -> None:
+    """An empty one waits for its crawl; one that is missing, or another thing's, is a fault."""
+    folder = tmp_path / "crawl"
+    site = served(folder)
+
+    def found() -> tuple[int, object, int, object]:
+        health, stats = site.get("/healthz"), site.get("/stats.json")
+        return health.status, health.json, stats.status, stats.json["state"]
+
+    assert found() == (503, {"status": "broken", "crawl": "no crawl"}, 404, "no crawl")
+    folder.mkdir()
+    assert found() == (200, {"status": "ok", "crawl": "empty"}, 404, "empty")
+    (folder / "x").touch()
+    assert found()[0] == 503
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are(

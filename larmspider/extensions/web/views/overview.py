@@ -12,6 +12,7 @@ from larmspider.extensions.web.board import Board, Status
 from larmspider.extensions.web.curves import curve
 from larmspider.extensions.web.numbers import Numbers
 from larmspider.extensions.web.pages import Page
+from larmspider.extensions.web.standing import sentence_of
 from larmspider.extensions.web.templating import Templates, times, when
 from larmspider.quantities import count, counted, duration, rate, size
 
@@ -53,7 +54,7 @@ def parts(status: Status) -> dict[str, Any]:
     in_flight = status.numbers.in_flight if status.numbers else 0
     return {
         "texts": {
-            "condition": times(_sentence(status)),
+            "condition": times(sentence_of(status.condition, status.numbers)),
             "pages": rate(status.pages) if running else "–",
             "bytes": size(status.bytes) if status.numbers else "–",
             "stored": count(urls.get("stored", 0)),
@@ -86,32 +87,10 @@ def parts(status: Status) -> dict[str, Any]:
             "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
             "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
             "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
-            "Links rejected by filter": _first(rejected(status)),
+            "Links rejected by filter": _first(status.rejected),
         },
         "running": running,
     }
-
-
-def _sentence(status: Status) -> str:
-    numbers = status.numbers
-    if numbers is not None and numbers.broken:
-        return f"This crawl breaks off: {numbers.broken}."
-    if numbers is not None and numbers.paused:
-        sentence = status.condition.sentence
-        more = sentence.removeprefix("This crawl runs")
-        return f"This crawl is paused{more if more != sentence else '. ' + sentence}"
-    if numbers is not None and numbers.waiting:
-        return f"{status.condition.sentence} It is {numbers.waiting}."
-    return status.condition.sentence
-
-
-def rejected(status: Status) -> dict[str, int]:
-    """Links that each filter rejected, in all runs; known ones are none of them, nor are the URLs
-    that robots.txt refused."""
-    found = status.totals.matching(stats.FILTER_REJECTED)
-    for other in ("visited", "robots"):
-        found.pop(other, None)
-    return found
 
 
 def status_of(status: Status, template: str) -> dict[str, int]:

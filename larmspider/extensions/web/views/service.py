@@ -12,40 +12,47 @@ from larmspider.extensions.web.ask import Ask, Reply, json_reply
 from larmspider.extensions.web.board import Status
 from larmspider.extensions.web.metrics import CONTENT_TYPE, exposition
 from larmspider.extensions.web.pages import Page
+from larmspider.extensions.web.standing import sentence_of, state_of
 
 
 def metrics(ask: Ask) -> Reply:
-    return Reply(exposition(ask.board.status(ask.numbers)), CONTENT_TYPE)
+    """Where there is no crawl, that none runs."""
+    found = ask.board.status(ask.numbers) if ask.source.exists() else None
+    return Reply(exposition(found), CONTENT_TYPE)
 
 
 def stats_json(ask: Ask) -> Reply:
-    return json_reply(as_json(ask.board.status(ask.numbers)))
+    if ask.source.exists():
+        return json_reply(as_json(ask.board.status(ask.numbers)))
+    condition = ask.source.condition
+    return json_reply({"state": condition.state.value, "sentence": condition.sentence}, 404)
 
 
 def healthz(ask: Ask) -> Reply:
-    """200 while the server answers and nothing is broken; 503 for a crawl that breaks off, or that
-    was killed."""
-    state = ask.source.condition.state
-    broken = "" if ask.numbers is None else ask.numbers.broken
-    good = not broken and state is not State.KILLED
-    text = json.dumps({"status": "ok" if good else "broken", "crawl": state.value})
+    """200 while the server answers and nothing is broken, also before a crawl has begun; 503 for a
+    crawl that breaks off, or that was killed, and for a directory that is missing or no crawl's."""
+    condition, numbers = ask.source.condition, ask.numbers
+    broken = numbers is not None and numbers.broken
+    good = not broken and condition.state not in (State.KILLED, State.NONE)
+    state = state_of(condition, numbers)
+    text = json.dumps({"status": "ok" if good else "broken", "crawl": state})
     return Reply(text.encode() + b"\n", "application/json", 200 if good else 503)
 
 
 def as_json(status: Status) -> dict[str, Any]:
-    """Names as on the overview; seconds, bytes and rates a second."""
+    """Names as of the metrics; seconds, bytes and rates a second."""
     seconds = status.forecast.seconds
     return {
         "time": status.time,
-        "state": status.condition.state.value,
-        "sentence": status.condition.sentence,
+        "state": state_of(status.condition, status.numbers),
+        "sentence": sentence_of(status.condition, status.numbers),
         "urls": dict(status.urls),
         "pages_per_second": status.pages,
         "bytes_per_second": status.bytes,
         "hosts": dict(status.hosts),
-        "refused": status.totals.matching(stats.FILTER_REJECTED),
-        "failed": status.totals.matching(stats.RUN_FAILED),
-        "statuses": status.totals.matching(stats.RUN_STATUS),
+        "rejected_links": status.rejected,
+        "failed_urls": status.totals.matching(stats.RUN_FAILED),
+        "stored_urls": status.totals.matching(stats.RUN_STATUS),
         "runs": status.history.runs,
         "disk": status.disk,
         "disk_free": status.disk_free,
@@ -60,7 +67,7 @@ def as_json(status: Status) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("/metrics", metrics, live=True),
-    Page("/stats.json", stats_json, live=True),
+    Page("/metrics", metrics, live=True, without_crawl=True),
+    Page("/stats.json", stats_json, live=True, without_crawl=True),
     Page("/healthz", healthz, live=True, without_crawl=True),
 )
