@@ -284,6 +284,55 @@ def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None
     assert browser.errors() == []
 
 
+SEND = """
+const form = document.createElement("form");
+form.method = "post";
+form.action = arguments[0];
+for (const [name, value] of Object.entries(arguments[1]))
+  form.append(Object.assign(document.createElement("input"), {type: "hidden", name, value}));
+document.body.append(form);
+form.submit();
+"""
+"""A form that is none of ours."""
+
+
+def test_a_browser_that_may_not_changes_nothing(
+    crawl: Crawling, scripted_server: Servers, browser: Browser
+) -> None:
+    """Not signed in; signed in, with a form that lacks the word of ours or has a wrong one; and
+    signed in, with the right one, from another origin."""
+    foreign = scripted_server({"/": (200, {"Content-Type": "text/html"}, b"<h1>Elsewhere</h1>")})
+
+    def refused(status: int, **form: str) -> None:
+        browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", form)
+        browser.until(lambda: browser.text("h1") == f"Error {status}", "the refusal")
+        assert "Refused: " in browser.text("main")
+        assert not crawl.numbers["paused"]
+
+    browser.driver.delete_all_cookies()
+    browser.look()
+    for form in ({}, {"csrf": ""}, {"csrf": "x" * 43}, {"token": crawl.token}):
+        browser.open(f"{crawl.url}/control")
+        refused(401, **form)
+    browser.open(f"{crawl.url}/control")
+    browser.find("input[name=token]").send_keys(crawl.token)
+    browser.find("main button").click()
+    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+    csrf = browser.find("input[name=csrf]").get_attribute("value") or ""
+    for form in ({}, {"csrf": ""}, {"csrf": csrf[:-1]}, {"csrf": "x" * len(csrf)}):
+        browser.open(f"{crawl.url}/control")
+        refused(403, **form)
+    browser.open(foreign.url("/"))
+    refused(403, csrf=csrf)
+    assert not (crawl.directory / "control.log").exists()
+    before = crawl.numbers["pages"]
+    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    browser.open(f"{crawl.url}/control")
+    browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", {"csrf": csrf})
+    browser.until(lambda: browser.all("#said"), "what was done")
+    assert crawl.numbers["paused"]
+
+
 def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> None:
     """Numbers and curves change without a load; the first view is whole without scripts."""
     browser.look()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -53,20 +56,45 @@ def sign_in(browser: Browser, site: Served) -> None:
     browser.until(lambda: browser.text("h1") == "Control", "the control page")
 
 
-def assert_nothing_ran(browser: Browser, target: str) -> None:
-    """No script of another, no element of another, and the policy had nothing to forbid."""
-    told = [line for line in browser.errors() if "status of 4" not in line]
-    assert told == [], target
-    found = browser.script(
-        "return [window.ran, document.title, document.querySelectorAll('[data-ran]').length,"
-        ' document.querySelectorAll(\'script:not([src^="/static/"]), iframe[srcdoc], base,'
-        ' meta[http-equiv], a[href^="javascript:" i], a[href^="data:" i], style, object, embed\')'
-        ".length, [...document.querySelectorAll('main *, header *')].filter("
-        "e => e.getAttributeNames().some(n => n.startsWith('on'))).length]"
-    )
+FOUND = """
+const found = (window, document) => [
+  window.ran, document.title, document.querySelectorAll("[data-ran]").length,
+  document.querySelectorAll('script:not([src^="/static/"]), iframe[srcdoc], base,'
+    + ' meta[http-equiv], a[href^="javascript:" i], a[href^="data:" i], style, object,'
+    + ' embed').length,
+  [...document.querySelectorAll("main *, header *")].filter(
+    e => e.getAttributeNames().some(n => n.startsWith("on"))).length];
+"""
+IN_FRAMES = f"""{FOUND}
+const [targets, done] = arguments, results = [];
+const show = async number => {{
+  const answer = await fetch(targets[number]);
+  const frame = document.createElement("iframe");
+  frame.srcdoc = await answer.text();
+  await new Promise(loaded => {{ frame.onload = loaded; document.body.append(frame); }});
+  const shown = frame.contentDocument;
+  results[number] = [
+    answer.status, shown.querySelectorAll("h1").length, found(frame.contentWindow, shown)];
+  frame.remove();
+}};
+let next = 0;
+const worker = async () => {{ while (next < targets.length) await show(next++); }};
+Promise.all([1, 2, 3, 4].map(worker)).then(() => done(results), error => done(String(error)));
+"""
+
+
+def assert_found_nothing(found: list[Any], target: str) -> None:
+    """No script of another, no element of another."""
     ran, title, marked, foreign, handlers = found
     assert (ran, marked, foreign, handlers) == (None, 0, 0, 0), target
     assert title.endswith("larmspider"), target
+
+
+def assert_nothing_ran(browser: Browser, target: str) -> None:
+    """Nor had the policy anything to forbid."""
+    told = [line for line in browser.errors() if "status of 4" not in line]
+    assert told == [], target
+    assert_found_nothing(browser.script(f"{FOUND} return found(window, document)"), target)
 
 
 @pytest.mark.parametrize("target", LOOKS.values(), ids=LOOKS)
@@ -82,6 +110,43 @@ def test_pages_over_a_hostile_crawl(
         assert browser.overflow() <= 0
 
 
+def test_hostile_hits_are_text(site: Served, browser: Browser) -> None:
+    """A search for the word that all of its pages have: titles, addresses and pieces of them."""
+    browser.look()
+    titles = ""
+    for page in range(1, 11):
+        target = f"/search?q=common&page={page}"
+        browser.open(site.url + target)
+        assert_nothing_ran(browser, target)
+        assert len(browser.all(".hits li")) == 10
+        assert browser.overflow() <= 0
+        titles += browser.text(".hits")
+    assert titles.count("<script>") > 5
+    assert titles.count("/p/") >= 50
+
+
+def test_hostile_urls_and_their_copies(hostile_crawl: Path, site: Served, browser: Browser) -> None:
+    """Pages whose own address means harm, and those of which the content does: each is explained,
+    and shown in its frame."""
+    urls = [page.url for page in CrawlDir(hostile_crawl).pages()]
+    means_harm = [url for url in urls if "%3C" in url.upper()]
+    contents = [url for url in urls if re.search(r"/p/\d+$", url)]
+    assert min(len(means_harm), len(contents)) > 20
+    browser.look()
+    for url in (*means_harm[::5][:20], *contents[:20]):
+        target = f"/url?u={quote(url, safe='')}"
+        browser.open(site.url + target)
+        assert_nothing_ran(browser, target)
+        assert browser.text("#verdict")
+        assert browser.overflow() <= 0
+        target = f"/view?u={quote(url, safe='')}"
+        browser.driver.get(site.url + target)
+        told = browser.errors()
+        assert_nothing_ran(browser, target)
+        assert browser.overflow() <= 0
+        assert [line for line in told if "sandboxed" not in line] == [], target
+
+
 @pytest.mark.parametrize("target", QUERIES)
 def test_queries_with_payloads(site: Served, browser: Browser, target: str) -> None:
     """Whatever a user is made to ask for."""
@@ -90,6 +155,23 @@ def test_queries_with_payloads(site: Served, browser: Browser, target: str) -> N
         where = asked(target, text)
         browser.open(site.url + where)
         assert_nothing_ran(browser, where)
+
+
+@pytest.mark.long
+def test_searches_for_naughty_strings(site: Served, browser: Browser, naughty: list[str]) -> None:
+    """All of them, in the browser: each answer is a document in a frame, under the policy of the
+    page around it, which is the same; nothing runs there, and the console says nothing."""
+    browser.look()
+    browser.open(f"{site.url}/search")
+    targets = [asked("/search?q={text}", text) for text in naughty]
+    browser.driver.set_script_timeout(180)
+    results = browser.driver.execute_async_script(IN_FRAMES, targets)
+    assert len(results) == len(naughty)
+    for text, (status, heads, found) in zip(naughty, results, strict=True):
+        assert status in (200, 400), text
+        assert heads == 1, text
+        assert_found_nothing(found, text)
+    assert_nothing_ran(browser, "the page around the frames")
 
 
 @pytest.mark.parametrize("target", QUERIES)
