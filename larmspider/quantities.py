@@ -42,9 +42,9 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def counted(number: int, what: str) -> str:
-    """``1 host``, ``2 hosts``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, many: str = "") -> str:
+    """``1 host``, ``2 hosts``; ``many`` where more of them is not ``what`` and an s."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def rate(number: float) -> str:

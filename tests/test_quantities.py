@@ -59,6 +59,7 @@ def test_links_hold_what_they_are_given() -> None:
 
 def test_one_is_no_plural() -> None:
     assert [counted(n, "host") for n in (0, 1, 1_000)] == ["0 hosts", "1 host", "1,000 hosts"]
+    assert [counted(n, "fetch", "fetches") for n in (1, 2)] == ["1 fetch", "2 fetches"]
 
 
 def test_times_of_the_logs_are_shown_as_all_others() -> None:

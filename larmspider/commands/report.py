@@ -14,9 +14,10 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError
 from larmspider.frontier.build import politeness_from
 from larmspider.log_index.environment import IndexBusyError
-from larmspider.quantities import count, size
+from larmspider.quantities import count, counted, size
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.indexing import bring_up_to_date
+from larmspider.reports.refusals import ROBOTS
 from larmspider.terminal import printable
 
 
@@ -70,21 +71,33 @@ def _print(report: CrawlReport) -> None:
     """The essence; --html and --json have all."""
     rows = [("crawl", report.condition.sentence), ("urls", str(report.counts))]
     documents = report.documents
-    rows.append(("stored", f"{count(documents.count)} documents, {size(documents.bytes)}"))
+    rows.append(("stored", f"{counted(documents.count, 'document')}, {size(documents.bytes)}"))
+    if documents.of_failed:
+        failed = counted(documents.of_failed, "last answer")
+        rows.append(("failed", f"{failed} in the page files, {size(documents.of_failed_bytes)}"))
     rows += [
-        ("result", f"{word}: {count(fetches.times)} fetches") for word, fetches in report.results
+        ("result", f"{word}: {counted(fetches.times, 'fetch', 'fetches')}")
+        for word, fetches in report.results
     ]
-    rows += [("refused by", f"{row.rule}: {count(row.targets)} targets") for row in report.refusals]
+    rows += [
+        (
+            "refused by" if row.rule == ROBOTS else "rejected by",
+            f"{row.rule}: {counted(row.targets, 'target')}",
+        )
+        for row in report.refusals
+    ]
     rows += [
         ("slow host", f"{slow.host}: {slow.mean:.3g} s on average of {count(slow.fetches)}")
         for slow in report.slowest[:5]
     ]
     rows += [
-        ("broken", f"{link.result} {link.url}, on {count(link.pages)} pages")
+        ("broken", f"{link.result} {link.url}, on {counted(link.pages, 'page')}")
         for link in report.broken[:20]
     ]
-    rows.append(("broken", f"{count(report.broken_in_all)} targets in all"))
-    rows.append(("same", f"{count(report.duplicates.urls)} pages have the content of another one"))
+    rows.append(("broken", f"{counted(report.broken_in_all, 'target')} in all"))
+    same = report.duplicates.urls
+    have = "has" if same == 1 else "have"
+    rows.append(("same", f"{counted(same, 'page')} {have} the content of another one"))
     for label, text in rows:
         print(f"{label:<12} {printable(text)}")
 

@@ -1,8 +1,7 @@
-"""What a crawl ends with on the terminal: stored, refused and failed, and where to look."""
+"""What a crawl ends with on the terminal: stored, rejected and failed, and where to look."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.crawl_files import files_of_stores
+from larmspider.quantities import counted, size
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -30,7 +30,7 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 class Summary:
     """Totals of one run. ``pages`` and ``failed`` are URLs by how they ended, as the frontier has
     it: one that ends in a server error has failed, although its last answer is in the page files.
-    Under another scheduler they are what the stores and the spider counted. ``refused`` counts
+    Under another scheduler they are what the stores and the spider counted. ``rejected`` counts
     links by filter (one URL may be linked often); links to pages already known are in ``known``.
     """
 
@@ -41,7 +41,7 @@ class Summary:
     """Of bodies in page files; None where there are none."""
     statuses: dict[str, int]
     known: int
-    refused: dict[str, int]
+    rejected: dict[str, int]
     failed: dict[str, int]
     urls: dict[str, int]
     """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
@@ -58,15 +58,16 @@ class Summary:
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
     shared: bool = False
-    """It is one of many workers: ``urls`` are those of the hosts that it has at the end."""
-    """This is one worker of many, of whom another one may have all the pages."""
+    """It is one of many workers: ``urls`` are those of the hosts that it has at the end, and
+    another one may have all the pages."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
         counters = crawler.stats.get_stats()
-        refused = _matching(counters, _REJECTED)
-        known = refused.pop("visited", 0)
+        rejected = _matching(counters, _REJECTED)
+        known = rejected.pop("visited", 0)
+        rejected.pop("robots", None)  # those are URLs: they are in ``urls``
         urls, run = _matching(counters, _FRONTIER), _matching(counters, _RUN)
         files = {name for own in files_of_stores(crawler.settings).values() for name in own}
         get: Callable[..., Any] = counters.get
@@ -84,7 +85,7 @@ class Summary:
             bytes=get(stats.PAGE_FILES_BYTES, 0) if "store.log" in files else None,
             statuses=statuses,
             known=known,
-            refused=refused,
+            rejected=rejected,
             failed=failed,
             urls=urls,
             given_up=get(stats.HOSTS_GIVEN_UP, 0),
@@ -116,26 +117,27 @@ class Summary:
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
         by_whom = " by this worker in this run" if self.shared else ""
-        size = "without page files" if self.bytes is None else _size(self.bytes)
+        files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
-            f"{'stored':<9} {self.pages:,} pages{by_whom}, {size}"
+            f"{'stored':<9} {counted(self.pages, 'page')}{by_whom}, {files} page files"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
-            f"{'refused':<9} {sum(self.refused.values()):,} links ({_listed(self.refused)});"
-            f" {self.known:,} more led to pages already known"
+            f"{'rejected':<9} {counted(sum(self.rejected.values()), 'link')}"
+            f" ({_listed(self.rejected)}); {self.known:,} more led to pages already known"
         )
         told = f", each with its reason in {self.directory / 'fetch.log'}"
         yield (
-            f"{'failed':<9} {sum(self.failed.values()):,} URLs ({_listed(self.failed)})"
+            f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_listed(self.failed)})"
             f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
         count = self.urls.get
         if self.urls:
             whose = "hosts that it has now, by whichever worker and run"
-            label, what = ("its hosts", f"URLs of {whose}") if self.shared else ("in all", "URLs")
+            label, of = ("its hosts", f" of {whose}") if self.shared else ("in all", "")
             yield (
-                f"{label:<9} {count('discovered', 0):,} {what}: {count('stored', 0):,} stored,"
+                f"{label:<9} {counted(count('discovered', 0), 'URL')}{of}:"
+                f" {count('stored', 0):,} stored,"
                 f" {count('refused', 0):,} refused by robots.txt or a store,"
                 f" {count('failed', 0):,} failed"
             )
@@ -145,33 +147,25 @@ class Summary:
         """What is queued yet, by what it needs."""
         if self.beyond_max_pages:
             yield (
-                f"{'left':<9} {self.beyond_max_pages:,} URLs, beyond LARM_MAX_PAGES:"
+                f"{'left':<9} {counted(self.beyond_max_pages, 'URL')}, beyond LARM_MAX_PAGES:"
                 " with more than that the same command goes on with them"
             )
         if self.beyond_host_budget:
             yield (
-                f"{'left':<9} {self.beyond_host_budget:,} URLs, beyond the budgets of"
-                f" {self.hosts_spent:,} hosts (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):"
+                f"{'left':<9} {counted(self.beyond_host_budget, 'URL')}, beyond the budgets of"
+                f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):"
                 " with larger ones the same command goes on with them"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget:
-            hosts = f"; {self.given_up:,} hosts were given up" if self.given_up else ""
-            yield f"{'left':<9} {left:,} URLs, for the same command to go on with{hosts}"
+            were = "was" if self.given_up == 1 else "were"
+            hosts = f"; {counted(self.given_up, 'host')} {were} given up" if self.given_up else ""
+            yield f"{'left':<9} {counted(left, 'URL')}, for the same command to go on with{hosts}"
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
     """The counters whose key has the form ``key``, by the part that varies, largest first."""
     found = {match[1]: value for name, value in counters.items() if (match := key.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-
-def _size(number: float) -> str:
-    """Bytes for people: 32.5 kB, 1.2 GB."""
-    if number < 1000:
-        return f"{number:,.0f} bytes"
-    units = ["kB", "MB", "GB", "TB"]
-    step = min(len(units), int(math.log10(number)) // 3)
-    return f"{number / 1000**step:,.1f} {units[step - 1]}"
 
 
 def _listed(counts: dict[str, int], prefix: str = "") -> str:

@@ -104,7 +104,7 @@ def _report(
         seeds=crawl.seeds,
         counts=frontier.counts(),
         runs=together([history([part.path / "Monitor.log"]) for part in crawl.parts]),
-        documents=documents(crawl),
+        documents=documents(crawl, frontier),
         results=sorted(results.items(), key=lambda item: -item[1].times),
         hosts=nlargest(HOSTS, rows, key=lambda row: (row.counts.stored, row.host)),
         hosts_in_all=len(rows),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider.crawl_dir import CrawlDir, StoredPage
+from larmspider.crawl_dir import CrawlDir, StoredPage, last_visit
 from larmspider.frontier.records import UrlState
 
 if TYPE_CHECKING:
@@ -23,28 +23,42 @@ DIGESTS_MOST = 2_000_000
 
 @dataclass(slots=True)
 class Documents:
-    """All lines of store.log: a page that was fetched again counts again."""
+    """Of the pages that are stored by the frontier's count. ``of_failed``: how many more the page
+    files have, the last answers of URLs that failed, with ``of_failed_bytes``."""
 
     count: int = 0
     bytes: int = 0
     types: list[tuple[str, int, int]] = field(default_factory=list)
     """Type, documents, bytes; the most frequent first."""
     largest: list[StoredPage] = field(default_factory=list)
+    of_failed: int = 0
+    of_failed_bytes: int = 0
 
 
-def documents(crawl: CrawlDir) -> Documents:
+def documents(crawl: CrawlDir, frontier: FrontierReader) -> Documents:
     """5 us a page."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     largest: list[StoredPage] = []
+    failed: list[int] = []
     for page in crawl.pages():
+        if page.status >= 400 and _has_failed(frontier, page):
+            failed.append(page.size)
+            continue
         counts[page.mime] += 1
         sizes[page.mime] += page.size
         largest.append(page)
         if len(largest) > 1_000:
             largest = _largest(largest)
     types = [(mime, number, sizes[mime]) for mime, number in counts.most_common()]
-    return Documents(counts.total(), sizes.total(), types, _largest(largest))
+    return Documents(
+        counts.total(), sizes.total(), types, _largest(largest), len(failed), sum(failed)
+    )
+
+
+def _has_failed(frontier: FrontierReader, page: StoredPage) -> bool:
+    visit = last_visit(frontier, page.normalized)
+    return visit is not None and visit.state is UrlState.FAILED
 
 
 def _largest(pages: list[StoredPage]) -> list[StoredPage]:

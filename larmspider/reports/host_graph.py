@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, hypot, log, pi, sin, sqrt
 
+from larmspider.quantities import counted
+
 WIDTH, HEIGHT = 1000.0, 640.0
 MARGIN = 100.0
 """Left and right, where names stand; a third of it above and below."""
@@ -69,7 +71,7 @@ def host_graph(links: Mapping[str, int], edges: Mapping[tuple[str, str], int]) -
     drawn = [
         Edge(
             *places[a], *places[b], 0.6 + log(count + 1) / 2, count,
-            f"{a} – {b}: {count:,} links",
+            f"{a} – {b}: {counted(count, 'link')}",
         )
         for (a, b), count in sorted(between.items())
     ]  # fmt: skip

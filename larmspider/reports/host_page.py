@@ -13,7 +13,7 @@ from larmspider.frontier.orders import HostOrder, Orders
 from larmspider.frontier.records import Entry
 from larmspider.frontier.report import HostRow, host_row
 from larmspider.log_index.records import Fetches
-from larmspider.quantities import duration
+from larmspider.quantities import counted, duration
 from larmspider.reports.log_tail import last_fetches
 from larmspider.reports.robots_outcome import robots_outcome
 from larmspider.reports.robots_text import RobotsText, robots_text
@@ -119,7 +119,7 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Orders) -> list[tuple[
         found.append(("Requests at once", str(rule.connections)))
     if rule.budget is not None:
         left = max(0, rule.budget - counts.stored)
-        found.append(("Budget", f"{rule.budget:,} pages, {left:,} of them left"))
+        found.append(("Budget", f"{counted(rule.budget, 'page')}, {left:,} of them left"))
     if rule.window is not None:
         found.append(("Hours", "{:g} to {:g}".format(*rule.window)))
     if row.record.crawl_delay is not None:
@@ -128,5 +128,5 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Orders) -> list[tuple[
         found.append(("Expected answer time", duration(row.record.hold)))
     most = options.integer(settings, "LARM_MAX_PAGES", minimum=0)
     if most:
-        found.append(("Budget of the crawl", f"{most:,} pages"))
+        found.append(("Budget of the crawl", counted(most, "page")))
     return found

@@ -31,6 +31,8 @@ EXAMPLES = 5
 ASKED_MOST = 200_000
 """Targets that go through the filters; 20 us each."""
 OTHER = "nofollow, depth or other"
+ROBOTS = "robots.txt"
+"""It refuses URLs, the filters reject links."""
 _NOT_BY_URL = (VisitedFilter, DepthFilter, NofollowFilter)
 
 
@@ -95,7 +97,7 @@ def _verdict(asked: Sequence[UrlFilter], link: Link, page: Page) -> tuple[str, s
 
 
 def _by_robots(crawl: CrawlDir, frontier: FrontierReader) -> list[Refusals]:
-    row = Refusals("robots.txt")
+    row = Refusals(ROBOTS)
     row.targets = frontier.counts().refused
     for fields in last_fetches(crawl, b"\trobots\t"):
         if len(row.examples) == EXAMPLES:

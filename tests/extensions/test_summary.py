@@ -8,33 +8,18 @@ from types import SimpleNamespace
 import pytest
 from scrapy.utils.test import get_crawler
 
-from larmspider.extensions.summary import Summary, _size
+from larmspider.extensions.summary import Summary
 from larmspider.settings import ITEM_PIPELINES
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (32_452, "32.5 kB"),
-        (50_000_000, "50.0 MB"),
-        (7.25e9, "7.2 GB"),
-        (3e15, "3,000.0 TB"),
-    ],
-)
-def test_sizes_are_for_people(number: float, text: str) -> None:
-    """Decimal units, as page files have."""
-    assert _size(number) == text
-
-
 def test_counts_are_sorted_and_known_links_apart() -> None:
-    """Filters by how much they refused; links to known pages are no refusals."""
+    """Filters by how much they rejected; links to known pages are not among them."""
     lines = summary_lines({})
     assert lines == [
         "ended     finished",
-        "stored    1,200 pages, 3.0 MB (HTTP 200 1,189, HTTP 404 10, replaced 1) in /x",
-        "refused   12 links (scope 9, traps 3); 4,000 more led to pages already known",
+        "stored    1,200 pages, 3.0 MB in page files"
+        " (HTTP 200 1,189, HTTP 404 10, replaced 1) in /x",
+        "rejected  12 links (scope 9, traps 3); 4,000 more led to pages already known",
         f"failed    10 URLs (http-503 8, dns 2), each with its reason in {Path('/x/fetch.log')}",
         "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed",
         "left      100 URLs, for the same command to go on with",

@@ -32,7 +32,9 @@ def report(scripted_server: Callable[..., ScriptedServer], tmp_path: Path) -> Pa
         odd = {"Content-Type": "text/x<b>" if n == 1 else "text/html"}
         routes[f"/p?{n}"] = (200, odd, f"<title>{_escaped(text)}</title>same".encode())
     server = scripted_server(routes)
-    ran = crawl(server.url("/"), tmp_path, LARM_MONITOR_SECS="0.2")
+    hosts = "|".join(f"h{n}\\.invalid" for n in range(60))
+    scope = f"http://127\\.0\\.0\\.1:.*|https?://(?:{hosts})/.*"  # no place to break the line
+    ran = crawl(server.url("/"), tmp_path, LARM_MONITOR_SECS="0.2", LARM_RESTRICT=scope)
     assert ran.status == 0, ran.err
     ran = scrapy("report", "--html", "report.html", cwd=tmp_path)
     assert ran.status == 0, ran.err
@@ -45,15 +47,18 @@ def _escaped(text: str) -> str:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_of_the_web_runs_in_it(report: Path, browser: Browser, width: int) -> None:
-    """Titles, link texts and URLs are there to be read; the policy is not even asked."""
+    """Titles, link texts, URLs and the scope are there to be read; the policy is not even asked."""
     browser.look(width, dark=width == 390)
     browser.open(report.as_uri())
     assert browser.errors() == []
     assert browser.all("#ran, script, img, iframe") == []
     assert browser.overflow() <= 0
+    beyond = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    assert browser.script(f"return Math.max(...{beyond})") < width
     text = browser.text("main")
     assert EVIL[0] in text
     assert "/gone/" in text
+    assert r"h59\.invalid)/.*" in text
     hrefs = [link.get_attribute("href") or "" for link in browser.all("a")]
     assert hrefs
     assert all(href.startswith(("http://", "https://")) for href in hrefs)
