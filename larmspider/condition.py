@@ -83,8 +83,10 @@ class Condition:
         running = sum(one.state is State.RUNNING for one in found)
         if running:
             killed = sum(one.state is State.KILLED for one in found)
-            more = f", {killed:,} were killed" if killed else ""
-            sentence = f"{running:,} of {len(found):,} workers here run{more}; it began at {began}."
+            more = f", {killed:,} {_were(killed)} killed" if killed else ""
+            run = "runs" if running == 1 else "run"
+            whole = counted(len(found), "worker")
+            sentence = f"{running:,} of {whole} here {run}{more}; it began at {began}."
             return cls(State.RUNNING, sentence, began)
         died = [shard for shard, one in zip(shards, found, strict=True) if not one.reason]
         killed = len(died)
@@ -93,8 +95,8 @@ class Condition:
             killed and (last.reason != FINISHED or any(_began_after(s, last.ended) for s in died))
         ):
             sentence = (
-                f"No worker runs this crawl here, and {killed:,} of {len(found):,} were killed."
-                " The same command goes on from their last checkpoints."
+                f"No worker runs this crawl here, and {killed:,} of {len(found):,} {_were(killed)}"
+                " killed. The same command goes on from their last checkpoints."
             )
             return cls(State.KILLED, sentence, began)
         ended = len(found) - killed
@@ -102,8 +104,14 @@ class Condition:
             f"{counted(ended, 'worker')} ended this crawl here ({last.reason}) at {last.ended}."
         )
         if killed:
-            sentence += f" {killed:,} more were killed before; the others did what these left."
+            whom = "this one" if killed == 1 else "these"
+            sentence += f" {killed:,} more {_were(killed)} killed before; the others did what"
+            sentence += f" {whom} left."
         return cls(State.ENDED, sentence, began, last.ended, last.reason)
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _began_after(shard: Path, ended: str) -> bool:

@@ -30,6 +30,7 @@ from larmspider.description import (
     stores_in,
 )
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.quantities import counted
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -186,7 +187,7 @@ class CrawlDirectory:
                 stored = sum(1 for _ in log)
         except OSError:
             stored = 0
-        return f"{stored:,} stored pages" if stored else self._held_by_own_stores()
+        return counted(stored, "stored page") if stored else self._held_by_own_stores()
 
     def _refuse_to_delete(self) -> None:
         held = self._held()

@@ -163,9 +163,7 @@ def forecast(
         return Forecast(None if held else 0.0, reasons, slowest, never, left)
     if most is not None and most < queued:
         queued = most
-        reasons.append(
-            f"LARM_MAX_PAGES ends it after {count(most)} more page{'' if most == 1 else 's'}."
-        )
+        reasons.append(f"LARM_MAX_PAGES ends it after {counted(most, 'more page')}.")
     by_host, by_rate = ends[0][0], queued / rate if rate else 0.0
     seconds = by_rate if most is not None and queued == most and rate else max(by_host, by_rate)
     if by_host >= by_rate / CLEARLY:
@@ -175,7 +173,8 @@ def forecast(
             reasons.append(f"{count(others)} hosts need more than half as long.")
     else:
         reasons.append(
-            f"{count(queued)} URLs at {rate:.3g} a second take longer than any host by itself:"
+            f"{counted(queued, 'URL')} at {rate:.3g} a second {'takes' if queued == 1 else 'take'}"
+            " longer than any host by itself:"
             " the crawler, its places or its line are the limit."
         )
     if found > MOVES_AWAY * rate > 0:

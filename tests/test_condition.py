@@ -52,14 +52,14 @@ def test_many_workers(tmp_path: Path) -> None:
     first, second = crawl(root / "a-1"), crawl(root / "a-2", end="finished", ended=ENDED)
     found = Condition.of(root)
     assert found.state is State.KILLED
-    assert "1 of 2 were killed" in found.sentence
+    assert "1 of 2 was killed" in found.sentence
     with (first / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert Condition.of(root).sentence.startswith("1 of 2 workers here run; it began")
+        assert Condition.of(root).sentence.startswith("1 of 2 workers here runs; it began")
     os.utime(first / "crawl.json", (0, 0))
     found = Condition.of(root)
     assert found.state is State.ENDED, "the others have finished what the first one left"
-    assert "1 more were killed before" in found.sentence
+    assert "1 more was killed before" in found.sentence
     crawl(second, end="shutdown", ended=ENDED)
     assert Condition.of(root).state is State.KILLED
     crawl(second, end="finished", ended=ENDED)

@@ -73,7 +73,7 @@ def test_a_failure_has_its_kind_and_its_attempts(
     assert found is not None
     assert (found.state, found.reason) == (UrlState.FAILED, kind)
     assert results(tmp_path) == {server.url(): "200", server.url("/bad"): kind}
-    assert f"failed    1 URLs ({kind} 1)" in ran.out
+    assert f"failed    1 URL ({kind} 1)" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_server_that_is_not_there(tmp_path: Path, url: str, kind: str) -> None
     found = visit(tmp_path, url)
     assert found is not None
     assert found.reason == kind
-    assert f"failed    1 URLs ({kind} 1)" in ran.out
+    assert f"failed    1 URL ({kind} 1)" in ran.out
 
 
 def test_a_certificate_that_nobody_signed(scripted_server: Start, tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_the_last_server_error_is_a_page_that_failed(
     assert (found.state, found.status) == (UrlState.FAILED, status)
     assert found.reason == f"http-{status}"
     assert "'larm/frontier/failed': 1" in ran.err
-    assert re.search(r"^stored    1 pages, .*\(HTTP 200 1\)", ran.out, re.MULTILINE)
-    assert f"failed    1 URLs (http-{status} 1), each with its reason in" in ran.out
+    assert re.search(r"^stored    1 page, .*\(HTTP 200 1\)", ran.out, re.MULTILINE)
+    assert f"failed    1 URL (http-{status} 1), each with its reason in" in ran.out
     assert results(tmp_path)[server.url("/bad")] == str(status)
 
 
@@ -201,7 +201,7 @@ def test_a_failing_host_is_parked_probed_and_given_up(
     assert f"Host {name}: left alone for" in ran.err
     assert "3 failures in a row: reset" in ran.err
     assert f"Host {name}: given up: probe 2 failed: reset; until the next run" in ran.err
-    assert "1 hosts were given up" in ran.out
+    assert "1 host was given up" in ran.out
     broken.routes["*"] = "well again"
     assert crawl(seeds, tmp_path, **PARKING).status == 0
     left = {request.target for request in broken.log[5:]}

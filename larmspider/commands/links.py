@@ -15,6 +15,7 @@ from larmspider.crawl_dir import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.log_index.environment import IndexBusyError
 from larmspider.log_index.records import CARRIERS
+from larmspider.quantities import counted
 from larmspider.reports.csv_cells import to_csv
 from larmspider.reports.indexing import bring_up_to_date
 from larmspider.reports.links import (
@@ -77,8 +78,8 @@ class Command(LarmCommand):
                     text = f'  "{printable(carrier.anchor)}"' if carrier.anchor else ""
                     print(f"         on {printable(carrier.page)}{text}")
                 if link.pages > len(link.carriers):
-                    print(f"         on {link.pages - len(link.carriers):,} pages more")
-            print("1 broken target" if len(links) == 1 else f"{len(links):,} broken targets")
+                    print(f"         on {counted(link.pages - len(link.carriers), 'page')} more")
+            print(counted(len(links), "broken target"))
 
     def _most(self, opts: argparse.Namespace, crawl: CrawlDir, index: LogIndex) -> None:
         many = min(opts.n or 20, _MOST)

@@ -16,6 +16,7 @@ from larmspider.index.kinds import KINDS
 from larmspider.index.results import Results
 from larmspider.index.search import LIMIT_MOST, OFFSET_MOST
 from larmspider.index.spelling import Suggestion
+from larmspider.quantities import counted
 from larmspider.terminal import printable
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -89,7 +90,7 @@ def _print(results: Results, offset: int, suggestion: Suggestion | None) -> None
         print(f"     {printable(hit.url)}")
         if snippet := hit.snippet.marked(*marks):
             print(f"     {snippet}")
-    pages = "1 page" if results.total == 1 else f"{results.total:,} pages"
+    pages = counted(results.total, "page")
     print(f"{pages} found in {results.seconds * 1000:.1f} ms")
     if suggestion is not None:
         print(f"Did you mean: {printable(suggestion.query)}  ({suggestion.total:,} found)")

@@ -99,7 +99,7 @@ def _head(progress: Progress) -> list[Text]:
         _add(urls, count(number), name, f"bold {style}" if number else "")
     hosts = Text()
     for name, number in progress.hosts.items():
-        _add(hosts, count(number), f"hosts {name}")
+        _add(hosts, count(number), f"{'host' if number == 1 else 'hosts'} {name}")
     end = Text("end  ", "dim")
     end.append("not to be told" if progress.end is None else f"in {duration(progress.end)}", "bold")
     for reason in progress.reasons[:1]:

@@ -12,6 +12,7 @@ from scrapy import Request
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.quantities import counted
 from larmspider.requests import normalized_of, page_request
 from larmspider.urls.seeds import read_seeds
 
@@ -44,7 +45,7 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
         crawler.engine.crawl(request)
     told = "; ".join(refused[:TOLD_MOST])
     more = f"; {len(refused) - TOLD_MOST:,} more" if len(refused) > TOLD_MOST else ""
-    return f"{len(passed):,} of {len(seeds):,} seeds added" + (
+    return f"{len(passed):,} of {counted(len(seeds), 'seed')} added" + (
         f"; refused: {told}{more}" if told else ""
     )
 

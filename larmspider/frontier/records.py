@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from larmspider.quantities import counted
+
 
 class UrlState(IntEnum):
     """See backend.py. The numbers are on disk."""
@@ -88,8 +90,8 @@ class Counts:
     def __str__(self) -> str:
         """Of a crawl at rest."""
         return (
-            f"{self.discovered} URLs discovered, {self.stored} stored, {self.refused} refused,"
-            f" {self.failed} failed, {self.queued} to fetch"
+            f"{counted(self.discovered, 'URL')} discovered, {self.stored} stored,"
+            f" {self.refused} refused, {self.failed} failed, {self.queued} to fetch"
         )
 
 

@@ -15,6 +15,7 @@ from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.orders import NOTE, Orders
 from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.records import Counts, UrlState
+from larmspider.quantities import counted
 from larmspider.times import utc
 
 
@@ -92,7 +93,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
     if place is not None:
         before, earliest = place
-        lines.append(f"{before} URLs of {row.host} before it")
+        lines.append(f"{counted(before, 'URL')} of {row.host} before it")
         if earliest > now:
             lines.append(
                 f"after {entry.attempts} failed fetches, waits {earliest - now:.0f} s more"

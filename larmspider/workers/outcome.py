@@ -18,6 +18,7 @@ from typing import Self
 
 from larmspider.crawl_shards import CrawlShards
 from larmspider.frontier.records import UrlState
+from larmspider.quantities import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +58,4 @@ class Outcome:
 def _listed(counts: Counter[UrlState]) -> str:
     states = (UrlState.STORED, UrlState.REFUSED, UrlState.FAILED)
     stored, refused, failed = (counts[state] for state in states)
-    return f"{stored:,} pages stored, {refused:,} refused, {failed:,} failed"
+    return f"{counted(stored, 'page')} stored, {refused:,} refused, {failed:,} failed"

@@ -50,4 +50,4 @@ def test_a_crawl_whose_reader_has_left_ends_well(scripted_server, tmp_path: Path
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "stored    1 pages" in (tmp_path / "log").read_text("utf-8")
+    assert "stored    1 page," in (tmp_path / "log").read_text("utf-8")

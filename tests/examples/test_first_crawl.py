@@ -74,5 +74,5 @@ def test_several_workers(scripted_server: Callable[..., ScriptedServer], tmp_pat
     options = ("--start", server.url(), "--dir", directory, "-s", "DOWNLOAD_DELAY=0")
     done = first_crawl(tmp_path, *options, "--workers", "2")
     assert done.returncode == 0, done.stderr
-    assert "in all    1 pages stored" in done.stdout
+    assert "in all    1 page stored" in done.stdout
     assert "1 page found" in done.stdout

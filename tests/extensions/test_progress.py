@@ -58,7 +58,7 @@ def test_a_terminal_shows_what_the_crawl_does(tmp_path: Path) -> None:
         picture = terminal.text.splitlines()[-6:]
         assert re.search(r"pages/s .* memory .* (running|waiting \d+ s for 127)", picture[0])
         assert re.search(r"\d+ stored +\d+ queued +\d+ in flight", picture[1])
-        assert re.fullmatch(r"1 hosts ready", picture[2])
+        assert re.fullmatch(r"1 host ready", picture[2])
         assert re.match(FORETOLD, picture[3])
         assert picture[5].startswith("127.0.0.1")
         assert COLORS.search(terminal.raw)

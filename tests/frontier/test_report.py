@@ -65,7 +65,7 @@ def test_a_row_for_each_host(seen):
             "http://a/3",
             [
                 "URL: queued",
-                "1 URLs of a:80 before it",
+                "1 URL of a:80 before it",
                 "host a:80: snoozed, http-503",
                 "host may be asked in 10 s, then every 2 s (delay): about 12 s, given places",
             ],
