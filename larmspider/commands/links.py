@@ -26,7 +26,7 @@ from larmspider.reports.links import (
     most_linked,
     most_linked_hosts,
 )
-from larmspider.terminal import printable
+from larmspider.terminal import doing, printable
 
 if TYPE_CHECKING:
     from larmspider.log_index.index import LogIndex
@@ -107,7 +107,8 @@ def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
     if not crawl.logs.size("links.log"):
         raise CrawlDirError(f"the crawl in {crawl.path} has no links.log, or an empty one")
     try:
-        bring_up_to_date(crawl, _shown if sys.stderr.isatty() else _silent)
+        with doing("Counting links") as progress:
+            bring_up_to_date(crawl, progress)
     except IndexBusyError:
         print("Another process counts the links right now; these are its last ones",
               file=sys.stderr)  # fmt: skip
@@ -115,12 +116,3 @@ def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
         if index is None:
             raise CrawlDirError(f"the links of the crawl in {crawl.path} cannot be counted now")
         yield index
-
-
-def _shown(done: int, whole: int) -> None:
-    end = "\r" if done < whole else "\r\x1b[K"
-    print(f"Counting links: {done / max(1, whole):.0%}", end=end, file=sys.stderr, flush=True)
-
-
-def _silent(done: int, whole: int) -> None:
-    pass

@@ -18,7 +18,7 @@ from larmspider.quantities import count, counted, size
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.indexing import bring_up_to_date
 from larmspider.reports.refusals import ROBOTS
-from larmspider.terminal import printable
+from larmspider.terminal import doing, printable
 
 
 class Command(LarmCommand):
@@ -40,10 +40,12 @@ class Command(LarmCommand):
             raise ConfigError("--html and --json exclude each other")
         crawl = self.open_crawl()
         try:
-            bring_up_to_date(crawl)
+            with doing("Counting links") as progress:
+                bring_up_to_date(crawl, progress)
         except IndexBusyError as error:
             print(f"{error}; the report goes by what it has", file=sys.stderr)
-        report = crawl_report(crawl, self.settings, politeness_from(self.settings))
+        with doing("Making the report"):
+            report = crawl_report(crawl, self.settings, politeness_from(self.settings))
         if opts.json:
             print_json(_as_json(report))
         elif opts.html is not None:

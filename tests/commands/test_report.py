@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
-from tests.crawling import Ran, crawl, scrapy
+from tests.crawling import Ran, crawl, environment, scrapy
+from tests.pseudo_terminal import PseudoTerminal
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,28 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(r"^broken +404 \S+, on 1 page$", out, re.MULTILINE)
     assert re.search(r"^result +500: 1 fetch$|^result +500: \d+ fetches$", out, re.MULTILINE)
     assert "2 targets in all" in out
+
+
+@pytest.mark.parametrize("command", ["links", "report"])
+def test_a_terminal_is_told_how_far_it_is(
+    demo: tuple[Path, str], tmp_path: Path, command: str
+) -> None:
+    """While the logs are counted, up to the whole of them; then nothing of it is left."""
+    shutil.copytree(demo[0] / "crawl", tmp_path / "crawl", ignore=shutil.ignore_patterns("logs.*"))
+    arguments = [sys.executable, "-m", "scrapy", command]
+    variables = environment(tmp_path, "larmspider.settings")
+    for term, told in (("xterm", True), ("dumb", False)):
+        with PseudoTerminal(arguments, tmp_path, {**variables, "TERM": term}) as terminal:
+            assert terminal.wait() == 0
+            shown = terminal.raw.decode()
+            assert [text in shown for text in ("Counting links ...", "\x1b")] == [told, told]
+            if term == "xterm":
+                percents = [int(p) for p in re.findall(r"Counting links: (\d+)%", shown)]
+                assert percents == sorted(percents)
+                assert percents[-1] == 100
+                assert ("Making the report ..." in shown) is (command == "report")
+            assert "Counting" not in terminal.all
+            assert "Making" not in terminal.all
 
 
 @pytest.mark.parametrize(
