@@ -33,10 +33,10 @@ class IndexFiles:
     def __init__(self, path: Path, *, readonly: bool = True) -> None:
         self.path = path
         self._lock_file: TextIO | None = None
-        if not readonly:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock_file = _sole_writer(path / "writer.lock")
         try:
+            if not readonly:
+                path.mkdir(parents=True, exist_ok=True)
+                self._lock_file = _sole_writer(path / "writer.lock")
             # metasync: a crash of the machine may undo the last commit, never damage the file
             self.env = lmdb.open(
                 str(path),

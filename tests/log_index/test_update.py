@@ -225,6 +225,13 @@ def test_a_reader_without_an_index_is_an_error_of_ours(tmp_path: Path) -> None:
         LogIndex(tmp_path / FOLDER)
 
 
+def test_an_index_that_cannot_be_written_is_one_too(tmp_path: Path) -> None:
+    """In a directory that is another user's, for one."""
+    (tmp_path / FOLDER).write_text("in its place")
+    with pytest.raises(CrawlDirError, match=FOLDER):
+        bring_up_to_date(tmp_path)
+
+
 def test_a_map_that_is_full_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is counted twice by that."""
     monkeypatch.setattr("larmspider.log_index.environment.FIRST_MAP_BYTES", 1 << 17)

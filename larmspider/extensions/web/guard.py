@@ -33,8 +33,14 @@ HEADERS = {
 }
 OPEN = ("/healthz", "/login", "/static/")
 """Paths that need no token, wherever the server is bound."""
-_HOST = re.compile(r"(?:\[([^\s\[\]@/?#\\]+)\]|([^\s\[\]@/?#\\:]+))(?::[0-9]{0,5})?")
+_NAME = r"[^\s\[\]@/?#\\:]+"
+_HOST = re.compile(rf"(?:\[([^\s\[\]@/?#\\]+)\]|({_NAME}))(?::[0-9]{{0,5}})?")
 """RFC 9110 7.2: a host and maybe a port, no user name."""
+
+
+def is_host_name(text: str) -> bool:
+    """Whether a Host header could have it, before a port."""
+    return re.fullmatch(_NAME, text) is not None
 
 
 class Guard:

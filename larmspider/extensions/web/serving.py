@@ -19,7 +19,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extensions.web.guard import Guard
+from larmspider.extensions.web.guard import Guard, is_host_name
 from larmspider.extensions.web.token import checked_token
 
 if TYPE_CHECKING:
@@ -63,6 +63,12 @@ class Binding:
             names=options.strings(settings, "LARM_WEB_HOSTS"),
             open_paths=options.strings(settings, "LARM_WEB_OPEN"),
         )
+        for name in binding.names:
+            if not is_host_name(name):
+                raise ConfigError(
+                    f"LARM_WEB_HOSTS={name} is not accepted: names such as wiki.example are,"
+                    " without scheme and port"
+                )
         for path in binding.open_paths:
             if not path.startswith("/"):
                 raise ConfigError(

@@ -109,6 +109,24 @@ def test_csv_has_a_row_for_each_page_and_no_formula(
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
 
 
+def test_logs_that_cannot_be_counted_are_said_to_be_so(
+    served: Callable[..., Served], folder: Path
+) -> None:
+    """And not to be on their way."""
+    (folder / "logs.idx").write_text("in its place")
+    site = served(folder)
+    site.get("/links")
+    child = site.source._indexing._child
+    assert child is not None
+    child.wait()
+    page = site.get("/links").text
+    assert "The logs cannot be counted: its process ended with status 1." in page
+    assert "being counted" not in page
+    got = site.get("/links?format=json")
+    assert (got.status, got.json["complete"]) == (503, False)
+    assert got.json["error"].startswith("The logs cannot be counted")
+
+
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_no_list_is_given_before_it_is_whole(
     served: Callable[..., Served], folder: Path, form: str

@@ -155,6 +155,8 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["-s", "LARM_WEB_ADDRESS=192.0.2.1", "-s", "LARM_WEB_TOKEN=0123456789abcdef"], "bound"),
         (["-s", "LARM_WEB_TOKEN=s3cret"], "at least 16 printable"),
         (["-s", "LARM_WEB_OPEN=search"], "paths such as /search"),
+        (["-s", "LARM_WEB_HOSTS=http://wiki/"], "without scheme and port"),
+        (["-s", "LARM_WEB_HOSTS=wiki,wiki:6080"], "LARM_WEB_HOSTS=wiki:6080 is not accepted"),
     ],
 )
 def test_what_cannot_be_served(tmp_path: Path, arguments: list[str], words: str) -> None:

@@ -87,7 +87,7 @@ def _not_yet(indexed: Indexed, form: str) -> Reply:
     text = f"The links of this crawl are being counted: {int(100 * indexed.done)}%."
     if indexed.problem:
         text = f"The logs cannot be counted: {indexed.problem}."
-    reply = json_reply({**_as_of(indexed), "error": text}, 503)
+    reply = json_reply({**_as_of(indexed), "complete": False, "error": text}, 503)
     if form == "csv":
         reply = Reply(f"{text}\n".encode(), "text/plain; charset=utf-8", 503)
     return replace(reply, headers={"Retry-After": AGAIN_SECS})
