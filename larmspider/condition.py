@@ -49,6 +49,13 @@ class Condition:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Looks at crawl.json and at whether a crawl holds the lock."""
+        try:
+            return cls._of(path)
+        except PermissionError as error:
+            return cls(State.NONE, f"{error.filename} cannot be read: {error.strerror}.")
+
+    @classmethod
+    def _of(cls, path: Path) -> Self:
         if not path.is_dir():
             return cls(State.NONE, f"{path} is no directory.")
         if not (path / DESCRIPTION).exists():

@@ -36,6 +36,23 @@ def test_one_crawl(tmp_path: Path) -> None:
     assert found.sentence == f"This crawl ended (finished) at {ENDED}."
 
 
+def test_a_directory_that_may_not_be_read(tmp_path: Path) -> None:
+    """It says which file, and is as good as none."""
+    path = crawl(tmp_path / "c")
+    user = os.geteuid()
+    path.chmod(0)
+    try:
+        if user == 0:
+            os.seteuid(65_534)
+        found = Condition.of(path)
+    finally:
+        os.seteuid(user)
+        path.chmod(0o700)
+    assert found.state is State.NONE
+    assert str(tmp_path) in found.sentence
+    assert found.sentence.endswith("cannot be read: Permission denied.")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99}', "\0"])
 def test_a_description_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     """It is no crawl, and says why."""

@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import secrets
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl_shards import open_crawl
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 
 if TYPE_CHECKING:
     from larmspider.extensions.web.serving import Binding
@@ -90,10 +91,9 @@ def _token(source: Source) -> str:
     from larmspider.extensions.web.noted import noted_server
     from larmspider.extensions.web.token import found_token
 
-    if not source.exists():
-        return ""
-    for directory in (source.path, *source.directories):
-        noted = noted_server(directory)
-        if found := noted[1] if noted else found_token(directory):
-            return found
+    with suppress(CrawlDirError):
+        for directory in (source.path, *source.directories):
+            noted = noted_server(directory)
+            if found := noted[1] if noted else found_token(directory):
+                return found
     return ""

@@ -15,11 +15,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider.condition import Condition
+from larmspider.condition import Condition, State
 from larmspider.crawl_dir import CrawlDir
 from larmspider.crawl_files import DESCRIPTION
 from larmspider.crawl_root import shard_dirs
@@ -143,10 +142,11 @@ class Source:
         self._indexing.stop()
 
     def exists(self) -> bool:
-        """Whether there is a crawl in the directory."""
-        with suppress(CrawlDirError):
+        """Whether there is a crawl in the directory, if one that cannot be opened."""
+        try:
             return self.crawl is not None
-        return False
+        except CrawlDirError:
+            return self.condition.state not in (State.NONE, State.EMPTY)
 
 
 def _identity(path: Path) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,20 @@ def test_an_empty_directory_says_so(served: Callable[..., Served], tmp_path: Pat
     assert "no crawl has written here yet" in site.get("/").text
     (tmp_path / "crawl" / "x").touch()
     assert "not a crawl" in site.get("/").text
+
+
+def test_a_crawl_that_cannot_be_opened_says_why(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
+) -> None:
+    """Not that there is none."""
+    shutil.copytree(demo_crawl, tmp_path / "crawl")
+    (tmp_path / "crawl" / "frontier" / "data.mdb").write_bytes(b"no LMDB" * 2_000)
+    site = served(tmp_path / "crawl")
+    for target in ("/", "/hosts", "/stats.json"):
+        got = site.get(target)
+        assert got.status == 404
+        assert "cannot open the frontier in" in got.text
+        assert "No crawl here" not in got.text
 
 
 @pytest.mark.parametrize("dark", [False, True])
