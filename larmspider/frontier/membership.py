@@ -59,8 +59,9 @@ class Beat:
     blocks that are this worker's from now on, with their tokens; ``fresh`` are those of them that
     nobody had before in this run. ``held``: all that it has, with those. ``excess``: so many of
     them it should give up. ``dead``: epoch and name of workers whose last commit may have to be
-    carried out. ``ended``: the crawl is at its end. ``moving``: it has more than its share of
-    blocks, or less.
+    carried out. ``silent``: workers that have not renewed their lease for half of it, and the
+    seconds until they count as dead. ``ended``: the crawl is at its end. ``moving``: it has more
+    than its share of blocks, or less.
     """
 
     workers: int = 1
@@ -70,6 +71,7 @@ class Beat:
     held: Mapping[int, int] = field(default_factory=dict)
     excess: int = 0
     dead: Mapping[int, str] = field(default_factory=dict)
+    silent: Mapping[str, float] = field(default_factory=dict)
     ended: bool = False
     moving: bool = False
 
@@ -125,7 +127,7 @@ class Membership:
         """Renew the lease."""
         with self._lock:
             said = self._checked("beat", self._named(self.held))
-            _, workers, quiet, given, excess, dead, ended = said
+            _, workers, quiet, given, excess, dead, ended, silent = said
             found = {int(block): int(token) for block, token, _ in given}
             self.held.update(found)
             fair = self.blocks // int(workers)
@@ -137,6 +139,7 @@ class Membership:
                 held=dict(self.held),
                 excess=int(excess),
                 dead={int(dead[at]): dead[at + 1] for at in range(0, len(dead), 2)},
+                silent={silent[at]: silent[at + 1] / 1000 for at in range(0, len(silent), 2)},
                 ended=bool(ended),
                 moving=bool(excess) or len(self.held) < fair,
             )
@@ -157,6 +160,15 @@ class Membership:
     def stored(self) -> int:
         """Pages that were stored by all workers, as committed."""
         return int(self._connection.hget(self._keys[KEYS.index("totals")], "stored") or 0)
+
+    def expire(self, names: Iterable[str]) -> None:
+        """The processes of these workers have ended: nobody has to wait for their leases."""
+        with self._lock:
+            self._run("expire", " ".join(names))
+
+    def names(self) -> list[str]:
+        """Of all workers that have not left, and are not known to be dead."""
+        return [name.decode() for name in self._connection.hkeys(self._keys[0])]
 
     def living(self) -> list[str]:
         """Names of the workers whose lease has not run out."""

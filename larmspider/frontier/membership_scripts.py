@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-NAMES = ("join", "beat", "release", "bury", "leave", "idle", "finish")
+NAMES = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
 
 
 def _source(name: str) -> str:

@@ -64,9 +64,10 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
                     " each needs its own"
                 ) from None
             waited_for = taken.epoch
-            logger.info(
-                "Waiting %.1f s: the last run of worker %s did not leave, its lease is to run out",
-                taken.seconds,
+            logger.warning(
+                "Waiting up to %.0f s for the lease of worker %s, whose last run ended without"
+                " giving up its blocks",
+                taken.seconds + 0.5,
                 membership.name,
             )
             time.sleep(taken.seconds + 0.05)

@@ -8,9 +8,12 @@ crawl.wipe()
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from larmspider import options
+from larmspider import locks, options
+from larmspider.crawl_files import LOCK
+from larmspider.errors import LarmspiderError
 from larmspider.frontier.build import sharing
 from larmspider.frontier.membership import Membership
 from larmspider.frontier.redis_admin import wipe
@@ -53,6 +56,22 @@ class SharedCrawl:
         """Raise ConfigError where workers live by it."""
         insist(lambda: refuse_if_alive(self._membership, self._link.name), self._link.name)
 
+    def expire_ended(self, root: Path) -> None:
+        """Nobody waits for leases of workers whose directories in ``root`` no process holds: they
+        were killed. For a Redis that workers of this machine alone can reach."""
+        names = insist(self._membership.names, self._link.name)
+        ended = [name for name in names if _has_ended(root / name / LOCK)]
+        insist(lambda: self._membership.expire(ended), self._link.name)
+
     def wipe(self) -> None:
         """Delete it; nobody may be at work on it."""
         wipe(self._link, self._keys)
+
+
+def _has_ended(lock: Path) -> bool:
+    """Whether no process holds it; one that is not there says nothing."""
+    try:
+        locks.check_free(lock)
+    except LarmspiderError:
+        return False
+    return lock.exists()

@@ -84,6 +84,7 @@ class Sharing:
         self._given: dict[int, int] = {}
         self._fresh: set[int] = set()
         self._to_release: set[int] = set()
+        self._waited_for: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self._frontier: Frontier | None = None
         self.heart.start()
@@ -185,9 +186,22 @@ class Sharing:
         self._handing_over.hear(beat)
         self._given.update(beat.given)
         self._fresh |= beat.fresh
+        self._tell_of_silent(beat)
         if self._frontier is not None:
             self.rest.hear(ended=beat.ended)
             self.scheduler.wake()  # it may have rested
+
+    def _tell_of_silent(self, beat: Beat) -> None:
+        """Blocks are missing, and belong to who is silent: once a worker, why nothing happens."""
+        for name, seconds in beat.silent.items():
+            if beat.moving and not beat.excess and name not in self._waited_for:
+                self._waited_for.add(name)
+                logger.warning(
+                    "Waiting up to %.0f s for the lease of worker %s, which is silent and has not"
+                    " given up its blocks",
+                    seconds,
+                    name,
+                )
 
     @property
     def wants_checkpoint(self) -> bool:

@@ -25,7 +25,8 @@ GOOD_SECS = 300.0
 BACKOFF_SECS = 1.0
 """Before it is started again; doubled each time in a row."""
 _PR_SET_PDEATHSIG = 1
-_SHOWN = (" ERROR: ", " CRITICAL: ")
+_SHOWN = (" ERROR: ", " CRITICAL: ", " WARNING: Waiting ", " WARNING: Redis ")
+"""In lines of its log that are for the terminal too: what is wrong, why nothing happens."""
 _SAID = "scrapy crawl: "
 
 

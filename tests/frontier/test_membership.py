@@ -297,6 +297,35 @@ def test_who_left_is_gone_at_once(make: Make) -> None:
         first.leave()
 
 
+def test_who_is_known_to_have_ended_is_not_waited_for(make: Make, server: Server) -> None:
+    """Also where Redis was started again: its blocks are free once its last commit is carried out,
+    and its name is at once."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    server.run = "second"
+    make("").expire(["a", "b", "nobody"])
+    assert make("").names() == []
+    [again] = joined(make, "a")
+    beat = again.beat()
+    assert set(beat.dead.values()) == {"a", "b"}
+    for epoch in beat.dead:
+        again.bury(epoch)
+    assert len(again.beat().held) == BLOCKS
+    with pytest.raises(Fenced):
+        b.beat()
+
+
+def test_a_beat_names_who_is_silent(make: Make, server: Server) -> None:
+    """And until when it is waited for, longer where Redis was started again."""
+    a, _ = joined(make, "a", "b")
+    for _ in range(3):
+        assert a.beat().silent == {}
+        server.wait(LEASE * 0.2)
+    assert a.beat().silent == {"b": pytest.approx(LEASE * 0.4)}
+    server.run = "second"
+    assert a.beat().silent == {"b": pytest.approx(LEASE)}
+
+
 def test_a_worker_with_another_description_is_refused(make: Make) -> None:
     [a] = joined(make, "a")
     with pytest.raises(OtherCrawl) as refused:

@@ -260,11 +260,10 @@ def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: P
 def test_a_worker_that_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
     """It goes on in its directory, and in the end every page is stored once."""
     with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.1") as running:
-        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
-        crawling = [pid for pid in children if b"crawl" in _command_of(pid)]
+        crawling = _crawling(running.pid)
         assert len(crawling) == 2
         for pid in crawling:
-            os.kill(int(pid), signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         assert running.wait(120) == 0, (tmp_path / "said").read_text()
     said = (tmp_path / "said").read_text()
     assert said.count("it ended by SIGKILL: started again in 1 s") == 2
@@ -288,6 +287,27 @@ def test_after_the_command_itself_is_killed(site: Site, tmp_path: Path) -> None:
     assert not (root / "redis" / "redis.sock").exists()
     assert len(stored(root)) == 101
     assert len(site.asked) == len(set(site.asked)) == 101
+
+
+def test_nobody_waits_for_workers_that_were_killed(site: Site, tmp_path: Path) -> None:
+    """With all that they were, but for their redis-server: no lease is waited for, nothing lost."""
+    long = {"LARM_LEASE_SECS": "60"}
+    with running_workers(site, tmp_path, **long) as running:
+        running.send_signal(signal.SIGSTOP)  # else it starts them again
+        for pid in _crawling(running.pid):
+            os.kill(pid, signal.SIGKILL)
+        running.kill()
+    ran = workers(2, tmp_path, **site.options | long)
+    assert ran.status == 0, ran.err
+    logs = "".join(path.read_text() for path in (tmp_path / "crawl").glob("*/worker.log"))
+    assert "Waiting up to" not in ran.err + logs
+    assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
+
+
+def _crawling(supervisor: int) -> list[int]:
+    """Process ids of the workers."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return [int(pid) for pid in children if b"crawl" in _command_of(pid)]
 
 
 def _is_locked(path: Path) -> bool:

@@ -52,7 +52,7 @@ def test_a_worker_waits_for_its_own_lease_and_for_redis_when_it_joins(tmp_path: 
         crew.until_asked(30)
         crew.kill("w1")
         crew.start("w1")
-        crew.until(lambda: "its lease is to run out" in crew.said("w1"), "it waits")
+        crew.until(lambda: "Waiting up to" in crew.said("w1"), "it waits")
         server.kill()
         time.sleep(8)
         server.start()

@@ -8,12 +8,16 @@ local until_quiet, until_unsure = note_pulse(others)
 local quiet, unsure = now < until_quiet, now < until_unsure
 redis.call('HSET', WORKERS, name, epoch .. ' ' .. whole(now + lease))
 
-local living = {}
+local living, silent = {}, {}
 for who, worker in pairs(workers) do
   if who ~= name and worker[2] < now and not quiet then
     die(who, worker[1])
   else
     table.insert(living, who)
+    if who ~= name and worker[2] - now < lease / 2 then
+      table.insert(silent, who)
+      table.insert(silent, math.ceil(math.max(worker[2], until_quiet) - now))
+    end
   end
 end
 
@@ -76,4 +80,5 @@ return {
   math.max(0, held + #given - share),
   redis.call('HGETALL', DEAD),
   has_ended() and 1 or 0,
+  silent,
 }
