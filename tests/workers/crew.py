@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,8 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import redis
-
+from larmspider.frontier.records import unpack_positions
 from tests.crawling import PROJECT, records
 from tests.servers.redis import RedisServer
 from tests.workers.hosts import Asked, Hosts
@@ -51,13 +49,9 @@ class Crew:
         self.hosts, self.server, self.folder = hosts, server, folder
         self.settings = SETTINGS | settings
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
-        self.commits: dict[str, list[float]] = {}
-        """When each worker was seen to have committed, by time.monotonic()."""
         self._before = len(hosts.requests())
-        self.hit: list[tuple[str, float]] = []
-        """Workers that were killed, stopped or late, and when."""
-        self._over = threading.Event()
-        self._watch = threading.Thread(target=self._see_commits, daemon=True)
+        self.hit: list[tuple[str, float, set[str]]] = []
+        """Workers that were killed, stopped or late, when, and what they had committed by then."""
 
     @property
     def crawl(self) -> Path:
@@ -98,14 +92,18 @@ class Crew:
         now = time.monotonic()
         self.workers[name].send_signal(what)
         if what in (signal.SIGKILL, signal.SIGSTOP):
-            self.hit.append((name, now))
+            if what is signal.SIGKILL:
+                self.workers[name].wait()
+            self._note_hit(name, now)
         return now
+
+    def _note_hit(self, name: str, at: float) -> None:
+        """Before it goes on, or another process has its directory."""
+        self.hit.append((name, at, self.committed(name)))
 
     def kill(self, name: str) -> float:
         """SIGKILL; the time as above."""
-        now = self.signal(name, signal.SIGKILL)
-        self.workers[name].wait()
-        return now
+        return self.signal(name, signal.SIGKILL)
 
     def wait(self, *names: str) -> list[int]:
         """Their exit statuses, when they have ended."""
@@ -125,7 +123,7 @@ class Crew:
             late = [name for name, status in zip(self.workers, self.wait(), strict=True) if status]
             for name in late:
                 assert self.workers[name].returncode == 75, self.said(name)[-3000:]
-                self.hit.append((name, time.monotonic()))
+                self._note_hit(name, time.monotonic())
                 self.start(name)
             if not late:
                 return
@@ -147,7 +145,6 @@ class Crew:
         self.until(asked, f"{number} requests of {who or 'all'}")
 
     def __enter__(self) -> Self:
-        self._watch.start()
         return self
 
     def __exit__(
@@ -156,24 +153,10 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
         for process in self.workers.values():
             if process.poll() is None:
                 process.kill()
             process.wait()
-        self._watch.join()
-
-    def _see_commits(self) -> None:
-        client, serials = self.server.client(socket_timeout=1), {}
-        while not self._over.wait(0.01):
-            for name in list(self.workers):
-                try:
-                    serial = client.hget(f"intranet:{{crawl}}:commit:{name}", "serial")
-                except (redis.RedisError, OSError):
-                    continue
-                if serials.get(name) != serial:
-                    serials[name] = serial
-                    self.commits.setdefault(name, []).append(time.monotonic())
 
     def requests(self) -> list[Asked]:
         """What the hosts were asked since this crew was made."""
@@ -216,16 +199,21 @@ class Crew:
 
     def check_refetched(self) -> None:
         """Only what was in flight in workers that were hit is asked for again."""
-        excused = {url for name, at in self.hit for url in self.in_flight(name, at)}
+        excused = {url for hit in self.hit for url in self.in_flight(*hit)}
         assert self.refetched().keys() <= excused
 
-    def in_flight(self, name: str, at: float) -> set[str]:
-        """Pages that a worker had asked for and not committed at a moment, at most: what is in its
-        last commit was over when that began, and it began after the one before was seen."""
-        before = [seen for seen in self.commits[name] if seen < at]
-        since = before[-2] if len(before) > 1 else 0.0
-        return {
-            self.hosts.url(asked)
-            for asked in self.requests()
-            if asked.who == name and asked.end >= since and asked.begin <= at + 0.5
-        }
+    def in_flight(self, name: str, at: float, committed: set[str]) -> set[str]:
+        """Pages that a worker had asked for and not committed at a moment: what its fetches since
+        the last checkpoint were for. One that was on its way then has reached the host soon."""
+        asked = (one for one in self.requests() if one.who == name and one.begin <= at + 0.5)
+        return {self.hosts.url(one) for one in asked} - committed
+
+    def committed(self, name: str) -> set[str]:
+        """Pages of its own in its last commit, as Redis has it: lines of its store.log."""
+        with self.server.client() as client:
+            packed = client.hget(f"intranet:{{crawl}}:commit:{name}", "positions")
+        log = self.crawl / name / "store.log"
+        if packed is None or not log.exists():
+            return set()
+        end = int(unpack_positions(packed)["PageFilesPipeline"].split()[-1])
+        return {line.split(b"\t")[1].decode() for line in log.read_bytes()[:end].splitlines()}
