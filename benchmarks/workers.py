@@ -32,6 +32,9 @@ _ADDRESS = "127.39.255.1"
 _LOADED = (
     "\nThe machine had other work to do: rates, their ratio and seconds say little here, CPU more."
 )
+_READS = """
+*round trips*: times that the frontier sent commands to Redis and waited, a page. *reads*: times
+that Redis read from its sockets, 16 KB at most each, heartbeats and questions about the end too."""
 Way = tuple[str, int, bool]
 """Site, number of workers, whether each had one core."""
 
@@ -54,6 +57,19 @@ _COLUMNS = {
     "MB a worker": lambda r: f"{r.worker_mb:,.0f}",
     "MB of Redis": lambda r: f"{r.redis_mb:,.0f}",
 }
+
+
+def why_no_gain(found: dict[Way, list[WorkersRun]], cores: int) -> Iterator[str]:
+    """The arithmetic behind the ratio of workers that may use all cores."""
+    for site, workers, pinned in found:
+        if workers == 1 and not pinned:
+            one = median(found[site, workers, pinned])
+            used = one.cpu_workers * one.rate / 1000
+            yield (
+                f"\n{site}: where workers may use all cores, one alone nearly does, as its index\n"
+                f"writes in threads: {one.cpu_workers:.2f} ms of CPU a page at {one.rate:,.0f}"
+                f" pages/s are {used:.1f} of {cores} cores,\nso others have little to gain."
+            )
 
 
 def median(runs: list[WorkersRun]) -> WorkersRun:
@@ -133,6 +149,8 @@ def main() -> None:
         f" {platform.python_version()}; load of the last quarter of an hour, its own included,"
         f" {load:.1f}.",
         *([_LOADED] if load > 2.5 * (os.cpu_count() or 1) else []),
+        _READS,
+        *why_no_gain(found, os.cpu_count() or 1),
         *report(found),
         "\n## Workers that have nothing to do\n",
         *idle,

@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from scrapy.settings import SETTINGS_PRIORITIES
+
 from larmspider.crawl_dir import CrawlDir, StoredPage, stored_page
 from larmspider.crawl_files import DESCRIPTION
 from larmspider.crawl_logs import CrawlLogs
@@ -47,14 +49,23 @@ def open_crawl(
     """The crawl in ``path``, of one process or of many, with ``shards`` that lie elsewhere.
 
     With ``settings`` the queues of many workers are read from Redis, where it can be reached.
-    Raises CrawlDirError where there is none, or a shard is none.
+    Where LARM_DIR is not named, and the place that it has by default holds no crawl, it is that of
+    the first shard. Raises CrawlDirError where there is none, or a shard is none.
     """
+    if shards and not (path / DESCRIPTION).exists() and not _is_named(settings):
+        path = next(iter(_shards_in(shards[0])), path)
     crawl = CrawlDir(path)
     if not is_shared(crawl.description) and not shards:
         return crawl
     own = shard_dirs(path) if is_shared(crawl.description) else [path]
     listed = [inner for shard in shards for inner in _shards_in(shard)]
     return CrawlShards(path, [Shard(shard) for shard in dict.fromkeys([*own, *listed])], settings)
+
+
+def _is_named(settings: BaseSettings | None) -> bool:
+    """Whether LARM_DIR stands on the command line."""
+    given = None if settings is None else settings.getpriority("LARM_DIR")
+    return given is not None and given >= SETTINGS_PRIORITIES["cmdline"]
 
 
 def _shards_in(path: Path) -> list[Path]:

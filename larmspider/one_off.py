@@ -27,7 +27,7 @@ def leave_no_crawl(settings: BaseSettings, url: str = "", *, filters: bool = Fal
     ``url`` stands for the seeds, where the spider asks for them. Raises UsageError.
     """
     try:
-        options.settle_booleans(settings)
+        options.settle_scrapys(settings)
     except ConfigError as error:
         raise UsageError(str(error), print_help=False) from None
     for name, value in _STOCK.items():

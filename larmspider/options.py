@@ -30,11 +30,8 @@ if TYPE_CHECKING:
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
-SCRAPYS_BOOLEANS = (
-    "COMPRESSION_ENABLED", "COOKIES_ENABLED", "DNSCACHE_ENABLED", "DOWNLOAD_FAIL_ON_DATALOSS",
-    "DOWNLOAD_VERIFY_CERTIFICATES", "ROBOTSTXT_OBEY",
-)  # fmt: skip
-"""Settings of Scrapy's own that are read here too, or that docs/ tells users to set."""
+_FRACTIONS = ("_TIMEOUT", "_DELAY")
+"""Ends of names of seconds that Scrapy takes fractions of, although the default is whole."""
 
 
 def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
@@ -105,13 +102,42 @@ def scrapys_boolean(settings: BaseSettings, name: str) -> bool:
     return as_boolean(name, value)
 
 
-def settle_booleans(settings: BaseSettings) -> None:
-    """Make SCRAPYS_BOOLEANS true or false: Scrapy itself, which reads them too, knows fewer words
-    for these (no "yes", no "off") and raises ValueError. Raises ConfigError."""
-    for name in SCRAPYS_BOOLEANS:
-        value = scrapys_boolean(settings, name)
+def settle_scrapys(settings: BaseSettings, prefix: str = "") -> None:
+    """Check Scrapy's own settings, those whose names begin with ``prefix``; those that are yes or
+    no become true or false: Scrapy knows fewer words (no "yes", no "off"). Raises ConfigError."""
+    for name, value in check_scrapys(settings, prefix).items():
         if settings.get(name) is not value:
             settings.set(name, value, priority=settings.getpriority(name) or 0)
+
+
+def check_scrapys(settings: BaseSettings, prefix: str = "") -> dict[str, bool]:
+    """Raise ConfigError where one of Scrapy's own settings is not what its default is: a number, a
+    yes or no, a level; Scrapy would end with a traceback. Those that are yes or no, as they are."""
+    found = {}
+    for name, default in _scrapys_defaults().items():
+        if not name.startswith(prefix) or settings.get(name) is None:
+            continue
+        if isinstance(default, bool) or name.endswith("_ENABLED"):
+            found[name] = scrapys_boolean(settings, name)
+        elif isinstance(default, float) or name.endswith(_FRACTIONS):
+            seconds(settings, name, minimum=0)
+        elif isinstance(default, int):
+            integer(settings, name, minimum=-(1 << 31) if "PRIORITY" in name else 0)
+        else:
+            log_level(settings, name)
+    return found
+
+
+@cache
+def _scrapys_defaults() -> Mapping[str, Any]:
+    """Those that are numbers, yes or no, or levels. To ask for some others is warned of."""
+    module = importlib.import_module("scrapy.settings.default_settings")
+    found = {name: getattr(module, name) for name in dir(module) if name.isupper()}
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, int | float) or name.endswith("LOG_LEVEL")
+    }
 
 
 def as_boolean(name: str, value: Any) -> bool:
@@ -150,11 +176,11 @@ def choice(settings: BaseSettings, name: str, accepted: Collection[str]) -> str:
     return value
 
 
-def log_level(settings: BaseSettings) -> int | str:
-    """LOG_LEVEL as logging takes it: a number, or a name in capitals."""
-    level = str(settings.get("LOG_LEVEL")).upper()
+def log_level(settings: BaseSettings, name: str = "LOG_LEVEL") -> int | str:
+    """The setting as logging takes it: a number, or a name in capitals."""
+    level = str(settings.get(name)).upper()
     if not level.isdecimal() and level not in logging.getLevelNamesMapping():
-        raise _refused("LOG_LEVEL", level, "DEBUG, INFO, WARNING, ERROR or CRITICAL")
+        raise _refused(name, level, "DEBUG, INFO, WARNING, ERROR or CRITICAL")
     return int(level) if level.isdecimal() else level
 
 

@@ -1,5 +1,8 @@
 """The keys under which larmspider counts, in Scrapy's stats; docs/stats.md says who sets each."""
 
+from collections.abc import Mapping
+from typing import Any
+
 FILTER_REJECTED = "larm/{filter}/rejected"
 """Links, requests and seeds that a filter rejected; ``filter`` is its name, such as scope."""
 FILTER_ERRORS = "larm/{filter}/errors"
@@ -70,6 +73,17 @@ def filter_rejected(name: str) -> str:
 def filter_errors(name: str) -> str:
     """The key that counts the times the filter called ``name`` raised."""
     return FILTER_ERRORS.format(filter=name)
+
+
+def pages_and_failures(counters: Mapping[str, Any]) -> tuple[int, int]:
+    """URLs that were stored and that have failed, each once, as the summary counts them. Under a
+    scheduler that is not ours: pages that the spider made, and fetches without a response."""
+    stored, failed, refused = (
+        counters.get(RUN.format(state=state)) for state in ("stored", "failed", "refused")
+    )
+    if stored is failed is refused is None:
+        return counters.get(FOLLOW_PAGES, 0), counters.get(FETCH_FAILED, 0)
+    return stored or 0, failed or 0
 
 
 def is_ours(key: str) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.options import SCRAPYS_BOOLEANS
 from tests.crawling import crawl, scrapy
 
 SEED = "http://127.0.0.1:9/"
@@ -54,6 +53,12 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"fresh": "perhaps"}, ["fresh=perhaps is not accepted"]),
         (SEED, {"fresh": "yes,no"}, ["fresh=yes,no", "yes,yes to delete stored pages too"]),
         (SEED, {"LOG_LEVEL": "LOUD"}, ["LOG_LEVEL=LOUD", "DEBUG, INFO"]),
+        (SEED, {"LOG_ENABLED": "maybe"}, ["LOG_ENABLED=maybe is not accepted: yes or no"]),
+        (SEED, {"RETRY_GIVE_UP_LOG_LEVEL": "x"}, ["RETRY_GIVE_UP_LOG_LEVEL=X", "DEBUG, INFO"]),
+        (SEED, {"DNS_TIMEOUT": "x"}, ["DNS_TIMEOUT=x is not accepted: a number of seconds"]),
+        (SEED, {"REACTOR_THREADPOOL_MAXSIZE": "1.5"}, ["MAXSIZE=1.5", "a whole number of at"]),
+        (SEED, {"STATS_DUMP": "perhaps"}, ["STATS_DUMP=perhaps is not accepted: yes or no"]),
+        (SEED, {"CLOSESPIDER_TIMEOUT": "-1"}, ["CLOSESPIDER_TIMEOUT=-1", "at least 0"]),
         (SEED, {"LARM_GROUP_BY": "domain"}, ["LARM_GROUP_BY=domain", "address or host is"]),
         (SEED, {"LARM_LEASE_SECS": "0.5"}, ["LARM_LEASE_SECS=0.5 is not accepted", "at least 1"]),
         (SEED, {"LARM_KEEP_ALIVE": "perhaps"}, ["LARM_KEEP_ALIVE=perhaps is not accepted"]),
@@ -114,7 +119,7 @@ def test_says_what_was_wrong_and_begins_nothing(
     assert sorted(files.iterdir()) == before, "nothing is left behind"
 
 
-@pytest.mark.parametrize("name", SCRAPYS_BOOLEANS)
+@pytest.mark.parametrize("name", ["COOKIES_ENABLED", "ROBOTSTXT_OBEY", "LOG_SHORT_NAMES"])
 def test_no_is_an_answer_to_settings_of_scrapys_own(tmp_path: Path, name: str) -> None:
     """Although Scrapy itself takes "0" and "False" only; in its own commands too."""
     no = {"LARM_RETRY_TIMES": "0", "LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}

@@ -36,6 +36,7 @@ class Command(CrawlCommand):
         super().process_options(args, opts)
         assert self.settings is not None
         try:
+            options.settle_scrapys(self.settings, "LOG_")
             level = options.log_level(self.settings)
         except ConfigError as refused:
             print(f"scrapy crawl: {refused}", file=sys.stderr)
@@ -48,7 +49,7 @@ class Command(CrawlCommand):
         assert self.crawler_process is not None
         assert self.settings is not None
         try:
-            options.settle_booleans(self.settings)
+            options.settle_scrapys(self.settings)
             crawler = self._create_crawler(args[0])
         except ConfigError as refused:
             self._complain(str(refused))

@@ -150,8 +150,7 @@ class Command(ScrapyCommand):
     def _as_each(self, spider: str, arguments: dict[str, str]) -> Crawler:
         """What each worker will be. What it would refuse is refused here, once."""
         assert self.settings is not None
-        options.settle_booleans(self.settings)
-        options.log_level(self.settings)
+        options.settle_scrapys(self.settings)
         crawler = Crawler(get_spider_loader(self.settings).load(spider), self.settings)
         crawler.stats = load_object(self.settings["STATS_CLASS"])(crawler)
         crawler.spider = crawler.spidercls.from_crawler(crawler, **arguments)

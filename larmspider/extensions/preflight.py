@@ -61,8 +61,7 @@ def _is_a(component: object, ours: type) -> bool:
 def check(crawler: Crawler) -> None:
     """Raise ConfigError for settings that no crawl can run with."""
     options.check_names(crawler.settings)
-    for name in options.SCRAPYS_BOOLEANS:
-        options.scrapys_boolean(crawler.settings, name)
+    options.check_scrapys(crawler.settings)
     check_settings(crawler.settings)
     check_pair(crawler.settings)
     limits = Limits.from_settings(crawler.settings)

@@ -38,16 +38,17 @@ class Snapshot:
         count = crawler.stats.get_value
         engine = crawler.engine
         scheduler = engine.scheduler if engine is not None else None
+        pages, failures = stats.pages_and_failures(crawler.stats.get_stats())
         return cls(
             time=time.time(),
-            pages=count(stats.FOLLOW_PAGES, 0),
+            pages=pages,
             bytes=count(stats.FETCH_BYTES, 0),
             links=count(stats.FOLLOW_LINKS, 0),
             new_urls=count(stats.FOLLOW_NEW_URLS, 0),
             queued=len(scheduler) if isinstance(scheduler, Sized) else 0,
             in_flight=len(engine.downloader.active) if engine is not None else 0,
             hosts=count(stats.FOLLOW_HOSTS, 0),
-            failures=count(stats.FETCH_FAILED, 0),
+            failures=failures,
             memory=resident_bytes(),
         )
 

@@ -36,6 +36,7 @@ class Supervisor:
         """How many have come."""
         self._progress, self._interval, self._say = progress, interval, say
         self._told: set[str] = set()
+        self._shown = False  # some progress
 
     def run(self) -> None:
         """Until the last worker has ended. No worker outlives this."""
@@ -51,6 +52,8 @@ class Supervisor:
             while any(worker.running for worker in self.workers):
                 self._tend()
                 time.sleep(TICK_SECS)
+            if self._shown:
+                self._say(self._progress.last_line())
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -60,8 +63,9 @@ class Supervisor:
             self._tend()
             if time.monotonic() >= due:
                 due += self._interval
-                running = sum(worker.running for worker in self.workers)
-                self._say(self._progress.line(running))
+                if running := sum(worker.running for worker in self.workers):
+                    self._say(self._progress.line(running))
+                    self._shown = True
             time.sleep(TICK_SECS)
 
     def _tend(self) -> None:

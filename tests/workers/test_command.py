@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -71,6 +72,16 @@ def test_three_workers_store_what_one_does(server: DemoServer, demo: tuple[Path,
     lines = [line for shard in shards for line in records(shard / "store.log")]
     fetched = [(line["url"].replace(server.url, "/"), int(line["http-code"])) for line in lines]
     assert load().differences(fetched) == []
+
+
+def test_pages_and_failed_of_the_progress_are_those_of_the_summary(demo: tuple[Path, Ran]) -> None:
+    """Each URL once: one that ended in a server error has failed, though its answer is kept."""
+    _, ran = demo
+    progress = next(line for line in ran.err.splitlines() if "all workers have ended" in line)
+    assert re.search(r": 64 pages \(.*/s\), 1 failed$", progress), ran.err
+    assert ran.out.splitlines()[-1].split(", in /")[0].split(None, 2)[2] == (
+        "64 pages stored, 2 refused, 1 failed"
+    )
 
 
 def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) -> None:
@@ -150,6 +161,8 @@ def test_fresh_starts_over_for_all(
         (["-n", "0"], "-n=0 is not accepted"),
         (["-n", "2", "-s", "LARM_WORKER=a"], "LARM_WORKER names one worker"),
         (["-n", "2", "-s", "LARM_MAX_PAGE=1"], "did you mean LARM_MAX_PAGES?"),
+        (["-n", "2", "-s", "DNS_TIMEOUT=x"], "DNS_TIMEOUT=x is not accepted: a number of seconds"),
+        (["-n", "2", "-s", "LOG_LEVEL=LOUD"], "LOG_LEVEL=LOUD is not accepted: DEBUG, INFO"),
         (["-n", "2", "-a", "begin=http://h/"], "is no argument of this spider"),
         (["-n", "2", "--logfile", "x"], "each worker logs to"),
         (["-n", "2", "nobody"], "Spider not found: nobody"),

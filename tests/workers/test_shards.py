@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -98,6 +99,23 @@ def test_shards_elsewhere_are_listed(
     assert scrapy("search", "siren", "--json", cwd=tmp_path).json["total"] == 7
     for arguments in (["--shard", "far"], ["--shard", "far/w2"], ["-s", "LARM_SHARDS=far/w2"]):
         assert scrapy("search", "siren", "--json", *arguments, cwd=tmp_path).json["total"] == 12
+
+
+def test_shards_alone_are_read(folder: Path, tmp_path: Path) -> None:
+    """Where no crawl is in the folder; not where LARM_DIR is named, which must be right then."""
+    root = folder / "crawl"
+    for shards, pages in (([root], 14), ([root / "w1", root / "w2"], 14), ([root / "w2"], 6)):
+        listed = [word for shard in shards for word in ("--shard", str(shard))]
+        assert sum(row["stored"] for row in _rows("hosts", listed, tmp_path)["hosts"]) == pages
+        assert _rows("search", ["siren", *listed], tmp_path)["total"] > 0
+    ran = scrapy("search", "siren", "--shard", str(root), "--dir", "nowhere", cwd=tmp_path)
+    assert ran.status == 1
+    assert "nowhere" in ran.err
+
+
+def _rows(command: str, arguments: list[str], folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = scrapy(command, "--json", *arguments, cwd=folder).json
+    return found
 
 
 @pytest.mark.parametrize(

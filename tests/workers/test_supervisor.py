@@ -102,6 +102,17 @@ def test_but_not_for_ever(
     assert said[-1].endswith("it is given up")
 
 
+def test_progress_is_shown_while_a_worker_runs_and_at_the_end(tmp_path: Path) -> None:
+    """Never of no workers."""
+    said: list[str] = []
+    command = [sys.executable, "-c", COUNTS.format(times=2, end="sys.exit(75)"), str(tmp_path)]
+    worker = WorkerProcess("a", command, tmp_path / "worker.log")
+    Supervisor([worker], Progress({}), 0.01, said.append).run()
+    assert "1 worker: 0 pages" in " ".join(said)
+    assert "0 workers" not in " ".join(said)
+    assert said[-1].startswith("all workers have ended after ")
+
+
 def test_status_1_is_not_tried_again(
     supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
 ) -> None:
@@ -226,6 +237,9 @@ def test_progress_is_the_sum_of_all(tmp_path: Path) -> None:
     now += 10
     a.write_text(_line(now, pages=5))
     assert progress.line(1).startswith("1 worker: 155 pages (0.5/s), 3 queued")
+    now += 10
+    wanted = "all workers have ended after 30 s: 155 pages (5.2/s), 0 failed"
+    assert progress.last_line() == wanted
 
 
 def _line(when: float, *, pages: int, queued: int = 0) -> str:

@@ -50,6 +50,7 @@ class LocalCrawl:
             for key, value in found.items()
             if stats.is_ours(key) and isinstance(value, int)
         }
+        pages, failures = stats.pages_and_failures(counters)
         urls, paused, orders = {}, False, Orders()
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
@@ -59,11 +60,11 @@ class LocalCrawl:
         return Numbers(
             time=time.time(),
             began=self.began,
-            pages=counters.get(stats.FOLLOW_PAGES, 0),
+            pages=pages,
             bytes=counters.get(stats.FETCH_BYTES, 0),
             links=counters.get(stats.FOLLOW_LINKS, 0),
             in_flight=len(engine.downloader.active),
-            failures=counters.get(stats.FETCH_FAILED, 0),
+            failures=failures,
             memory=resident_bytes(),
             paused=paused,
             waiting=what_it_waits_for(crawler, time.time()),

@@ -57,6 +57,9 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     seconds = status.forecast.seconds
     if seconds is not None:
         yield _gauge("forecast_seconds", "Until the end, by what is queued now.", seconds)
+    yield CounterMetricFamily(
+        "larmspider_pages", "Pages stored.", stats.pages_and_failures(counters)[0]
+    )
     for name, text, key in _COUNTERS:
         yield CounterMetricFamily(f"larmspider_{name}", text, totals.counters.get(key, 0))
     yield _counters("rejected_links", "Links that a filter rejected.", "filter", status.rejected)
@@ -66,7 +69,6 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
 
 _SUMS = ("discovered", "delayed")
 _COUNTERS = (
-    ("pages", "Pages fetched.", stats.FOLLOW_PAGES),
     ("fetched_bytes", "Bytes of bodies, after decompression.", stats.FETCH_BYTES),
     ("links", "Links found.", stats.FOLLOW_LINKS),
     ("retries", "Fetches that were tried again.", stats.RETRIES),
