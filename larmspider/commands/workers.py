@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -120,7 +121,9 @@ class Command(ScrapyCommand):
                 SharedCrawl(settings, crawler.spidercls.name).expire_ended(root)
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")
-            supervisor = self._supervisor(root, command, opts.n)
+            supervisor = self._supervisor(
+                root, command, opts.n, private.tend if is_private else str
+            )
             supervisor.run()
             if not (root / DESCRIPTION).exists():  # all were refused
                 return supervisor.exit_status or 1
@@ -131,7 +134,9 @@ class Command(ScrapyCommand):
         nothing = not supervisor.signals and not outcome.total[UrlState.STORED]
         return supervisor.exit_status or int(nothing)
 
-    def _supervisor(self, root: Path, command: list[str], number: int) -> Supervisor:
+    def _supervisor(
+        self, root: Path, command: list[str], number: int, beside: Callable[[], str]
+    ) -> Supervisor:
         assert self.settings is not None
         names = worker_name.free_names(root, number)
         _say(f"{number} workers crawl into {root}: {', '.join(names)}")
@@ -145,6 +150,7 @@ class Command(ScrapyCommand):
             Progress({name: root / name / MONITOR_LOG for name in names}),
             options.seconds(self.settings, "LARM_MONITOR_SECS", minimum=0.1),
             _say,
+            beside,
         )
 
     def _as_each(self, spider: str, arguments: dict[str, str]) -> Crawler:

@@ -34,6 +34,8 @@ LOG = "redis.log"
 START_SECS = 600.0
 """It reads its file before it answers: 100 MB/s or so."""
 STOP_SECS = 60.0
+RESTARTS = 5
+"""How often it is started again in a run."""
 _TRY_SECS = 0.02
 _SOCKET_PATH_BYTES = 100  # sockaddr_un has 108, with its end
 _CONFIG = {
@@ -71,6 +73,7 @@ class PrivateRedis:
         self._process: subprocess.Popen[bytes] | None = None
         self._short: Path | None = None
         self._lock: IO[str] | None = None
+        self._restarts = 0
 
     @property
     def socket(self) -> Path:
@@ -166,6 +169,19 @@ class PrivateRedis:
                     f"{program} did not start in {self.folder}: {self._last_words()}"
                 )
             time.sleep(_TRY_SECS)
+
+    def tend(self) -> str:
+        """Start it again if it has ended; what is to be told, or "". Raises CrawlDirError: it does
+        not start, or ends again and again."""
+        if self._process is None or (status := self._process.poll()) is None:
+            return ""
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        told = f"{PROGRAM} ended {how}"
+        if self._restarts == RESTARTS:
+            raise CrawlDirError(f"{told}, after {RESTARTS} restarts: {self.folder / LOG}")
+        self._restarts += 1
+        self._start(find_program())
+        return f"{told}: started again"
 
     def _clear(self) -> None:
         if self._answers():

@@ -22,7 +22,8 @@ _NEWS_MOST = 20
 
 
 class Supervisor:
-    """``say`` is given each line for the terminal, one of progress every ``interval`` seconds."""
+    """``say`` is given each line for the terminal, one of progress every ``interval`` seconds.
+    ``beside`` sees to what the workers need, and says what there is to say."""
 
     def __init__(
         self,
@@ -30,11 +31,13 @@ class Supervisor:
         progress: Progress,
         interval: float,
         say: Callable[[str], object],
+        beside: Callable[[], str] = str,
     ) -> None:
         self.workers = list(workers)
         self.signals = 0
         """How many have come."""
         self._progress, self._interval, self._say = progress, interval, say
+        self._beside = beside
         self._told: set[str] = set()
         self._shown = False  # some progress
 
@@ -61,6 +64,8 @@ class Supervisor:
         due = time.monotonic() + self._interval
         while not all(worker.ended for worker in self.workers):
             self._tend()
+            if said := self._beside():
+                self._say(said)
             if time.monotonic() >= due:
                 due += self._interval
                 if running := sum(worker.running for worker in self.workers):

@@ -284,7 +284,7 @@ def test_a_worker_that_is_killed_is_started_again(site: Site, tmp_path: Path) ->
     assert len(shard_dirs(tmp_path / "crawl")) == 2
 
 
-def _command_of(pid: str) -> list[bytes]:
+def _command_of(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
@@ -317,10 +317,24 @@ def test_nobody_waits_for_workers_that_were_killed(site: Site, tmp_path: Path) -
     assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
 
 
+def test_a_private_redis_that_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
+    """The terminal says so, and nothing is lost."""
+    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.1") as running:
+        [server] = [pid for pid in _children(running.pid) if pid not in _crawling(running.pid)]
+        os.kill(server, signal.SIGKILL)
+        assert running.wait(120) == 0, (tmp_path / "said").read_text()
+    assert "redis-server ended by SIGKILL: started again" in (tmp_path / "said").read_text()
+    assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
+
+
+def _children(supervisor: int) -> list[int]:
+    """Process ids."""
+    return [*map(int, Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split())]
+
+
 def _crawling(supervisor: int) -> list[int]:
-    """Process ids of the workers."""
-    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-    return [int(pid) for pid in children if b"crawl" in _command_of(pid)]
+    """Those of the workers."""
+    return [pid for pid in _children(supervisor) if b"crawl" in _command_of(pid)]
 
 
 def _is_locked(path: Path) -> bool:
