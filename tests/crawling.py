@@ -10,12 +10,12 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
-from tests.forking import fork_server
+from tests.forking import Forked, fork_server
 
 PROJECT = Path(__file__).parents[1]
 FAST = {
@@ -61,6 +61,19 @@ def scrapy(
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def begin(
+    *arguments: str,
+    cwd: Path,
+    out: IO[Any],
+    settings_module: str = "larmspider.settings",
+    **variables: str,
+) -> Forked:
+    """The same, running beside the test; what it says goes to ``out``, ``variables`` to its
+    environment."""
+    own = environment(cwd, settings_module) | variables
+    return fork_server().start([*arguments], cwd, own, out.fileno(), out.fileno())
 
 
 def environment(cwd: Path, settings_module: str) -> dict[str, str]:

@@ -4,7 +4,7 @@
 
 One process imports Scrapy and larmspider and does nothing else; each command is a fork of it, with
 a working directory, an environment, output and an exit status of its own. A start from nothing is
-tested by whatever begins processes by itself, as tests/recovery and tests/workers do.
+tested by whatever begins processes by itself: ``scrapy workers``, tests/deploy, tests/examples.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
 
 PROJECT = Path(__file__).parents[1]
 _MESSAGE_BYTES = 1 << 17
+_COMPONENTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
+_CLASSES = ("SCHEDULER", "DOWNLOADER", "ITEM_PROCESSOR", "STATS_CLASS", "LOG_FORMATTER")
 
 
 class ForkServer:
@@ -49,31 +53,64 @@ class ForkServer:
         """Whether it says nothing else to the interpreter, which has begun already."""
         return _of_the_interpreter(environment) == self._interpreter
 
+    def start(
+        self, arguments: list[str], cwd: Path, environment: dict[str, str], out: int, err: int
+    ) -> Forked:
+        """It runs beside the test; what it says goes to these descriptors."""
+        ours, theirs = socket.socketpair()
+        order = {"arguments": arguments, "cwd": str(cwd), "environment": environment}
+        with theirs:
+            socket.send_fds(self._ours, [json.dumps(order).encode()], [theirs.fileno(), out, err])
+        return Forked(ours)
+
     def run(
         self, arguments: list[str], cwd: Path, environment: dict[str, str], timeout: float
     ) -> tuple[int, str, str]:
         """Exit status, as subprocess has it, and both outputs. Raises TimeoutExpired."""
-        ours, theirs = socket.socketpair()
-        order = {"arguments": arguments, "cwd": str(cwd), "environment": environment}
-        with ours, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            with theirs:
-                descriptors = [theirs.fileno(), out.fileno(), err.fileno()]
-                socket.send_fds(self._ours, [json.dumps(order).encode()], descriptors)
-            answers = ours.makefile()
-            pid = int(answers.readline())
-            ours.settimeout(timeout)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            child = self.start(arguments, cwd, environment, out.fileno(), err.fileno())
             try:
-                status = int(answers.readline())
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                ours.settimeout(None)
-                ours.recv(_MESSAGE_BYTES)  # it is over
+                status = child.wait(timeout)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
                 raise subprocess.TimeoutExpired(
                     arguments, timeout, _text(out), _text(err)
                 ) from None
-            finally:
-                answers.close()
             return status, _text(out), _text(err)
+
+
+class Forked:
+    """A command that runs, with what tests use of subprocess.Popen."""
+
+    def __init__(self, answers: socket.socket) -> None:
+        self._socket, self._answers = answers, answers.makefile()
+        self.pid = int(self._answers.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, once it has ended. Raises TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._socket], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._socket.close()
+        return self.returncode
+
+    def send_signal(self, what: int) -> None:
+        if self.returncode is None:
+            with suppress(ProcessLookupError):  # it is ending
+                os.kill(self.pid, what)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def _of_the_interpreter(environment: dict[str, str]) -> dict[str, str]:
@@ -98,19 +135,20 @@ def fork_server() -> ForkServer:
 
 def _import_all() -> None:
     """What most commands import. No thread and no event loop may begin here."""
+    from scrapy.settings import Settings
     from scrapy.utils.misc import load_object, walk_modules_iter
 
-    from larmspider import settings
-
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
     list(walk_modules_iter("larmspider.commands"))
     list(walk_modules_iter("scrapy.commands"))
     list(walk_modules_iter("larmspider.spiders"))
-    components = [settings.SPIDER_MIDDLEWARES, settings.DOWNLOADER_MIDDLEWARES]
-    components += [settings.ITEM_PIPELINES, settings.EXTENSIONS]
-    for component in [name for named in components for name in named]:
+    components = [settings[setting] for setting in _CLASSES]
+    for setting in _COMPONENTS:
+        components += settings.getwithbase(setting)  # Scrapy loads what is off, too
+    components += filter(None, settings.getwithbase("DOWNLOAD_HANDLERS").values())
+    for component in components:
         load_object(component)
-    for name in [settings.SCHEDULER, settings.DOWNLOADER, *settings.DOWNLOAD_HANDLERS.values()]:
-        load_object(name)
     gc.freeze()
 
 

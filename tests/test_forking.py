@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.crawling import scrapy
+from tests.crawling import begin, scrapy
 
 SLEEPS = """
 import os, time
@@ -38,3 +39,19 @@ def test_a_command_whose_time_is_over_is_killed(tmp_path: Path) -> None:
     process = Path("/proc") / (tmp_path / "pid").read_text()
     assert not process.exists()
     assert scrapy("version", cwd=tmp_path).status == 0
+
+
+def test_a_command_beside_a_test_is_looked_at_waited_for_and_killed(tmp_path: Path) -> None:
+    """As with subprocess.Popen."""
+    (tmp_path / "own.py").write_text(SLEEPS)
+    with (tmp_path / "said").open("w") as out:
+        running = begin("version", cwd=tmp_path, out=out, settings_module="own")
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(0.1)
+    assert running.poll() is None
+    running.kill()
+    assert running.wait(10) == running.poll() == -signal.SIGKILL
+    running.kill()  # nobody is hit
+    with (tmp_path / "said").open("w") as out:
+        assert begin("version", cwd=tmp_path, out=out).wait(30) == 0
+    assert (tmp_path / "said").read_text().startswith("Scrapy ")

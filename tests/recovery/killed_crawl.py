@@ -6,13 +6,10 @@ at the end it holds everything that is stored against what was served.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +23,8 @@ from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.records import Counts, UrlState
 from larmspider.index.version import open_index
 from larmspider.urls.canonical import canonicalize
-from tests.crawling import PROJECT, body_of, records
+from tests.crawling import begin, body_of, records
+from tests.forking import Forked
 from tests.recovery.kill_points import POINTS
 from tests.recovery.site import BROKEN, Site
 
@@ -99,7 +97,8 @@ class KilledCrawl:
         self.keys = {url: url_key(canonicalize(url)) for url in site.answers}
         self.report = Report()
         self.log = ""
-        """What the last run wrote to its standard error."""
+        """What the last run said. Its file is not in ``directory``, where the disk may be full."""
+        self._said = directory.parent / f"{directory.name}.said"
         self._final: set[str] = set()
         self._counts: Counts | None = None
 
@@ -124,11 +123,11 @@ class KilledCrawl:
             time.sleep(kill.after)
             process.kill()
         try:
-            _, log = process.communicate(timeout=RUN_SECS)
-            self.log = log
+            process.wait(RUN_SECS)
         finally:
             self.site.in_mid_body = None
             process.kill()
+        self.log = log = self._said.read_text("utf-8")
         statuses = {0, -signal.SIGKILL, -signal.SIGALRM, 1 if may_break else 0}
         assert process.returncode in statuses, log
         self._check_start(log)
@@ -151,36 +150,28 @@ class KilledCrawl:
     def start_fails(self) -> str:
         """A run that must be refused with status 1: the line that says why."""
         process = self._process(None, 0)
-        _, self.log = process.communicate(timeout=RUN_SECS)
-        assert process.returncode == 1, self.log
+        status, self.log = process.wait(RUN_SECS), self._said.read_text("utf-8")
+        assert status == 1, self.log
         return self.log.strip().split("\n")[-1]
 
-    def _process(self, kill: Kill | None, file_limit: int) -> subprocess.Popen[str]:
-        def limit() -> None:
-            if file_limit:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-
+    def _process(self, kill: Kill | None, file_limit: int) -> Forked:
         options = [f"-s{name}={value}" for name, value in self.settings.items()]
-        environment = {
-            **os.environ,
-            "SCRAPY_SETTINGS_MODULE": "tests.recovery.kill_points",
-            "PYTHONPATH": str(PROJECT),
-            "KILL_POINT": kill.point if kill else "",
-            "KILL_AFTER": str(kill.after) if kill else "0",
-        }
-        command = [sys.executable, "-m", "scrapy", "crawl", "intranet", *options]
+        command = ["crawl", "intranet", *options]
         command += ["-a", f"start={self.site.start}", "-a", r"restrict=http://127\.1\..*"]
-        return subprocess.Popen(
-            command,
-            cwd=self.directory,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=limit,
-        )
+        with self._said.open("w") as out:
+            process = begin(
+                *command,
+                cwd=self.directory,
+                out=out,
+                settings_module="tests.recovery.kill_points",
+                KILL_POINT=kill.point if kill else "",
+                KILL_AFTER=str(kill.after) if kill else "0",
+            )
+        if file_limit:
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (file_limit, file_limit))
+        return process
 
-    def _wait_for(self, process: subprocess.Popen[str], requests: int) -> None:
+    def _wait_for(self, process: Forked, requests: int) -> None:
         """Until the site has had so many requests, or the run is over."""
         while sum(self.site.seen.values()) < requests and process.poll() is None:
             time.sleep(0.002)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +14,7 @@ from larmspider.frontier.keys import url_key
 from larmspider.frontier.lmdb_reader import FrontierReader
 from larmspider.frontier.records import Counts, Visit
 from larmspider.urls.canonical import canonicalize
-from tests.crawling import PROJECT
+from tests.crawling import begin
 
 WAIT_SECS = 30.0
 QUICK = {
@@ -48,30 +45,21 @@ class RunningCrawl:
         folder: Path,
         *,
         settings_module: str = "larmspider.settings",
-        preexec: Callable[[], None] | None = None,
         **settings: str,
     ) -> None:
         self.crawl = folder / "crawl"
         options = [f"-s{name}={value}" for name, value in ({**QUICK} | settings).items()]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", "crawl", "intranet", "-a", f"start={start}", *options],
-            cwd=folder,
-            env={
-                **os.environ,
-                "SCRAPY_SETTINGS_MODULE": settings_module,
-                "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=preexec,
-        )
+        command = ["crawl", "intranet", "-a", f"start={start}", *options]
+        self._said = folder / "said"
+        with self._said.open("w") as out:
+            self.process = begin(*command, cwd=folder, out=out, settings_module=settings_module)
         self.err = ""
 
     def end(self, timeout: float = 60.0) -> int:
         """Its exit status, once it has ended."""
-        _, self.err = self.process.communicate(timeout=timeout)
-        return self.process.returncode
+        status = self.process.wait(timeout)
+        self.err = self._said.read_text("utf-8")
+        return status
 
     @property
     def running(self) -> bool:
@@ -86,9 +74,8 @@ class RunningCrawl:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.running:
-            self.process.kill()
-        self.process.communicate()
+        self.process.kill()
+        self.process.wait()
 
 
 def visit(crawl: Path, url: str) -> Visit | None:

@@ -22,6 +22,7 @@ STOP_SECS = 5.0
 PAGES = [f"/{number}" for number in range(20)]
 HANGING = ["/mute", "/slow-head", "/trickle"]
 HARD = b"<p>hard</p>" + b"<i>" * 20_000 + b"</u>" * 1_000_000
+LEADS_A_GROUP = "import os\nfrom larmspider.settings import *\nos.setpgrp()\n"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n"
 
 
@@ -160,7 +161,8 @@ def test_stops_in_time_while_documents_are_read(scripted_server: Start, tmp_path
     hard = [f"/hard{number}" for number in range(6)]
     links = "".join(f'<a href="{path}">x</a>' for path in hard)
     server = scripted_server({"/": links, **dict.fromkeys(hard, HARD)})
-    with RunningCrawl(server.url(), tmp_path, preexec=os.setpgrp) as crawl:
+    (tmp_path / "leads.py").write_text(LEADS_A_GROUP)
+    with RunningCrawl(server.url(), tmp_path, settings_module="leads") as crawl:
         wait_until(lambda: len(server.log) == 2 + len(hard), "requests")
         time.sleep(1.0)  # one is being read
         began = time.monotonic()

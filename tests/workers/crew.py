@@ -9,10 +9,8 @@ with Crew(hosts, redis, folder) as crew:
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +20,8 @@ from types import TracebackType
 from typing import Self
 
 from larmspider.frontier.records import unpack_positions
-from tests.crawling import PROJECT, records
+from tests.crawling import begin, records
+from tests.forking import Forked
 from tests.servers.redis import RedisServer
 from tests.workers.hosts import Asked, Hosts
 
@@ -48,7 +47,7 @@ class Crew:
     def __init__(self, hosts: Hosts, server: RedisServer, folder: Path, **settings: str) -> None:
         self.hosts, self.server, self.folder = hosts, server, folder
         self.settings = SETTINGS | settings
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, Forked] = {}
         self._before = len(hosts.requests())
         self.hit: list[tuple[str, float, set[str]]] = []
         """Workers that were killed, stopped or late, when, and what they had committed by then."""
@@ -66,22 +65,11 @@ class Crew:
         for name in names:
             given = self.settings | {"REDIS_URL": self.server.url, "LARM_WORKER": name} | settings
             given["USER_AGENT"] = name
-            command = [sys.executable, "-m", "scrapy", "crawl", "intranet"]
-            command += ["-a", f"restrict={restrict or self.hosts.restrict}"]
+            command = ["crawl", "intranet", "-a", f"restrict={restrict or self.hosts.restrict}"]
             command += [] if seed is None else ["-a", f"start={seed}"]
             command += [f"-s{key}={value}" for key, value in given.items()]
             with (self.folder / f"{name}.out").open("ab") as out:
-                self.workers[name] = subprocess.Popen(
-                    command,
-                    cwd=self.folder,
-                    env={
-                        **os.environ,
-                        "SCRAPY_SETTINGS_MODULE": "larmspider.settings",
-                        "PYTHONPATH": str(PROJECT),
-                    },
-                    stdout=out,
-                    stderr=out,
-                )
+                self.workers[name] = begin(*command, cwd=self.folder, out=out)
 
     def said(self, name: str) -> str:
         """Its log."""

@@ -6,18 +6,15 @@ with Crawling(tmp_path, server.url("/")) as crawl:
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.crawling import PROJECT
+from tests.crawling import begin
 from tests.extensions.web.serving import Got, request
 from tests.servers.scripted import Reply, Request
 
@@ -55,19 +52,8 @@ class Crawling:
         self.url = ""
 
     def __enter__(self) -> Self:
-        environment = {
-            **os.environ,
-            "SCRAPY_SETTINGS_MODULE": "larmspider.settings",
-            "PYTHONPATH": str(PROJECT),
-        }
         self._said = (self.folder / "said").open("w+")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *self._arguments],
-            cwd=self.folder,
-            env=environment,
-            stdout=self._said,
-            stderr=self._said,
-        )
+        self.process = begin(*self._arguments, cwd=self.folder, out=self._said)
         found = self.until(
             lambda: re.search(r"See and steer this crawl at (http://\S+)/\n", self.said),
             "its address",
