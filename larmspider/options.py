@@ -9,9 +9,8 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import os
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache
 from math import inf
@@ -223,27 +222,41 @@ def larm_dir(settings: BaseSettings) -> Path:
 
 def writable_dir(path: Path) -> Path:
     """``path``, made if it is missing. Raises ConfigError where files cannot be written there."""
-    try:
+    with _writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path):  # without a name: others may be looking at the directory
-            pass
+        _try_to_write(path)
+    return path
+
+
+def check_writable(path: Path) -> None:
+    """Raise ConfigError where it could not be made or written, by the folder nearest to it that is
+    there. It is not made and taken away again: that could be from a worker that is starting."""
+    with _writing(path):
+        _try_to_write(next(folder for folder in (path, *path.parents) if _is_there(folder)))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise ConfigError(
             f"LARM_DIR={path} cannot be written: {error.strerror or error};"
             " name a directory that this user may write, with -s LARM_DIR=..."
         ) from None
-    return path
 
 
-def check_writable(path: Path) -> None:
-    """The same, leaving nothing behind."""
-    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
-    try:
-        writable_dir(path)
-    finally:
-        for folder in missing:
-            with suppress(OSError):
-                folder.rmdir()
+def _try_to_write(folder: Path) -> None:
+    with TemporaryFile(dir=folder):  # without a name: others may be looking at the directory
+        pass
 
 
 @cache

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from larmspider.crawl_files import files_of_others, files_of_stores
 from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
-from larmspider.options import check_names, writable_dir
+from larmspider.options import check_names, check_writable, writable_dir
 from larmspider.pipelines.store import Store
 
 CrawlerFor = Callable[..., Crawler]
@@ -257,6 +258,23 @@ def test_it_remembers_that_stores_went_back(crawler_for: CrawlerFor, tmp_path: P
     for _ in range(2):
         claimed(crawler_for).finish("finished")
         assert json.loads(path.read_text())["cut_back"]
+
+
+def test_a_check_makes_nothing_that_another_worker_could_lose(tmp_path: Path) -> None:
+    """Workers of one crawl start at the same moment, and one of them makes its directory."""
+    path = tmp_path / "crawl"
+
+    def check() -> None:
+        for _ in range(2000):
+            with suppress(ConfigError):  # here it may be taken away meanwhile
+                check_writable(path / "w1")
+
+    with ThreadPoolExecutor() as threads:
+        checking = threads.submit(check)
+        while not checking.done():
+            path.mkdir()
+            path.rmdir()
+        checking.result()
 
 
 def test_whether_a_directory_can_be_written_is_tried_unseen(tmp_path: Path) -> None:
