@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 import redis
@@ -17,7 +15,7 @@ from redis.retry import Retry
 
 from tests.crawling import PROJECT
 from tests.servers.certificate import Authority
-from tests.servers.processes import free_port
+from tests.servers.processes import free_port, listens, wait_for
 
 ADDRESS = "127.34.0.3"
 PASSWORDS = {"larm": "worker quay", "seeds": "seed quay", "operator": "operator quay"}
@@ -77,7 +75,7 @@ def secured_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]
         return client
 
     try:
-        _wait_for(server, port, folder / "log")
+        wait_for(server, folder / "log", partial(listens, ADDRESS, port))
         yield connect
     finally:
         for client in clients:
@@ -85,15 +83,3 @@ def secured_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]
         server.terminate()
         server.wait(20)
         log.close()
-
-
-def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    end = time.monotonic() + 20
-    while True:
-        try:
-            socket.create_connection((ADDRESS, port), timeout=1).close()
-            return
-        except OSError:
-            running = server.poll() is None and time.monotonic() < end
-            assert running, log.read_text("utf-8", "replace")
-            time.sleep(0.02)

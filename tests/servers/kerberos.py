@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.servers.processes import end, free_port
+from tests.servers.processes import end, free_port, listens, wait_for
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PROGRAMS = {
@@ -48,7 +47,6 @@ def missing_packages() -> list[str]:
 
 REALM = "TEST.EXAMPLE"
 _HOST = "localhost"
-_START_SECS = 20.0
 _LOG_SECS = 5.0
 
 _KRB5 = """\
@@ -220,12 +218,5 @@ class KerberosSite:
             )
 
     def _wait_for(self, name: str, port: int) -> None:
-        end = time.monotonic() + _START_SECS
-        while True:
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                return
-            if self._children[-1].poll() is not None or time.monotonic() > end:
-                said = (self.folder / f"{name}.out").read_text("utf-8", "replace")
-                raise RuntimeError(f"{name} did not start: {said}")
-            time.sleep(0.01)
+        up = partial(listens, "127.0.0.1", port)
+        wait_for(self._children[-1], self.folder / f"{name}.out", up)

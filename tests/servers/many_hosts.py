@@ -6,8 +6,7 @@
 
 Each host listens at a loopback address of its own, all at one port. Its site is a binary tree of
 ``pages`` pages without robots.txt (404). Of a mixed lot 10% answer after ``slow_secs`` and 5%
-never, whatever they are asked. The process is another one, so that a crawler does not delay the
-clock by which it is judged.
+never, whatever they are asked.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import json
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,11 +25,11 @@ from itertools import pairwise
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-PROJECT = Path(__file__).parents[2]
+from tests.servers.own_process import OwnProcess
+
 HEALTHY, SLOW, DEAD = "healthy", "slow", "dead"
-_START_SECS = 30.0
 _PORTS_TRIED = 20
 
 
@@ -93,7 +90,7 @@ class Seen:
         return asked * self.gap / (end - start) / len(hosts)
 
 
-class ManyHosts:
+class ManyHosts(OwnProcess):
     """``hosts`` hosts with ``pages`` pages each; ``delay`` seconds until a healthy one answers.
 
     Without ``keep_alive`` each answer ends its connection.
@@ -110,13 +107,11 @@ class ManyHosts:
         keep_alive: bool = True,
     ) -> None:
         self.hosts = hosts
-        self.port = 0
         self._log = Path(tempfile.mkdtemp(prefix="many_hosts")) / "log.json"
-        self._command = [sys.executable, "-m", "tests.servers.many_hosts"]
-        self._command += [f"--hosts={hosts}", f"--pages={pages}", f"--slow-secs={slow_secs}"]
-        self._command += [f"--delay={delay}", f"--log={self._log}", *(["--mixed"] if mixed else [])]
-        self._command += [] if keep_alive else ["--close"]
-        self._process: subprocess.Popen[str] | None = None
+        arguments = [f"--hosts={hosts}", f"--pages={pages}", f"--slow-secs={slow_secs}"]
+        arguments += [f"--delay={delay}", f"--log={self._log}", *(["--mixed"] if mixed else [])]
+        arguments += [] if keep_alive else ["--close"]
+        super().__init__("tests.servers.many_hosts", *arguments)
 
     @property
     def seeds(self) -> list[str]:
@@ -128,22 +123,9 @@ class ManyHosts:
         """The scope of a crawl that may go to these hosts and no others."""
         return rf"http://127\.[0-9.]+:{self.port}/.*"
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()  # it ends, with an empty line, if the process does
-        if not line:
-            raise RuntimeError(f"the hosts did not start: status {self._process.wait()}")
-        self.port = int(line)
-        return self
-
     def stop(self) -> list[HostLog]:
         """End the process; what it saw, host by host."""
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(_START_SECS)
+        self.terminate()
         return [HostLog(**log) for log in json.loads(self._log.read_text())]
 
     def __exit__(
@@ -152,11 +134,7 @@ class ManyHosts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+        super().__exit__(kind, error, trace)
         self._log.unlink(missing_ok=True)
         self._log.parent.rmdir()
 

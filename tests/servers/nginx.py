@@ -11,22 +11,21 @@ folder, and ends with its context by that id.
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.servers.processes import end, free_port
+from tests.servers.processes import end, free_port, listens, wait_for
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 """The program, None where it is not installed."""
 
-_START_SECS = 10.0
 _LOG_SECS = 5.0
 
 _CONFIG = """\
@@ -151,7 +150,9 @@ class Nginx:
                 start_new_session=True,
             )
         try:
-            self._wait_until_it_listens()
+            for address in self.roots:
+                up = partial(listens, address, self.port)
+                wait_for(self._child, self.folder / "stderr", up)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -184,16 +185,6 @@ class Nginx:
         user = "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
         return _CONFIG.format(folder=self.folder, servers=servers, workers=self.workers, user=user)
 
-    def _wait_until_it_listens(self) -> None:
-        assert self._child is not None
-        end = time.monotonic() + _START_SECS
-        for address in self.roots:
-            while not _listens(address, self.port):
-                if self._child.poll() is not None or time.monotonic() > end:
-                    message = (self.folder / "stderr").read_text("utf-8", "replace").strip()
-                    raise RuntimeError(f"nginx did not start on {address}:{self.port}: {message}")
-                time.sleep(0.01)
-
 
 def _inside(root: Path | str) -> str:
     if isinstance(root, str):
@@ -207,11 +198,3 @@ def _parse_line(line: str) -> NginxRequest:
     return NginxRequest(
         float(when), address, method, target, int(status), int(sent), int(connection), agent
     )
-
-
-def _listens(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), timeout=1).close()
-    except OSError:
-        return False
-    return True

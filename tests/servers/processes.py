@@ -1,4 +1,5 @@
-"""What servers that are processes have in common: a free port, and an end by their pid."""
+"""What servers that are processes have in common: a free port, a start that is waited for, and an
+end by their pid."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 
-STOP_SECS = 10.0
+START_SECS, STOP_SECS = 20.0, 10.0
 _HIGHEST = 55_535
 """Of the ports given: the bus of a Redis cluster listens 10,000 higher."""
 
@@ -38,6 +41,28 @@ def _port_of(addresses: Iterable[str]) -> int:
         for one in held:
             one.close()
     return port
+
+
+def listens(address: str, port: int) -> bool:
+    """Whether somebody accepts connections there."""
+    try:
+        socket.create_connection((address, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def wait_for(
+    child: subprocess.Popen[bytes], log: Path, up: Callable[[], bool], secs: float = START_SECS
+) -> None:
+    """Look every 10 ms until it is up. Raises RuntimeError, with what it has written to ``log``,
+    where it ends or is not up after ``secs``."""
+    last = time.monotonic() + secs
+    while not up():
+        if child.poll() is not None or time.monotonic() > last:
+            said = log.read_text("utf-8", "replace").strip()
+            raise RuntimeError(f"{Path(str(child.args[0])).name} did not start: {said[-2000:]}")
+        time.sleep(0.01)
 
 
 def end(

@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,12 +24,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.servers.processes import end, free_port
+from tests.servers.processes import end, free_port, wait_for
 
 REDIS_SERVER = shutil.which("redis-server", path="/usr/bin:/usr/local/bin:/usr/sbin")
 """The program, None where it is not installed."""
-
-_START_SECS = 20.0
 
 
 class RedisServer:
@@ -101,7 +98,7 @@ class RedisServer:
                 start_new_session=True,
             )
         try:
-            self._wait_until_it_answers()
+            wait_for(self._child, self.folder / "output", self._answers)
         except BaseException:
             self.kill()
             raise
@@ -173,31 +170,18 @@ class RedisServer:
         lines |= self.options
         return "".join(f"{name} {value}\n" for name, value in lines.items())
 
-    def _wait_until_it_answers(self) -> None:
-        assert self._child is not None
-        end = time.monotonic() + _START_SECS
-        # by the socket: an option may have taken the port away, or put TLS before it
+    def _answers(self) -> bool:
+        """By the socket: an option may have taken the port away, or put TLS before it."""
         probe = redis.Redis(
             unix_socket_path=str(self.socket),
             password=self.password or None,
             retry=Retry(NoBackoff(), 0),
         )
-        try:
-            while True:
-                try:
-                    probe.ping()
-                except redis.BusyLoadingError:
-                    pass
-                except redis.ConnectionError as error:
-                    if isinstance(error, redis.AuthenticationError):
-                        return  # other users than the default one are set up: it answers
-                except redis.ResponseError:
-                    return
-                else:
-                    return
-                if self._child.poll() is not None or time.monotonic() > end:
-                    said = (self.folder / "output").read_text("utf-8", "replace").strip()
-                    raise RuntimeError(f"redis-server did not start: {said[-2000:]}")
-                time.sleep(0.01)
-        finally:
-            probe.close()
+        with probe:
+            try:
+                probe.ping()
+            except (redis.AuthenticationError, redis.ResponseError):
+                return True  # other users than the default one are set up
+            except redis.ConnectionError:
+                return False
+            return True

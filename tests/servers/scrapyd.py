@@ -15,12 +15,11 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +27,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from tests.servers.processes import end, free_port
+from tests.servers.processes import end, free_port, listens, wait_for
 
 _START_SECS = 60.0
 _STOP_SECS = 30.0
@@ -163,23 +162,12 @@ class Scrapyd:
                 start_new_session=True,
             )
         try:
-            self._wait_until_it_listens()
+            up = partial(listens, self.address, self.port)
+            wait_for(self._process, self.folder / "scrapyd.log", up, _START_SECS)
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
-
-    def _wait_until_it_listens(self) -> None:
-        assert self._process is not None
-        end = time.monotonic() + _START_SECS
-        while True:
-            try:
-                socket.create_connection((self.address, self.port), timeout=1).close()
-                return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError(f"scrapyd did not start: {self.own_log()}") from None
-                time.sleep(0.02)
 
     def __exit__(
         self,

@@ -8,11 +8,10 @@ Only addresses, paths and who is allowed differ from the example.
 
 from __future__ import annotations
 
-import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Mapping
+from functools import partial
 from http.client import HTTPSConnection
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +20,7 @@ from typing import Self
 from tests.crawling import PROJECT
 from tests.servers.certificate import Authority
 from tests.servers.nginx import NGINX
-from tests.servers.processes import end, free_port
+from tests.servers.processes import end, free_port, listens, wait_for
 
 _EXAMPLE = PROJECT / "deploy" / "nginx.conf"
 _AROUND = """\
@@ -105,24 +104,12 @@ class Front:
                 arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         try:
-            end = time.monotonic() + 20
             for address, port in self.ports.items():
-                self._wait_for(address, port, end)
+                wait_for(self._process, self.folder / "stderr", partial(listens, address, port))
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
-
-    def _wait_for(self, address: str, port: int, end: float) -> None:
-        assert self._process is not None
-        while True:
-            try:
-                socket.create_connection((address, port), timeout=1).close()
-                return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError((self.folder / "stderr").read_text("utf-8")) from None
-                time.sleep(0.02)
 
     def __exit__(
         self,

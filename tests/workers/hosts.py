@@ -15,17 +15,15 @@ import argparse
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from tests.crawling import PROJECT
 from tests.servers.many_hosts import listen
+from tests.servers.own_process import OwnProcess
 
 
 def address(number: int) -> str:
@@ -45,16 +43,15 @@ class Asked:
     end: float
 
 
-class Hosts:
+class Hosts(OwnProcess):
     """``delay`` seconds until a page is answered."""
 
     def __init__(self, hosts: int, *, pages: int, delay: float) -> None:
-        self.hosts, self.pages, self.port = hosts, pages, 0
+        self.hosts, self.pages = hosts, pages
         self._folder = tempfile.TemporaryDirectory(prefix="hosts-")
         self.log = Path(self._folder.name) / "log"
-        self._command = [sys.executable, "-m", "tests.workers.hosts", f"--hosts={hosts}"]
-        self._command += [f"--pages={pages}", f"--delay={delay}", f"--log={self.log}"]
-        self._process: subprocess.Popen[str] | None = None
+        arguments = [f"--hosts={hosts}", f"--pages={pages}", f"--delay={delay}"]
+        super().__init__("tests.workers.hosts", *arguments, f"--log={self.log}")
 
     @property
     def seed(self) -> str:
@@ -79,28 +76,13 @@ class Hosts:
     def url(self, asked: Asked) -> str:
         return f"http://{asked.host}:{self.port}{asked.path}"
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the hosts did not start: status {self._process.wait()}")
-        self.port = int(line)
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+        super().__exit__(kind, error, trace)
         self._folder.cleanup()
 
 
