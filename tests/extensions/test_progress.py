@@ -88,6 +88,7 @@ def test_no_color_and_narrow_windows_are_respected(tmp_path: Path) -> None:
 )
 def test_where_it_is_not_wanted_the_log_is_all(tmp_path: Path, term: str, settings) -> None:
     """TERM=dumb and LARM_PROGRESS=no: the monitor's lines, and not one control code."""
+    settings = settings | {"DOWNLOAD_DELAY": "0.03"}
     with DemoServer() as server, on_terminal(server.url, tmp_path, term=term, **settings) as shown:
         assert shown.wait() == 0
         assert MONITOR.search(shown.all)
