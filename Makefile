@@ -46,7 +46,9 @@ egg: $(VENV)/ready
 	@$(BIN)/python deploy/build_egg.py dist
 
 # most tests wait for something: one more at a time than there are processors; then what is timed.
-# Files in the order of tests/conftest.py: xdist's own begins with those of many tests, which are short
+# Files in the order of tests/conftest.py: xdist's own begins with those of many tests, which are short.
+# Hundreds of processes begin: what they import is compiled once, whatever the environment says
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile \
