@@ -45,15 +45,14 @@ crawl: $(VENV)/ready
 egg: $(VENV)/ready
 	@$(BIN)/python deploy/build_egg.py dist
 
-# most tests wait for something: one more at a time than there are processors; then what is timed.
-# Files in the order of tests/conftest.py: xdist's own begins with those of many tests, which are short.
-# Hundreds of processes begin: what they import is compiled once, whatever the environment says
+# most tests wait for something: one more at a time than there are processors. Files in the order of
+# tests/conftest.py: xdist's own begins with those of many tests, which are short. Hundreds of
+# processes begin: what they import is compiled once, whatever the environment says
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile \
-	    --no-loadscope-reorder -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	    --no-loadscope-reorder
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.servers.nginx import NGINX, Nginx
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.servers.scripted import Route, ScriptedServer
 
+NICE = 15
+"""Of tests that give way to those that measure time."""
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
 
 
@@ -113,9 +116,18 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a test marked ``long`` come first: one that began last would end alone."""
+    """Files with a test marked ``timed`` or ``long`` come first: one that began last would end
+    alone."""
+    timed = {item.path for item in items if item.get_closest_marker("timed")}
     long = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: (item.path not in timed, item.path not in long))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Of tests that run beside each other those that measure time have the processors when they
+    want them: whoever runs others gives way from then on."""
+    if hasattr(item.config, "workerinput") and not item.get_closest_marker("timed"):
+        os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -24,7 +24,7 @@ def crawl_politely(servers: ManyHosts, folder: Path, seconds: float) -> None:
     scrapy_for(seconds, "crawl", "intranet", *options, f"-sDOWNLOAD_DELAY={GAP}", cwd=folder)
 
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 
 @pytest.fixture(scope="module")
