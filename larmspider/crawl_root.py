@@ -14,12 +14,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from larmspider import locks, options
 from larmspider.crawl_files import DESCRIPTION, LOCK, WORKER_LOG
 from larmspider.description import RULES_DIR, describe_shared
-from larmspider.directory import CrawlDirectory, asked_fresh
+from larmspider.directory import CrawlDirectory
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -43,14 +43,8 @@ class CrawlRoot(CrawlDirectory):
     """Claimed for a moment, to describe the crawl or to start it over; not held as it runs."""
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        return cls(
-            options.crawl_root(settings),
-            describe_shared(crawler),
-            fresh=asked_fresh(settings),
-            anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
-        )
+    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
+        return options.crawl_root(crawler.settings), describe_shared(crawler)
 
     def check(self) -> None:
         """The same without the lock, which another worker that is starting may have."""

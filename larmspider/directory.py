@@ -60,11 +60,15 @@ class CrawlDirectory:
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
         return cls(
-            options.larm_dir(settings),
-            describe(crawler),
+            *cls._place(crawler),
             fresh=asked_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
+
+    @classmethod
+    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
+        """Where it lies, and what is to be said of it."""
+        return options.larm_dir(crawler.settings), describe(crawler)
 
     def check(self) -> None:
         """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
