@@ -46,6 +46,7 @@ def _metrics(status: Status | None) -> Iterator[Metric]:
 
 def _of_a_crawl(status: Status) -> Iterator[Metric]:
     numbers, totals = status.numbers, status.totals
+    counters = totals.counters
     yield _gauge("paused", "Whether the operator has paused it.", bool(numbers and numbers.paused))
     urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
     yield _gauges("urls", "URLs of the crawl by state.", "state", urls)
@@ -61,7 +62,7 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
         "larmspider_pages", "Pages stored.", stats.pages_and_failures(counters)[0]
     )
     for name, text, key in _COUNTERS:
-        yield CounterMetricFamily(f"larmspider_{name}", text, totals.counters.get(key, 0))
+        yield CounterMetricFamily(f"larmspider_{name}", text, counters.get(key, 0))
     yield _counters("rejected_links", "Links that a filter rejected.", "filter", status.rejected)
     for name, text, label, template in _FAMILIES:
         yield _counters(name, text, label, totals.matching(template))
