@@ -87,12 +87,12 @@ def test_page_files_keep_their_limit(crawled: tuple[Ran, Path]) -> None:
 
 
 def test_the_terminal_says_what_was_stored(crawled: tuple[Ran, Path]) -> None:
-    """The last lines: stored, refused by filter, failed, and where."""
+    """The last lines: stored, rejected by filter, failed, and where."""
     ran, directory = crawled
     assert ran.status == 0, ran.err
     stored = len(records(directory / "store.log"))
     lines = ran.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["ended", "stored", "refused", "failed", "in"]
+    assert [line.split()[0] for line in lines] == ["ended", "stored", "rejected", "failed", "in"]
     assert f"{stored:,} pages" in lines[1]
     assert str(directory) in lines[1]
     assert "scope" in lines[2]
