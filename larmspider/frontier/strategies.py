@@ -1,6 +1,6 @@
 """In which order the URLs of one host are fetched; hosts take turns whatever the order.
 
-    PathWords().priority("http://wiki/a/b", depth=4, inlinks=1)   ->  3
+    PathWords().priority("http://wiki/a/b", depth=4, inlinks=1)   ->  FIRST + 3
 
 A lower number goes first, 0..65535; URLs of one number go in the order in which they were found.
 """
@@ -11,6 +11,9 @@ from abc import ABC, abstractmethod
 from urllib.parse import urlsplit
 
 from larmspider.frontier.keys import MAX_PRIORITY
+
+FIRST = 0x4000
+"""Where the orders by small numbers begin: before it there is room for Request.priority."""
 
 
 class Strategy(ABC):
@@ -27,14 +30,15 @@ class BreadthFirst(Strategy):
     """By number of links from a seed; of one depth, first found, first fetched. The default."""
 
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        return min(depth, MAX_PRIORITY)
+        return min(FIRST + depth, MAX_PRIORITY)
 
 
 class PathWords(Strategy):
-    """Fewer path segments first, ten levels: http://h/ is 1, http://h/a is 2, ten or more is 10."""
+    """Fewer path segments first, ten levels: http://h/ is the first, http://h/a the second, ten or
+    more the tenth."""
 
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        return min(10, 1 + sum(1 for word in urlsplit(url).path.split("/") if word))
+        return FIRST + min(10, 1 + sum(1 for word in urlsplit(url).path.split("/") if word))
 
 
 class Backlinks(Strategy):

@@ -81,6 +81,17 @@ def test_a_link_type_of_a_spiders_own_is_no_error(
     assert handed_out.meta["link_type"] == link_type
 
 
+def test_a_priority_counts_among_requests_of_one_depth(scheduler: FrontierScheduler) -> None:
+    """As with Scrapy's scheduler: the higher goes first, those below 0 go last."""
+    for priority in (-1, 0, 1, 100, 7):
+        assert scheduler.enqueue_request(Request(f"http://127.0.0.1/{priority}", priority=priority))
+    order = []
+    while (request := scheduler.next_request()) is not None:
+        order.append(request.priority)
+        scheduler.leases.settle(request, Visit(UrlState.STORED, time=1.0, status=200))
+    assert order == [100, 7, 1, 0, -1]
+
+
 def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     """The parent is still being stored when its child, made with its meta, is queued."""
     parent = fetched(scheduler, "http://127.0.0.1/a")

@@ -7,10 +7,10 @@ from simulation import Clock, build
 from larmspider.frontier import pagerank
 from larmspider.frontier.keys import MAX_PRIORITY, url_key
 from larmspider.frontier.pagerank import LinkTable, PageRank, plain_ranks, rank_priority
-from larmspider.frontier.strategies import Backlinks, BreadthFirst, PathWords
+from larmspider.frontier.strategies import FIRST, Backlinks, BreadthFirst, PathWords
 
 
-@pytest.mark.parametrize("depth, priority", [(0, 0), (3, 3), (99_999, MAX_PRIORITY)])
+@pytest.mark.parametrize("depth, priority", [(0, FIRST), (3, FIRST + 3), (99_999, MAX_PRIORITY)])
 def test_breadth_first_goes_by_depth(depth, priority):
     assert BreadthFirst().priority("http://h/a/b", depth, 9) == priority
 
@@ -30,7 +30,7 @@ def test_breadth_first_goes_by_depth(depth, priority):
     ],
 )
 def test_path_words_has_ten_levels(url, level):
-    assert PathWords().priority(url, 5, 5) == level
+    assert PathWords().priority(url, 5, 5) == FIRST + level
 
 
 def test_backlinks_never_rank_more_links_later_and_move_rarely():
