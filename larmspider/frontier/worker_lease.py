@@ -32,19 +32,21 @@ class WorkerLease:
     def __init__(self, seconds: float, now: Callable[[], float] = clock) -> None:
         self.seconds, self.now = seconds, now
         self.until = float("-inf")
+        self._ended = False
 
     def __repr__(self) -> str:
-        return f"<WorkerLease {self.until - self.now():+.1f} s>"
+        left = "ended" if self._ended else f"{self.until - self.now():+.1f} s"
+        return f"<WorkerLease {left}>"
 
     def renewed(self, sent: float) -> None:
         """Redis has renewed it; it was asked to at ``sent``, by now()."""
         self.until = max(self.until, sent + self.seconds * (1 - MARGIN))
 
     def end(self) -> None:
-        """It is over now: given up, or taken."""
-        self.until = float("-inf")
+        """It is over for good: given up, or taken. A renewal that is under way changes nothing."""
+        self._ended = True
 
     @property
     def valid(self) -> bool:
         """May hosts be asked now? 0.2 us."""
-        return self.now() < self.until
+        return not self._ended and self.now() < self.until

@@ -41,6 +41,8 @@ def test_a_lease_that_was_ended_is_over() -> None:
     lease.renewed(100.0)
     lease.end()
     assert not lease.valid
+    lease.renewed(100.0)
+    assert not lease.valid, "a beat was under way when others had taken over a block"
 
 
 def test_the_clock_is_one_that_nobody_sets_and_no_sleep_stops() -> None:
