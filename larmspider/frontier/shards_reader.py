@@ -60,7 +60,7 @@ class ShardsReader(FrontierReader):
 
     def _home_of(self, host: str) -> FrontierReader:
         def progress(shard: FrontierReader) -> tuple[int, int]:
-            return _progress(shard.hosts().get(host, (b"", Counts()))[1])
+            return _progress(shard.host(host)[1])
 
         return max(self._shards, key=progress)
 
