@@ -68,8 +68,9 @@ class RobotsFetch:
             LEASE: lease,
             _HOPS: hops,
             _BEGAN: time.monotonic() if began is None else began,
-            CUT_BYTES: MAX_BYTES,
+            CUT_BYTES: MAX_BYTES + 1,  # one more, or nobody would see that it was cut
             "download_maxsize": MAX_NAMED_BYTES,
+            "download_fail_on_dataloss": True,
             "dont_redirect": True,
             "handle_httpstatus_all": True,
         }
