@@ -158,9 +158,10 @@ class FrontierScheduler(Commits):
             try:
                 if not self.broken:
                     await self.commit_last()
-            except LarmspiderError as error:
-                self.broken = str(error)
-                logger.critical("The last checkpoint failed: %s", error)
+            except Exception as error:  # the directory is let go whatever happens
+                told = isinstance(error, LarmspiderError)
+                self.broken = str(error) if told else f"{type(error).__name__}: {error}"
+                logger.critical("The last checkpoint failed: %s", error, exc_info=not told)
             if self.sharing is not None:
                 await self.sharing.leave()
             self._end(reason)

@@ -92,6 +92,21 @@ def test_a_priority_counts_among_requests_of_one_depth(scheduler: FrontierSchedu
     assert order == [100, 7, 1, 0, -1]
 
 
+def test_whatever_goes_wrong_in_the_last_checkpoint_the_directory_is_let_go(
+    crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is said that the crawl is broken: the same command goes on from the one before."""
+    crawler = crawler_for(ROBOTSTXT_OBEY=False)
+    for _ in range(2):
+        scheduler = FrontierScheduler(crawler)
+        assert crawler.spider is not None
+        scheduler.open(crawler.spider)
+        scheduler.spider_opened()
+        monkeypatch.setattr(scheduler, "cut", lambda: 1 / 0)
+        asyncio.run(scheduler.close_async("finished"))
+        assert scheduler.broken == "ZeroDivisionError: division by zero"
+
+
 def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     """The parent is still being stored when its child, made with its meta, is queued."""
     parent = fetched(scheduler, "http://127.0.0.1/a")
