@@ -43,8 +43,8 @@ from larmspider.frontier.strategies import Strategy
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Frontier"]
 
 MOST_IN_VAIN = 64
-"""Turns that one pop() finds nothing to fetch in, as the address is to be looked up or robots.txt
-allows nothing, before it lets others have the CPU."""
+"""Turns that one pop() finds nothing to fetch in, as the address is to be looked up, and URLs that
+robots.txt does not allow, before it lets others have the CPU."""
 SET_BACK_SECS = 1.0
 """A clock that goes back further was set, and what was to come by it is as much further away."""
 CHECKPOINT_AT = 20_000
@@ -183,14 +183,14 @@ class Frontier:
             return None
         joined: dict[Group[Host], None] = {}  # their turns are set once, not for each new member
         left = MOST_IN_VAIN
-        while left:
+        while left > 0:
             host = self._schedule.take(now)
             if joined and (host is None or host.group in joined):
                 self._set_groups(joined)
                 continue
             if host is None:
                 return None
-            before = host.group
+            before, refused = host.group, len(self.refused)
             lease = self._leasing.lease(host, now)
             if host.group is not before and host.group is not None:
                 joined[host.group] = None
@@ -198,7 +198,7 @@ class Frontier:
             self._schedule.set(host)
             if lease is not None:
                 break
-            left -= 1
+            left -= 1 + len(self.refused) - refused
         else:
             lease = None  # it is worth asking again at once
         self._set_groups(joined)
