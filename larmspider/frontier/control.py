@@ -129,8 +129,11 @@ class Control:
         return len(entries)
 
     def purge_host(self, name: str, most: int = BATCH) -> int:
-        """Refuse what is queued of it, at most so many: how many there were. Call it until 0."""
-        host, now = self._hosts.by_name[name], self._clock()
+        """Refuse what is queued of it, at most so many: how many there were. Call it until 0, as it
+        is for a host that is another worker's, or about to be."""
+        host, now = self._hosts.by_name.get(name), self._clock()
+        if host is None or host.leaves:
+            return 0
         entries = self._backend.pop(name, inf, most)
         visit = [(entry.key, Visit(UrlState.REFUSED, now, reason=PURGED)) for entry in entries]
         self._backend.acknowledge(visit)

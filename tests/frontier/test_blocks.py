@@ -141,6 +141,20 @@ def test_what_is_under_way_in_a_block_comes_to_its_end_first(pair: Pair) -> None
     assert BLOCK not in first.backend.owned
 
 
+def test_what_is_purged_while_its_block_leaves_is_left_to_the_next_owner(pair: Pair) -> None:
+    """The commit that gives it up is under way, and knows nothing of it."""
+    first, _, _ = pair
+    first.add("http://wiki/a", "http://wiki/b")
+    first.checkpoint()
+    first.blocks.leave([BLOCK])
+    first.frontier.cut()
+    assert first.frontier.control.purge_host(HOST) == 0
+    first.frontier.commit({})
+    first.frontier.settle()
+    assert first.blocks.given_up() == {BLOCK}
+    assert first.frontier.control.purge_host(HOST) == 0
+
+
 def test_the_next_owner_waits_a_gap_and_knows_robots_txt(pair: Pair) -> None:
     first, second, clock = pair
     first.add("http://wiki/a", "http://wiki/b")
