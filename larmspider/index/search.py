@@ -31,7 +31,7 @@ from larmspider.index.rarity import Boost
 from larmspider.index.results import Document, Hit, Results
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
-from larmspider.index.version import open_index
+from larmspider.index.version import is_panic, open_index
 
 LIMIT_MOST = 1_000
 """Hits that one search may ask for."""
@@ -184,7 +184,7 @@ class Searcher:
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # Rust's, which no except clause names
+            if not is_panic(error):
                 raise
             raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
 

@@ -21,6 +21,11 @@ from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, regi
 META_NAME = "larmspider-index.json"
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether it is one of Rust's own, which no except clause can name."""
+    return type(error).__name__ == "PanicException"
+
+
 def has_index(directory: Path) -> bool:
     """Whether there is an index, and not one that is just being made."""
     return (directory / META_NAME).exists() and (directory / "meta.json").exists()

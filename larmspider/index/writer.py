@@ -30,7 +30,7 @@ import tantivy
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.schema import page_fields, to_document
-from larmspider.index.version import create_index
+from larmspider.index.version import create_index, is_panic
 from larmspider.items import Page
 
 HEAP_MIN_BYTES = 15_000_000
@@ -196,9 +196,14 @@ class IndexWriter:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except (ValueError, OSError, RuntimeError) as error:
-            self._indexed = {}  # it may not be in the index, so it must not count as indexed
-            raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
+        except BaseException as error:
+            # whatever it is: pages have left the queue and may not be in the index, so they must
+            # not count as indexed
+            self._indexed = {}
+            if not isinstance(error, Exception) and not is_panic(error):
+                raise
+            said = str(error) or repr(error)
+            raise CrawlDirError(f"{self.directory}: cannot write the index: {said}") from error
 
     def _drain(self) -> None:
         """Hand the queue to Tantivy's threads, with the anchor texts known at the last commit."""
@@ -226,6 +231,10 @@ class IndexWriter:
         self._indexed = {}
 
     def _refresh(self, limit: int, *, due_only: bool) -> int:
+        with self._errors_named():
+            return self._refresh_some(limit, due_only=due_only)
+
+    def _refresh_some(self, limit: int, *, due_only: bool) -> int:
         # What Tantivy has but has not committed is newer than what could be read back, so it stays
         # for later; ask for that much more, to find ``limit`` pages all the same. What still waits
         # in the queue gets there later than this, and replaces it.

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from larmspider.errors import ConfigError, CrawlDirError
@@ -151,6 +154,32 @@ def test_adds_go_on_while_another_thread_commits(writer, make_page) -> None:
     assert errors == []
     assert (searcher.count(), searcher.search("word").total) == (3000, 3000)
     assert searcher.search('"text 2999"').hits[0].url == "http://wiki.example/1499"
+
+
+class PanicException(BaseException):
+    """As Rust's, which no module gives away."""
+
+
+@pytest.mark.parametrize("error", [lmdb.CorruptedError("x"), struct.error("x"), PanicException()])
+@pytest.mark.parametrize("when", ["add", "commit", "refresh"])
+def test_whatever_fails_on_the_way_to_the_index_is_an_error_of_the_index(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch, error: BaseException, when: str
+) -> None:
+    """By then the pages have left the queue: a crawl that went on would miss them."""
+
+    def fail(*_: object) -> Iterator[list[str]]:
+        raise error
+
+    uses = {
+        "add": lambda: [writer.add(make_page(f"{n}", "word")) for n in range(_PACK)],
+        "commit": writer.commit,
+        "refresh": lambda: writer.refresh_anchors(1),
+    }
+    with monkeypatch.context() as patched:
+        for name in ("texts_of", "changed"):
+            patched.setattr(writer.anchors, name, fail)
+        with pytest.raises(CrawlDirError, match="cannot write the index"):
+            uses[when]()
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:
