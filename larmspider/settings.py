@@ -13,7 +13,7 @@ BOT_NAME = "larmspider"
 SPIDER_MODULES = ["larmspider.spiders"]
 COMMANDS_MODULE = "larmspider.commands"
 
-# --- what to crawl; the spider's arguments start, restrict, hostresolver and fresh set these -----
+# --- what to crawl; start, restrict, hostresolver, fresh and resume of the spider set these ------
 
 LARM_START = ""  # seeds: URLs separated by white space, or @file
 LARM_RESTRICT = ""  # regular expression that a whole canonical URL must match; "": the seeds' hosts

@@ -2,7 +2,7 @@
 
 On the long way each becomes a Request, passes the spider middlewares below, the engine and the
 signal request_scheduled, and is made an entry of the frontier and forgotten: 0.1 ms of CPU, to no
-one's use where nobody stands on that way. The long way is taken as soon as somebody does.
+one's use where nobody stands on that way. Where somebody does, the long way is taken.
 """
 
 from __future__ import annotations
