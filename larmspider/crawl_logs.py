@@ -9,10 +9,11 @@ A search takes about a second a gigabyte, and lets other threads run after every
 
 from __future__ import annotations
 
-import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from io import RawIOBase
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
@@ -167,50 +168,61 @@ class CrawlLogs:
     ) -> Iterator[tuple[int, list[str]]]:
         """Place and fields of records that hold ``value`` in ``field``, all for None, in order."""
         try:
-            with (self.path / name).open("rb") as file:
-                size = self._end(name, file.seek(0, 2))
-                if size <= start:
-                    return
-                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                    yield from self._search(data, value, field, COLUMNS[name], start)
+            with (self.path / name).open("rb", buffering=0) as file:
+                end = self._end(name, file.seek(0, 2))
+                for begin, lines in self._hits(file, value, field, start, end):
+                    for at, line in lines:
+                        fields = _fields(line)
+                        if len(fields) == COLUMNS[name] and value in (None, fields[field]):
+                            yield begin + at, fields
         except FileNotFoundError:
             return
 
-    def _search(
-        self, data: mmap.mmap, value: str | None, field: int, columns: int, start: int
-    ) -> Iterator[tuple[int, list[str]]]:
-        needle = b"\n" if value is None else _needle(value, field)
-        position = start
-        if value is not None and field == 0:  # its needle begins with the end of the line before
-            position = max(0, start - 1)
-            if not start and data[: len(needle) - 1] == needle[1:]:
-                fields = _fields(data[: max(0, data.find(b"\n"))])
-                if len(fields) == columns:
-                    yield 0, fields
-        while (hit := self._find(data, needle, position)) >= 0:
-            begin = position if value is None else data.rfind(b"\n", 0, hit + 1) + 1
-            end = data.find(b"\n", max(hit, begin))
-            if end < 0:
-                return  # a line still being written
-            fields = _fields(data[begin:end])
-            if len(fields) == columns and (value is None or fields[field] == value):
-                yield begin, fields
-            position = end + (0 if field == 0 and value is not None else 1)
-
-    def _find(self, data: mmap.mmap, needle: bytes, position: int) -> int:
-        """As data.find(), in windows."""
-        while position < len(data):
+    def _hits(
+        self, file: RawIOBase, value: str | None, field: int, start: int, end: int
+    ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+        """Lines that may be records wanted, by their places in a stretch of some 4 MB, and where
+        that begins. It is read and not mapped: a crawl that goes on from its last checkpoint cuts
+        its logs, and who reads a map behind a file's end is ended by the system."""
+        window = _WINDOW
+        while start < end:
             if self._left is not None and self._left <= 0:
                 self.cut_short = True
-                return -1
+                return
             began = time.monotonic()
-            hit = data.find(needle, position, position + _WINDOW + len(needle))
+            file.seek(start)
+            data = file.read(min(window, end - start)) or b""
+            whole = data.rfind(b"\n") + 1
+            found = _lines(data[:whole]) if value is None else _with(data, whole, value, field)
             if self._left is not None:
                 self._left -= time.monotonic() - began
-            if hit >= 0:
-                return hit
-            position += _WINDOW
-        return -1
+            yield start, found
+            if whole:
+                start, window = start + whole, _WINDOW
+            elif len(data) < window:
+                return  # a line still being written, or one that was cut
+            else:
+                window *= 2
+
+
+def _lines(data: bytes) -> list[tuple[int, bytes]]:
+    """All lines, each with its place."""
+    lines = data.split(b"\n")[:-1]
+    return list(zip(accumulate((len(line) + 1 for line in lines), initial=0), lines, strict=False))
+
+
+def _with(data: bytes, whole: int, value: str, field: int) -> list[tuple[int, bytes]]:
+    """The lines, up to ``whole``, that hold ``value`` in this field, or in another but the
+    first."""
+    needle, found = _needle(value, field), []
+    at_once = field == 0 and data.startswith(needle[1:])
+    hit = 0 if at_once and whole else data.find(needle, 0, whole)
+    while hit >= 0:
+        begin = data.rfind(b"\n", 0, hit + 1) + 1
+        end = data.find(b"\n", begin, whole)
+        found.append((begin, data[begin:end]))
+        hit = data.find(needle, end, whole)
+    return found
 
 
 def _needle(value: str, field: int) -> bytes:

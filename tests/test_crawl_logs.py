@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,36 @@ def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
     assert logs.links_from("http://h/a", 5) == []
     (tmp_path / "links.log").write_text("http://h/a\t\n" + link_line("http://h/a", "http://h/b"))
     assert len(list(logs.links_to("http://h/b"))) == 1
+
+
+def test_a_log_may_be_cut_while_it_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a crawl that goes on from its last checkpoint; what is gone is not found."""
+    monkeypatch.setattr(crawl_logs, "_WINDOW", 10_000)
+    lines = [link_line("http://h/a", f"http://t/{n % 3}") for n in range(9_000)]
+    (tmp_path / "links.log").write_text("".join(lines))
+    found = CrawlLogs(tmp_path, BEGAN).search("links.log", "http://t/1", 2)
+    places = [next(found)[0]]
+    os.truncate(tmp_path / "links.log", len("".join(lines[:3_000])) + 5)
+    places += [place for place, _ in found]
+    assert places == [len("".join(lines[:n])) for n in range(1, 3_000, 3)]
+
+
+@pytest.mark.parametrize("window", [1, 7, 50, 1_000])
+def test_a_search_finds_the_same_in_windows_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    """Lines longer than one, too; neighbours, the first line and the last one."""
+    monkeypatch.setattr(crawl_logs, "_WINDOW", window)
+    pages = ["a", "a", "b", "ab" * 40, "a", "b", "b", "c", "a"]
+    lines = [link_line(f"http://h/{page}", f"http://t/{page}") for page in pages]
+    (tmp_path / "links.log").write_text("".join(lines))
+    begins = [len("".join(lines[:n])) for n in range(len(lines))]
+    logs = CrawlLogs(tmp_path, BEGAN)
+    for field, host in ((0, "h"), (2, "t")):
+        for page in set(pages):
+            wanted = [at for at, one in zip(begins, pages, strict=True) if one == page]
+            found = logs.search("links.log", f"http://{host}/{page}", field)
+            assert [place for place, _ in found] == wanted
+    assert [place for place, _ in logs.search("links.log", None, 0, begins[2])] == begins[2:]
