@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from larmspider import options
 from larmspider.crawl_dir import CrawlDir, Fetch, StoredPage
 from larmspider.description import filters_of
 from larmspider.errors import ConfigError, InvalidURL
+from larmspider.extraction.cost import is_large
+from larmspider.extraction.reader import Reader, ReadingRefused
 from larmspider.extraction.registry import extractor_for
 from larmspider.fetch.sites import Sites
 from larmspider.frontier.build import politeness_from
@@ -193,10 +196,9 @@ def _as_found(
     normalize = normalizer_from_settings(settings)
     found_on, bare.type = _origin(explanation, crawl)
     stored = crawl.stored(normalize(found_on))
-    extract = None if stored is None else extractor_for(stored.mime)
-    if stored is None or extract is None:
+    if stored is None:
         return bare, Page(found_on)
-    page = extract(crawl.body(stored), stored.url, stored.mime)
+    page = read_again(crawl.body(stored), stored, settings)
     with crawl.frontier() as frontier:
         visit = None if frontier is None else frontier.visit(url_key(stored.normalized))
         page.depth = visit.depth if visit is not None else 0
@@ -210,6 +212,23 @@ def _as_found(
             found.append(link)
     # of several the one that was followed
     return min(found, key=lambda link: link.nofollow, default=bare), page
+
+
+def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
+    """What extraction makes of a stored page; of a large one in another process, as in the crawl,
+    which may run in this one."""
+    extract = extractor_for(stored.mime)
+    if extract is None:
+        return Page(stored.url)
+    if not is_large(body):
+        return extract(body, stored.url, stored.mime)
+    reader = Reader.from_settings(settings)
+    try:
+        return asyncio.run(reader.read(stored.mime, body, stored.url, stored.mime))
+    except ReadingRefused:
+        return Page(stored.url)
+    finally:
+        reader.close()
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:

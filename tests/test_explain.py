@@ -11,9 +11,11 @@ import pytest
 from scrapy.settings import Settings
 
 from examples.intranet.serve import DemoServer
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl_dir import CrawlDir, StoredPage
 from larmspider.description import filters_of
-from larmspider.explain import changed_filters, explain
+from larmspider.explain import changed_filters, explain, read_again
+from larmspider.extraction import html
+from larmspider.items import Page
 from larmspider.reports.indexing import bring_up_to_date
 from tests.crawling import FAST, crawl, records, scrapy
 from tests.servers.scripted import Reply, Route, ScriptedServer
@@ -63,6 +65,34 @@ def test_filters_that_are_not_the_crawls_are_told(
     (tmp_path / "crawl.json").write_text(json.dumps(description))
     settings = Settings({"SPIDER_MIDDLEWARES": listed | changes})
     assert list(changed_filters(settings, CrawlDir(tmp_path))) == note
+
+
+NESTED = b"<i>" * 20_000 + b"</u>" * 1_000_000  # seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "links", "here"),
+    [
+        (b"<a href=/x>x</a>", 1, True),
+        (b"<a href=/x>x</a>" + b"<p>" * 10_000, 1, False),
+        (b"<a href=/x>x</a>" + NESTED, 0, False),
+    ],
+    ids=["small", "large", "too much"],
+)
+def test_a_large_page_is_read_in_another_process(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, links: int, here: bool
+) -> None:
+    """Web pages explain URLs in the process of the crawl, which would stand still meanwhile."""
+    read: list[str] = []
+
+    def extract(body: bytes, url: str, content_type: str | None) -> Page:
+        read.append(url)
+        return html.extract(body, url, content_type)
+
+    monkeypatch.setattr("larmspider.explain.extractor_for", lambda mime: extract)
+    stored = StoredPage("", "http://h/", "http://h/", 0, 200, "text/html", len(body), "", 0, 0)
+    page = read_again(body, stored, Settings({"LARM_EXTRACTION_SECS": 0.3}))
+    assert (len(page.links), read == ["http://h/"]) == (links, here)
 
 
 FEWER_STORES = """

@@ -18,12 +18,16 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+from larmspider import options
 from larmspider.archive import ChildPath
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.reader_child import FIELDS, receive, send
 from larmspider.items import Link, Page
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
 
 WALL = 6
 """For a machine that is busy with other things."""
@@ -52,6 +56,14 @@ class Reader:
         self._child: subprocess.Popen[bytes] | None = None
         self._path = ChildPath()
         self._closed = False
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """With the limits of LARM_EXTRACTION_SECS and LARM_EXTRACTION_BYTES."""
+        return cls(
+            options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
+            options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
+        )
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused,

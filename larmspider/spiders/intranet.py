@@ -70,10 +70,7 @@ class IntranetSpider(Spider):
             )
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
-        spider.reader = Reader(
-            options.seconds(crawler.settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
-            options.integer(crawler.settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
-        )
+        spider.reader = Reader.from_settings(crawler.settings)
         for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.reader.close, signal=signal)
         return spider
