@@ -9,10 +9,14 @@ A worker that looks for a free directory has to keep it from then on, and claims
 from __future__ import annotations
 
 import fcntl
+import time
 from pathlib import Path
 from typing import IO
 
 from larmspider.errors import ConfigError, CrawlDirError
+
+_LOOK_SECS = 0.005
+"""Far more than a look at the lock takes."""
 
 _reserved: dict[Path, IO[str]] = {}
 
@@ -24,7 +28,11 @@ def locked(path: Path) -> IO[str]:
         return held
     try:
         file = path.open("a")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # it may be one who only looks (condition.is_held)
+            time.sleep(_LOOK_SECS)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         raise CrawlDirError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import fnmatch
 import json
 import re
@@ -9,12 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import pytest
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
+from larmspider import locks
 from larmspider import settings as ours
 from larmspider.crawl_files import files_of_others, files_of_stores
 from larmspider.directory import CrawlDirectory
@@ -286,3 +288,19 @@ def test_whether_a_directory_can_be_written_is_tried_unseen(tmp_path: Path) -> N
             seen.update(tmp_path.iterdir())
         trying.result()
     assert not seen
+
+
+def test_who_looks_whether_a_crawl_runs_keeps_none_from_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``scrapy serve`` and others have the lock for a moment to see whether it is free."""
+    flock, looks = fcntl.flock, [True]
+
+    def looked_at(file: IO[str], how: int) -> None:
+        if looks:
+            looks.pop()
+            raise BlockingIOError
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", looked_at)
+    locks.locked(tmp_path / "lock").close()
