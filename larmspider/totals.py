@@ -18,6 +18,7 @@ _NO_SUMS = (
     stats.FRONTIER.partition("{")[0],
     stats.LEFT.partition("{")[0],
     stats.FOLLOW_HOSTS,
+    stats.PAGE_FILES_FILES,
     stats.BROKEN,
 )
 

@@ -17,6 +17,7 @@ def test_runs_are_summed(tmp_path: Path) -> None:
         stats.filter_rejected("traps"): 5,
         stats.FRONTIER.format(state="queued"): 7,
         stats.FOLLOW_HOSTS: 2,
+        stats.PAGE_FILES_FILES: 4,
         stats.BROKEN: "the disk is full",
         "item_scraped_count": 9,
     }
