@@ -118,7 +118,9 @@ class Command(ScrapyCommand):
             if is_private:
                 stack.enter_context(private)
                 settings.set("REDIS_URL", private.url, priority="cmdline")
-                SharedCrawl(settings, crawler.spidercls.name).expire_ended(root)
+                shared = SharedCrawl(settings, crawler.spidercls.name)
+                shared.refuse_other_blocks()
+                shared.expire_ended(root)
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")
             supervisor = self._supervisor(

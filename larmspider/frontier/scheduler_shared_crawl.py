@@ -8,12 +8,13 @@ crawl.wipe()
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from larmspider import locks, options
 from larmspider.crawl_files import LOCK
-from larmspider.errors import LarmspiderError
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.frontier.build import sharing
 from larmspider.frontier.membership import Membership
 from larmspider.frontier.redis_admin import wipe
@@ -45,12 +46,24 @@ class SharedCrawl:
 
     def refuse_other(self, crawler: Crawler) -> None:
         """Raise ConfigError where it is not the crawl of ``crawler``, as joining it would."""
+        self.refuse_other_blocks()
         (known,) = self._link.run([("GET", self._keys.crawl("description"))])
         if known is not None:
             living = len(insist(self._membership.living, self._link.name))
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
             refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
+
+    def refuse_other_blocks(self) -> None:
+        """Raise ConfigError where its hosts fall into another number of blocks."""
+        (known,) = self._link.run([("GET", self._keys.crawl("format"))])
+        blocks = re.search(rb"(\d+) blocks$", known or b"")
+        if blocks is not None and int(blocks[1]) != self._keys.blocks:
+            raise ConfigError(
+                f"LARM_BLOCKS={self._keys.blocks} is not accepted: the crawl in Redis at"
+                f" {self._link.name} was begun with {int(blocks[1])}, which stays, unless"
+                " -a fresh=yes starts over"
+            )
 
     def refuse_if_alive(self) -> None:
         """Raise ConfigError where workers live by it."""

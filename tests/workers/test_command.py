@@ -302,6 +302,21 @@ def test_after_the_command_itself_is_killed(site: Site, tmp_path: Path) -> None:
     assert len(site.asked) == len(set(site.asked)) == 101
 
 
+def test_the_number_of_blocks_stays(
+    site: Site, redis_server: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    """Another one is refused in one line, before a worker starts; with a private Redis too."""
+    for redis in ({}, {"REDIS_URL": redis_server().url}):
+        where = redis | {"LARM_DIR": f"crawl-{len(redis)}", "LARM_MAX_PAGES": "5"}
+        ran = workers(1, tmp_path, **site.options | where)
+        assert ran.status == 0, ran.err
+        ran = workers(1, tmp_path, **site.options | where, LARM_BLOCKS="128")
+        assert ran.status == 2
+        assert len(ran.err.splitlines()) == 1
+        assert "LARM_BLOCKS=128 is not accepted" in ran.err
+        assert "was begun with 256" in ran.err
+
+
 def test_nobody_waits_for_workers_that_were_killed(site: Site, tmp_path: Path) -> None:
     """With all that they were, but for their redis-server: no lease is waited for, nothing lost."""
     long = {"LARM_LEASE_SECS": "60"}
