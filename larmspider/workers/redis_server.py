@@ -23,6 +23,8 @@ from typing import IO, Self
 from urllib.parse import quote
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from larmspider import locks
 from larmspider.crawl_files import LOCK
@@ -131,7 +133,9 @@ class PrivateRedis:
             self._short = None
 
     def _client(self) -> redis.Redis:
-        return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0)
+        """One that does not try again: redis-py would take 2 s to find that nobody answers yet."""
+        never = Retry(NoBackoff(), 0)
+        return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0, retry=never)
 
     def _answers(self) -> bool:
         """Whether one runs here. Waits while it reads its file."""

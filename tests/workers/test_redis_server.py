@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.long
 def test_it_has_a_socket_for_its_owner_and_no_port(tmp_path: Path) -> None:
     """Folder and socket have mode 700; nothing listens on TCP."""
     with PrivateRedis(tmp_path / "redis") as server, redis.Redis.from_url(server.url) as client:
