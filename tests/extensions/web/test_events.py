@@ -22,6 +22,7 @@ def listen(site: Served, ticks: int) -> list[Any]:
     found = []
     while len(found) < ticks:
         line = answer.readline()
+        assert line, "the server has ended the events"
         if line.startswith(b"data: "):
             found.append(json.loads(line[6:]))
     connection.close()
@@ -57,9 +58,9 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
 
     real = board.Board._status
 
-    def counted(self: board.Board, numbers: Any) -> Any:
+    def counted(self: board.Board, *arguments: Any, **named: Any) -> Any:
         made.append(1)
-        return real(self, numbers)
+        return real(self, *arguments, **named)
 
     board.Board._status = counted  # type: ignore[method-assign]
     try:
