@@ -34,7 +34,7 @@ from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.scheduler import FrontierScheduler
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.middlewares.filter_middleware import FilterMiddleware
-from larmspider.urls import normalizer
+from larmspider.urls import canonical
 from tests.servers.nginx import Nginx
 
 ADDRESS = "127.21.0.2"
@@ -104,7 +104,7 @@ class Profile:
             self.hrefs += len(findings.links)
             self.distinct += len({link[0] for link in findings.links})
 
-        normalizer.lru_cache = remembering  # type: ignore[attr-defined]
+        canonical.lru_cache = remembering  # type: ignore[attr-defined]
         self._after(FrontierScheduler, "known", asked)
         self._after(LmdbBackend, "check", on_disk)
         self._after(Findings, "fill", filled)
@@ -132,10 +132,10 @@ class Profile:
             f" {statistics.mean(links):.0f} in the mean"
         )
         lines += chain_line(self.like_the_median())
-        canonical = max((cache.cache_info() for cache in self.caches), key=lambda i: i.hits)
+        forms = max((cache.cache_info() for cache in self.caches), key=lambda i: i.hits)
         for name, hits, of in (
             ("href of a page met before on it", self.hrefs - self.distinct, self.hrefs),
-            ("canonical form remembered", canonical.hits, canonical.hits + canonical.misses),
+            ("canonical form remembered", forms.hits, forms.hits + forms.misses),
             ("known without a look into the database", self.asked - self.on_disk, self.asked),
         ):
             lines.append(f"cache: {name}: {hits / max(1, of):.1%} of {of:,}")
