@@ -120,11 +120,13 @@ class SearchIndexPipeline(Store):
             self._index(page, self._writer)
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
-        if page.noindex:
-            self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
-        elif page.status == 200 and not _has_moved(page):
+        if page.status == 200 and not page.noindex and not _has_moved(page):
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
+        else:
+            writer.remove(page.normalized or page.url)  # it may have been another before a crash
+        if page.noindex:
+            self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         writer.add_anchors(
             [
                 (link.normalized, link.anchor)

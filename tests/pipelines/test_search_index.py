@@ -16,6 +16,7 @@ ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
 RELOAD = Link("http://h/?sid=2", "http://h/", REDIRECT)
 
 
+@pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize(
     ("fields", "found"),
     [
@@ -30,13 +31,15 @@ RELOAD = Link("http://h/?sid=2", "http://h/", REDIRECT)
     ],
 )
 def test_what_can_be_found(
-    crawler_for: Callable[..., Crawler], fields: dict[str, object], found: bool
+    crawler_for: Callable[..., Crawler], fields: dict[str, object], found: bool, before: bool
 ) -> None:
-    """Not what is missing, asks for it, or has moved to another page; a dashboard that reloads
-    itself is found, and a page that leads on after a while."""
+    """Not what is missing, asks for it, or has moved to another page, whatever it was before; a
+    dashboard that reloads itself is found, and a page that leads on after a while."""
     crawler = crawler_for()
     store = SearchIndexPipeline.from_crawler(crawler)
     store.open_spider()
+    if before:
+        store.write(Page("http://h/", "http://h/", text="zebra"))
     store.write(Page("http://h/?sid=1", "http://h/", text="zebra", **fields))
     asyncio.run(store.close_spider())
     assert Searcher.open(store.directory).search("zebra").total == found
