@@ -98,7 +98,7 @@ class Heartbeat:
                 self.lease.end()
                 self._on_fenced(error)
                 return
-            except UNREACHABLE as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is: without a beat it rests
                 self._tell(error)
                 wait = seconds / _TRIES
             else:

@@ -54,12 +54,15 @@ def test_the_lease_is_renewed_again_and_again() -> None:
     assert one.lease.until > one.lease.now() - 30
 
 
+@pytest.mark.parametrize("error", [redis.ConnectionError, ValueError])
 def test_redis_that_does_not_answer_is_asked_until_it_does(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
+    """Or answers with what nobody understands."""
+
     def answer(asked: int) -> Beat:
         if asked < 30:
-            raise redis.ConnectionError("gone")
+            raise error("gone")
         return Beat()
 
     one = Heart(answer)
