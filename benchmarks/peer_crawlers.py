@@ -166,7 +166,6 @@ PEERS = (
     Peer(
         "Scrapy CrawlSpider",
         stock_scrapy,
-        slow=True,
         links="fingerprint, offsite",
         polite="robots.txt, slots (delay 0 here)",
         restart="with JOBDIR (off here)",

@@ -8,9 +8,9 @@ a page was sent is read from nginx's log, the same for all; a page is a distinct
 .html or / and was answered 200. Rates are of steady running, from the first page to the last, and
 so without start and end; what the end costs (a last commit) is in the CPU and in "s in all".
 
-The whole site takes stock Scrapy four minutes and ht://Dig eight. With --slow-pages the slow ones
-stop after so many, and another table compares all over as many; but a site's first pages are no
-fair sample: the JDK's are lists of 10,000 links, all of them new.
+The whole site takes crawlee five minutes and ht://Dig eight. With --slow-pages these two stop after
+so many, and another table compares all over as many; but a site's first pages are no fair sample:
+the JDK's are lists of 10,000 links, all of them new.
 
 Prints the tables and writes results.md, results.json, results.png and results.svg (the plot needs
 matplotlib, ``pip install -e '.[bench]'``) into --output.
