@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import can_ada
 
-from larmspider.urls.canonical import Canonicalizer, remembering
+from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.resolve import parse_base, resolve
+from larmspider.urls.url_memory import UrlMemory
 
 URLS = (
     "http://docs.example/library/os.path.html",
@@ -36,7 +37,7 @@ def microseconds(function: Callable[[str], object], url: str, number: int = 20_0
 def main() -> None:
     """Print one line a URL."""
     canonical = Canonicalizer()
-    ways = (canonical, canonical.complete, remembering(canonical), can_ada.parse)
+    ways = (canonical, canonical.complete, UrlMemory(canonical).__getitem__, can_ada.parse)
     print("canonical  complete  cached  parse alone   (us)")
     for url in URLS:
         times = [microseconds(way, url) for way in ways]

@@ -18,7 +18,6 @@ import statistics
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.scheduler import FrontierScheduler
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.middlewares.filter_middleware import FilterMiddleware
-from larmspider.urls import canonical
+from larmspider.urls.canonical import Canonicalizer
 from tests.servers.nginx import Nginx
 
 ADDRESS = "127.21.0.2"
@@ -49,8 +48,7 @@ class Profile:
     def __init__(self) -> None:
         self.meter = Meter()
         self.chain: list[tuple[int, int]] = []
-        self.caches: list[Any] = []
-        self.asked = self.on_disk = self.hrefs = self.distinct = 0
+        self.asked = self.on_disk = self.hrefs = self.distinct = self.formed = 0
         self.begin = self.end = 0
         self._before = 0
 
@@ -87,13 +85,6 @@ class Profile:
             self.meter.calls.clear()
 
     def _count_caches(self) -> None:
-        def remembering(size: int) -> Any:
-            def decorate(function: Any) -> Any:
-                self.caches.append(lru_cache(size)(function))
-                return self.caches[-1]
-
-            return decorate
-
         def asked(_: Any, keys: Any) -> None:
             self.asked += len(keys)
 
@@ -104,7 +95,10 @@ class Profile:
             self.hrefs += len(findings.links)
             self.distinct += len({link[0] for link in findings.links})
 
-        canonical.lru_cache = remembering  # type: ignore[attr-defined]
+        def found(*_: Any) -> None:
+            self.formed += 1
+
+        self._after(Canonicalizer, "__call__", found)
         self._after(FrontierScheduler, "known", asked)
         self._after(LmdbBackend, "check", on_disk)
         self._after(Findings, "fill", filled)
@@ -132,10 +126,9 @@ class Profile:
             f" {statistics.mean(links):.0f} in the mean"
         )
         lines += chain_line(self.like_the_median())
-        forms = max((cache.cache_info() for cache in self.caches), key=lambda i: i.hits)
         for name, hits, of in (
             ("href of a page met before on it", self.hrefs - self.distinct, self.hrefs),
-            ("canonical form remembered", forms.hits, forms.hits + forms.misses),
+            ("canonical form remembered", self.hrefs - self.formed, self.hrefs),
             ("known without a look into the database", self.asked - self.on_disk, self.asked),
         ):
             lines.append(f"cache: {name}: {hits / max(1, of):.1%} of {of:,}")

@@ -58,7 +58,7 @@ class ScopeFilter(UrlFilter):
     def restrict_to(self, pattern: Pattern) -> None:
         """From now on that is the scope."""
         self.restrict = pattern
-        self.__dict__.pop("_remembered", None)
+        self._verdict.clear()
 
     def reject_reason(self, url: str) -> str | None:
         if self.restrict is not None:

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import can_ada
@@ -37,11 +36,6 @@ from larmspider.urls.host_length import LONGEST_HOST, host_too_long
 from larmspider.urls.odd_punycode import disguised
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.userinfo import without_userinfo
-
-CACHE_SIZE = 16_384
-"""URLs that ``remembering`` remembers, by default; about 7 MB if they are 100 characters long."""
-LONGEST_CACHED = 1024
-"""Characters; longer URLs are not remembered, so that hostile ones cannot fill the memory."""
 
 # The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
 # segment, no index or default file, no path parameters, a host that cannot be an IPv4 address
@@ -139,20 +133,6 @@ _default = Canonicalizer()
 def canonicalize(url: str) -> str:
     """The canonical form with the default options: see Canonicalizer.__call__."""
     return _default(url)
-
-
-def remembering(canonical: Callable[[str], str], size: int = CACHE_SIZE) -> Callable[[str], str]:
-    """``canonical`` with a memory of the last ``size`` URLs, 1 or more.
-
-    For crawls, where the same navigation stands on every page: 0.1 us for a URL remembered.
-    URLs longer than LONGEST_CACHED and invalid ones are not remembered.
-    """
-    remembered = lru_cache(size)(canonical)
-
-    def from_memory(url: str) -> str:
-        return remembered(url) if len(url) <= LONGEST_CACHED else canonical(url)
-
-    return from_memory
 
 
 class _Parts(NamedTuple):

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
-from larmspider.urls.canonical import Canonicalizer, remembering
+from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.url_memory import UrlMemory
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -45,4 +46,4 @@ def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
     def compute(url: str) -> str:
         return apply_rules(canonicalize(url))
 
-    return remembering(compute)
+    return UrlMemory(compute).__getitem__
