@@ -2,7 +2,8 @@
 
 While one page is read nothing else happens, so what may take longer than a blink is read in another
 process (reader.py). Below both limits the worst pages that are known (tests/hostile/
-document_cases.py, and tags of 2 KB all through) take 0.12 s; an ordinary one of 40 KB takes 1.4 ms.
+document_cases.py, tags of 2 KB all through, thousands of links open at once) take 0.12 s; an
+ordinary one of 40 KB takes 1.4 ms.
 """
 
 from __future__ import annotations

@@ -129,6 +129,8 @@ class _Deflate:
             data = self._head
             wrapped = data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0  # RFC 1950 2.2
             self._stream = zlib.decompressobj(wbits=15 if wrapped else -15)
+        if self._stream.eof:
+            return b""  # a tail; zlib would copy all of it again for each piece
         try:
             return self._stream.decompress(data, most)
         except zlib.error as error:

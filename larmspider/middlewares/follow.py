@@ -5,6 +5,7 @@ They become Requests, or take the short way into the frontier (short_way.py).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -55,11 +56,16 @@ class FollowMiddleware:
         async for item in result:
             if isinstance(item, Page):
                 # before the Page: when it is acknowledged, its links must be in the frontier
-                for request in self._requests(item):
-                    yield request
+                links = self._links(item)
+                for start in range(0, len(links), SLICE):
+                    if start:
+                        await asyncio.sleep(0)  # as in the filters
+                    for request in self._requests(links[start : start + SLICE], item):
+                        yield request
             yield item
 
-    def _requests(self, page: Page) -> Iterator[Request]:
+    def _links(self, page: Page) -> list[Link]:
+        """Those to follow."""
         links = [
             link
             for link in page.links
@@ -70,8 +76,11 @@ class FollowMiddleware:
             links = [link for link in links if first[link.normalized or link.url] is link]
         self.counters.inc_value(stats.FOLLOW_PAGES)
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
+        return links
+
+    def _requests(self, links: list[Link], page: Page) -> Iterator[Request]:
         self._count_new([link.normalized or link.url for link in links])
-        if not links or self.short_way.queue(links, page):
+        if self.short_way.queue(links, page):
             return iter(())
         return (self._request(link, page) for link in links)
 
@@ -91,8 +100,6 @@ class FollowMiddleware:
         return request
 
     def _count_new(self, urls: list[str]) -> None:
-        if not urls:
-            return
         self.counters.inc_value(stats.FOLLOW_NEW_URLS, len(urls))
         known = len(self._hosts)
         self._hosts.update(url.partition("//")[2].partition("/")[0] for url in urls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -176,3 +177,16 @@ def test_an_empty_body_needs_no_unpacking(
     response = fetcher().get(server.url(), method=method)
     assert (response.status, response.body) == (302, b"")
     assert isinstance(response, HtmlResponse) or method == "HEAD"
+
+
+def test_a_long_tail_behind_deflate_is_not_kept() -> None:
+    """zlib would copy all of it again for each piece: 15 MB from 12 hosts stood still for 13 s."""
+    decoder = Decoder(["deflate"])
+    assert decoder.feed(zlib.compress(BODY), 0) == BODY
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            assert decoder.feed(b"x" * 100_000, 0) == b""
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

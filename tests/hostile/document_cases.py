@@ -55,6 +55,7 @@ DEEP = [
     document("50000-attributes", attributes(50_000), ONE),
     document("9000-attributes", attributes(9_000), ONE),
     document("attributes-that-hide-tags", attributes(36_000, hides=500), ONE),
+    document("3300-open-links", nested(b"table><td><a href=/end", 3_300), page(200, links=3_301)),
     document("50000-end-tags", nested(b"i", 20_000) + b"</u>" * 50_000, ONE),
 ]
 LONG = [

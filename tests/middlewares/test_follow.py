@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from larmspider.items import Link, Page
+from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.middlewares.follow import FollowMiddleware
 
 
@@ -38,3 +39,30 @@ def test_a_seed_without_a_host_is_no_error(crawler_for: Callable[..., Crawler]) 
     follow = FollowMiddleware.from_crawler(crawler_for())
     seeds = [Request("data:,x"), Request("http://h/")]
     assert asyncio.run(_all(follow.process_start(_each(seeds)))) == seeds
+
+
+def test_a_page_of_very_many_links_lets_others_go_on(crawler_for: Callable[..., Crawler]) -> None:
+    """Between slices; 100,000 different links would take most of a second."""
+    follow = FollowMiddleware.from_crawler(crawler_for())
+    queued: list[int] = []
+    turns: list[int] = []
+
+    def queue(links: list[Link], page: Page) -> bool:
+        queued.append(len(links))
+        return True
+
+    async def others() -> None:
+        while True:
+            turns.append(sum(queued))
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        other = asyncio.ensure_future(others())
+        links = [Link(f"http://h/{n}", f"http://h/{n}") for n in range(3 * SLICE)]
+        await _all(follow.process_spider_output(None, _each([Page("http://h/", links=links)])))
+        other.cancel()
+
+    follow.short_way.queue = queue
+    asyncio.run(both())
+    assert queued == [SLICE] * 3
+    assert {SLICE, 2 * SLICE} <= set(turns)
