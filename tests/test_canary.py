@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from tests.crawling import Ran, crawl, scrapy
+from tests.extensions.web.serving import Served
 from tests.servers.certificate import Authority
 from tests.servers.digest import DigestGuard
 from tests.servers.proxy import ProxyServer
@@ -115,6 +116,15 @@ def crawled(scripted_server: Start, tmp_path: Path) -> Iterator[tuple[Path, Ran,
         yield tmp_path / "crawls", ran, seeds
 
 
+def pages(seeds: list[str]) -> Iterator[str]:
+    """Of the dashboard."""
+    yield from ("/", "/hosts", "/search?q=inside", "/control", "/stats.json", "/metrics")
+    for seed in seeds:
+        yield f"/url?u={quote(seed, '')}"
+        parts = urlsplit(seed)
+        yield f"/hosts/{parts.hostname}:{parts.port}"
+
+
 @pytest.mark.long
 def test_no_secret_shows_anywhere(crawled: tuple[Path, Ran, list[str]]) -> None:
     """And the crawl did use them all: what they open is stored, and what refuses them was asked."""
@@ -132,6 +142,11 @@ def test_no_secret_shows_anywhere(crawled: tuple[Path, Ran, list[str]]) -> None:
         arguments = ["inside"] if command == "search" else []
         answered = scrapy(command, *arguments, cwd=folder)
         said[command] = (answered.out + answered.err).encode()
+    with Served(folder / "crawl") as served:
+        for target in pages(seeds):
+            got = served.get(target)
+            assert got.status == 200, target
+            said[target] = got.body
     for path in folder.rglob("*"):
         if path.is_file():
             said[str(path)] = path.read_bytes()
