@@ -36,6 +36,9 @@ goes back to its queue."""
 TIMING = "larm_timing"
 """Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
 tls, first_byte, total), 0.0 where there was none: a kept connection needs no dns, connect, tls."""
+VALIDATORS = "larm_validators"
+"""Request.meta, after the fetch: headers that make the next request for this URL a conditional one
+(RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body ends after so many bytes as if it were whole, and no more are taken."""
 _RUNTIME = (
@@ -44,6 +47,7 @@ _RUNTIME = (
     SEED,
     GIVE_BACK,
     TIMING,
+    VALIDATORS,
     "download_started",
     "download_latency",
     "download_slot",

@@ -14,13 +14,16 @@ import pycurl
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
-from larmspider.requests import TIMING
+from larmspider.requests import TIMING, VALIDATORS
 
 if TYPE_CHECKING:
     from scrapy import Request
 
     from larmspider.fetch.response_head import ResponseHead
     from larmspider.fetch.transfer import Transfer
+
+
+_VALIDATORS = ((b"Etag", "If-None-Match"), (b"Last-Modified", "If-Modified-Since"))
 
 
 def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Response:
@@ -40,6 +43,11 @@ def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Respo
         protocol=head.protocol,
     )
     response.headers = head.headers
+    request.meta[VALIDATORS] = {
+        name: values[-1]
+        for source, name in _VALIDATORS
+        if (values := dict.get(head.headers, source))
+    }
     return response
 
 

@@ -24,6 +24,7 @@ from larmspider.fetch.failures import kind_of
 from tests.fetch.fetching import Fetcher
 from tests.servers.nginx import Nginx
 from tests.servers.scripted import Raw, Reply, ScriptedServer
+from tests.servers.scripted import Request as Asked
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]
@@ -223,6 +224,21 @@ def test_the_timing_of_a_fetch(scripted_server: Start, fetcher: Make) -> None:
     assert 0 < timing["connect"] < timing["tls"] < timing["total"]
     assert timing["total"] - timing["first_byte"] > 0.15
     assert meta["download_latency"] == timing["first_byte"]
+
+
+def test_the_next_request_can_be_conditional(scripted_server: Start, fetcher: Make) -> None:
+    """With the headers that meta has; of a response with nothing for it, none."""
+
+    def answer(request: Asked) -> Reply:
+        known = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+        validators = {"ETag": '"1"', "Last-Modified": "Sun, 01 Nov 2026 08:00:00 GMT"}
+        return Reply(304) if known == tuple(validators.values()) else Reply(200, validators, b"x")
+
+    server, one = scripted_server({"/": answer, "/none": "x"}), fetcher()
+    first = one.get(server.url())
+    again = one.get(server.url(), headers=first.meta["larm_validators"])
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+    assert one.get(server.url("/none")).meta["larm_validators"] == {}
 
 
 def test_redirects_and_cookies_are_left_to_others(scripted_server: Start, fetcher: Make) -> None:
