@@ -1,8 +1,8 @@
 """Turns a Scrapy Request into libcurl options: method, headers, body; and nothing else is sent.
 
 libcurl sends Host, and Content-Length with a body. Accept, User-Agent, Expect and the Content-Type
-that it would add are turned off. Options that were set for the fetch before and have the same value
-are not set again.
+that it would add are turned off; a header whose value is None is not sent. Options that were set for
+the fetch before and have the same value are not set again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ _ACCEPT_ENCODING = b"Accept-Encoding: " + ACCEPTED.encode()
 _NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
 """Of a Request's headers: for the proxy only; libcurl's own."""
 
-
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+"""Methods that have one, were it empty."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that may be sent twice (RFC 9110 9.2.1)."""
 _BREAK = re.compile(rb"[\r\n\0]")
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""RFC 9110 5.6.2."""
 _PLAIN = re.compile(r"https?://[!\"$-.0-9:;<=>A-~]+(?:[/?][!\"$-~]*)?")
 """Printable ASCII, neither userinfo nor fragment."""
 
@@ -59,7 +62,7 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
     if method not in _SAFE:
         # what a kept connection does not answer, libcurl sends once more by itself
         curl.setopt(pycurl.FRESH_CONNECT, 1)
-    if body or method in ("POST", "PUT", "PATCH"):
+    if body or method in _WITH_BODY:
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.POSTFIELDS, body)
     if not method.isascii() or not method.isprintable() or " " in method:
@@ -69,26 +72,29 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     """For HTTPHEADER. ``Name:`` alone turns off what libcurl would add, ``Name;`` is an empty
-    value (CURLOPT_HTTPHEADER(3)). Raises BadUrl for a line break inside a header."""
+    value (CURLOPT_HTTPHEADER(3)). Raises BadUrl for a line break inside a header, and a name that
+    is no token."""
     lines = []
     headers = request.headers
     for name, values in dict.items(headers):
+        if not _TOKEN.fullmatch(name):
+            raise errors.BadUrl("a header whose name is no token")
         if name not in _NOT_OURS:
             lines += [
                 b"%b: %b" % (name, value) if value.strip() else name + b";" for value in values
             ]
     if _BREAK.search(b"\t".join(lines)):
         raise errors.BadUrl("a header with a line break or a NUL")
-    has = partial(dict.__contains__, headers)  # names are in their normal form
-    if not has(b"User-Agent"):
+    values_of = partial(dict.get, headers)  # names are in their normal form
+    if not values_of(b"User-Agent"):
         lines.append(b"User-Agent:")
-    if not has(b"Accept"):
+    if not values_of(b"Accept"):
         lines.append(b"Accept:")
-    if decode and not has(b"Accept-Encoding"):
+    if decode and values_of(b"Accept-Encoding") is None:
         lines.append(_ACCEPT_ENCODING)
-    if request.body:
+    if request.body or request.method in _WITH_BODY:
         lines.append(b"Expect:")
-        if not has(b"Content-Type"):
+        if not values_of(b"Content-Type"):
             lines.append(b"Content-Type:")
     return lines
 

@@ -108,11 +108,34 @@ def test_method_and_body_are_sent(scripted_server: Start, fetcher: Make, method:
     assert server.log[-1].headers["content-type"] == "x/y"
 
 
-def test_a_post_without_a_body_says_so(scripted_server: Start, fetcher: Make) -> None:
-    """RFC 9110 8.6: Content-Length 0."""
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_a_post_without_a_body_says_so(scripted_server: Start, fetcher: Make, method: str) -> None:
+    """RFC 9110 8.6: Content-Length 0, and no type of what is not there."""
     server = scripted_server({"*": "x"})
-    fetcher().get(server.url(), method="POST")
+    fetcher().get(server.url(), method=method)
     assert server.log[-1].headers["content-length"] == "0"
+    assert set(server.log[-1].headers) == {"host", "content-length", "accept-encoding"}
+
+
+def test_a_header_without_a_value_is_not_sent(scripted_server: Start, fetcher: Make) -> None:
+    """None, as Scrapy has it: nothing of libcurl's or of ours stands in for it."""
+    server = scripted_server({"*": "x"})
+    names = ("User-Agent", "Accept", "Content-Type", "Accept-Encoding", "Expect")
+    one, headers = fetcher(), dict.fromkeys(names)
+    one.get(server.url(), headers=headers)
+    assert set(server.log[-1].headers) == {"host"}
+    for body in (b"", b"x", b"x" * 2_000_000):
+        one.get(server.url(), method="POST", headers=headers, body=body)
+        assert set(server.log[-1].headers) == {"host", "content-length"}
+
+
+def test_a_header_with_an_empty_value_is_sent(scripted_server: Start, fetcher: Make) -> None:
+    server = scripted_server({"*": "x"})
+    names = ("User-Agent", "Accept", "Content-Type", "Accept-Encoding", "X-Empty")
+    fetcher().get(server.url(), method="POST", headers=dict.fromkeys(names, ""), body="x")
+    assert sorted(sent(server)[2:]) == sorted(
+        [*(f"{name}:" for name in names), "Content-Length: 1"]
+    )
 
 
 def test_a_handle_forgets_the_request_before(scripted_server: Start, fetcher: Make) -> None:

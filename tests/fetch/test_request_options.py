@@ -63,3 +63,16 @@ def test_a_header_is_one_line(value: str) -> None:
         header_lines(Request("http://h/", headers={"X": value}), decode=False)
     with pytest.raises(BadUrl):
         header_lines(Request("http://h/", headers={value: "x"}), decode=False)
+
+
+@pytest.mark.parametrize("name", ["A:B", "Bad Name", "X\u00e4", "X;", "X/Y", ""])
+def test_the_name_of_a_header_is_a_token(name: str) -> None:
+    """RFC 9110 5.1. "A:B" would be a header A, "X;" one without a value."""
+    with pytest.raises(BadUrl, match="no token"):
+        header_lines(Request("http://h/", headers={name: "x"}), decode=False)
+
+
+def test_every_token_is_a_name() -> None:
+    name = "!#$%&'*+-.^_`|~09AZ"
+    lines = header_lines(Request("http://h/", headers={name: "x"}), decode=False)
+    assert lines[0] == f"{name}: x".title().encode().replace(b": X", b": x")
