@@ -94,7 +94,7 @@ class CurlHandler:
             self._loop = CurlLoop(self.limits.kept_connections, guard_of(self._crawler))
         site = self.sites.for_url(request.url)
         url = url_for_curl(request.url)
-        total = float(request.meta.get("download_timeout") or self.limits.total_secs)
+        total = self.limits.total_of(request)
         lines, waited = await self._look_up(url, _proxy_of(request, site), total)
         transfer = self._take(site)
         try:
@@ -122,7 +122,7 @@ class CurlHandler:
         self._of_crawler.pop(self._crawler, None)  # a handler holds its crawler
 
     async def _look_up(self, url: str, proxy: str | None, total: float) -> tuple[list[str], float]:
-        """For RESOLVE, and how many seconds it took. Raises Unresolved, TimedOut."""
+        """For RESOLVE, and how many seconds it took. Raises BadUrl, Unresolved, TimedOut."""
         lines, waited = [], 0.0
         for endpoint in names_needed(url, proxy):
             answer = self.names.known(endpoint.name)

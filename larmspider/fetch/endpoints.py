@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import can_ada
 
+from larmspider.fetch.proxy_url import read_proxy
+
 _PORTS = {"http:": 80, "https:": 443}
-_PROXY_PORTS = {"http": 80, "https": 443}
 _GIVEN_ADDRESSES = frozenset({"socks4", "socks5"})
 """Proxies that are told an address: the name is looked up here (socks5h: by the proxy)."""
 _LONGEST_REMEMBERED = 300
@@ -31,7 +31,8 @@ class Endpoint(NamedTuple):
 
 
 def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
-    """Without those that libcurl knows by itself. ``proxy``: "" or None for none."""
+    """Without those that libcurl knows by itself. ``proxy``: "" or None for none.
+    Raises BadUrl where it is no proxy."""
     end = url.find("/", 8)  # behind http:// and https://, so behind the authority
     prefix = url if end < 0 else url[:end]
     if len(prefix) > _LONGEST_REMEMBERED:
@@ -41,17 +42,12 @@ def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
 
 @lru_cache(16_384)
 def _of_prefix(prefix: str, proxy: str | None) -> tuple[Endpoint, ...]:
-    text = proxy or ""
-    parts = urlsplit(text if "://" in text else f"http://{text}")
     needed = []
-    if asks_itself(text):
+    if asks_itself(proxy):
         needed.append(_of_url(prefix))
-    if text:
-        try:
-            port = parts.port or _PROXY_PORTS.get(parts.scheme, 1080)
-        except ValueError:
-            port = 0
-        needed.append((parts.hostname or "", port))
+    if proxy:
+        asked = read_proxy(proxy)
+        needed.append((asked.host, asked.port))
     return tuple(Endpoint(name, port) for name, port in needed if needs_look_up(name))
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
+from larmspider.fetch import errors
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.settings import BaseSettings
 
 
@@ -48,3 +50,14 @@ class Limits:
             dns_secs=dns_secs if options.scrapys_boolean(settings, "DNSCACHE_ENABLED") else 0,
             kept_connections=options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1),
         )
+
+    def total_of(self, request: Request) -> float:
+        """Seconds, by meta download_timeout; None or 0: as for all. Raises BadUrl."""
+        value = request.meta.get("download_timeout") or self.total_secs
+        try:
+            secs = float(value)
+        except (ValueError, TypeError):
+            secs = 0.0
+        if not secs > 0:  # nor nan
+            raise errors.BadUrl("no download_timeout: seconds, more than 0, are accepted")
+        return secs

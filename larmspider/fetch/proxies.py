@@ -12,18 +12,16 @@ import base64
 import binascii
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import can_ada
 import pycurl
 
 from larmspider.fetch import errors
 from larmspider.fetch.deny_addresses import DenyAddresses, plain_address
+from larmspider.fetch.proxy_url import read_proxy
 
 if TYPE_CHECKING:
     from scrapy import Request
-
-SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 
 
 def check_target(deny: DenyAddresses, url: str) -> None:
@@ -49,20 +47,12 @@ def _in_brackets(url: str) -> str:
 
 def apply_proxy(curl: pycurl.Curl, request: Request) -> None:
     """For a Request with meta["proxy"]. Raises BadUrl where that is no proxy that we can ask."""
-    text = str(request.meta["proxy"])
-    parts = urlsplit(text if "://" in text else f"http://{text}")
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    if parts.scheme not in SCHEMES or not parts.hostname or port == 0:
-        raise errors.BadUrl(f"no proxy: {', '.join(SCHEMES)} with host and port are accepted")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    default = {"http": 80, "https": 443}.get(parts.scheme, 1080)
-    curl.setopt(pycurl.PROXY, f"{parts.scheme}://{host}:{port or default}")
-    if parts.username is not None:
-        curl.setopt(pycurl.PROXYUSERNAME, unquote(parts.username))
-        curl.setopt(pycurl.PROXYPASSWORD, unquote(parts.password or ""))
+    proxy = read_proxy(str(request.meta["proxy"]))
+    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
+    curl.setopt(pycurl.PROXY, f"{proxy.scheme}://{host}:{proxy.port}")
+    if proxy.user is not None:
+        curl.setopt(pycurl.PROXYUSERNAME, proxy.user)
+        curl.setopt(pycurl.PROXYPASSWORD, proxy.password)
     authorization = request.headers.get(b"Proxy-Authorization")
     if authorization:
         _authorize(curl, authorization)

@@ -1,8 +1,8 @@
 """Turns a Scrapy Request into libcurl options: method, headers, body; and nothing else is sent.
 
 libcurl sends Host, and Content-Length with a body. Accept, User-Agent, Expect and the Content-Type
-that it would add are turned off; a header whose value is None is not sent. Options that were set for
-the fetch before and have the same value are not set again.
+that it would add are turned off; a header whose value is None is not sent. Options that were set
+for the fetch before and have the same value are not set again.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ PROXY = ("proxy", 3128)
         ("http://wiki:99999/", None, []),
         ("http://wiki/", "http://proxy:3128", [PROXY]),
         ("http://wiki/", "proxy:3128", [PROXY]),
+        ("http://wiki/", "//proxy:3128", [PROXY]),
         ("http://wiki/", "http://user:word@proxy:3128/", [PROXY]),
         ("http://wiki/", "http://proxy", [("proxy", 80)]),
         ("http://wiki/", "https://proxy", [("proxy", 443)]),
@@ -39,7 +40,6 @@ PROXY = ("proxy", 3128)
         ("http://wiki/", "socks4://proxy:443", [("wiki", 80), ("proxy", 443)]),
         ("http://wiki/", "http://10.0.0.7:3128", []),
         ("http://wiki/", "http://[::1]:3128", []),
-        ("http://wiki/", "http://proxy:none", [("proxy", 0)]),
     ],
 )
 def test_names_of_host_or_proxy(url: str, proxy: str | None, needed: list[tuple[str, int]]) -> None:

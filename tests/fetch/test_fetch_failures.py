@@ -105,6 +105,22 @@ def test_the_total_time_has_a_limit(scripted_server: Start, fetcher: Make, answe
     assert (kind_of(error), "0.2 s" in message_of(error)) == ("timeout", True)
 
 
+@pytest.mark.parametrize("secs", [-1, "-0.5", float("nan"), "soon"])
+def test_a_time_that_is_none(fetcher: Make, secs: object) -> None:
+    """Nothing is begun that would have to be over before."""
+    error = fetcher().failure("http://127.0.0.1:9/", meta={"download_timeout": secs})
+    assert (kind_of(error), "download_timeout" in message_of(error)) == ("bad-url", True)
+
+
+@pytest.mark.parametrize("secs", [0, None])
+def test_no_time_is_that_of_the_setting(
+    scripted_server: Start, fetcher: Make, secs: object
+) -> None:
+    server = scripted_server({"*": SILENT})
+    error = fetcher(DOWNLOAD_TIMEOUT=0.3).failure(server.url(), meta={"download_timeout": secs})
+    assert message_of(error) == "took longer than 0.3 s (DOWNLOAD_TIMEOUT)"
+
+
 def test_the_connection_has_a_limit(fetcher: Make) -> None:
     """A full backlog: the connection is never accepted."""
     with socket.create_server(("127.77.3.1", 0), backlog=0) as listening:

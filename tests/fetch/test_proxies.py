@@ -6,6 +6,8 @@ import base64
 from collections.abc import Callable
 
 import pytest
+from scrapy import Request
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 
 from larmspider.fetch.failures import kind_of, message_of
 from tests.fetch.fetching import Fetcher
@@ -39,11 +41,20 @@ def test_a_page_comes_through_a_proxy(
 
 
 def test_a_proxy_without_a_scheme_is_http(scripted_server: Start, fetcher: Make) -> None:
-    server = scripted_server({"*": "through"})
+    """Also as HttpProxyMiddleware rewrites it."""
+    server, one = scripted_server({"*": "through"}), fetcher()
     with ProxyServer() as proxy:
-        meta = {"proxy": f"127.0.0.1:{proxy.port}"}
-        assert fetcher().get(server.url(), meta=meta).body == b"through"
-        assert proxy.log == [("GET", server.url())]
+        request = Request(server.url(), meta={"proxy": f"127.0.0.1:{proxy.port}"})
+        assert one.fetch(request).body == b"through"
+        HttpProxyMiddleware().process_request(request)
+        assert request.meta["proxy"].startswith("//")
+        assert one.fetch(request).body == b"through"
+        assert proxy.log == [("GET", server.url())] * 2
+
+
+def test_what_is_no_proxy_is_not_looked_up(fetcher: Make) -> None:
+    error = fetcher().failure("http://h/", meta={"proxy": "foo://x.invalid"})
+    assert (kind_of(error), message_of(error)[:9]) == ("bad-url", "no proxy:")
 
 
 def test_the_next_fetch_needs_no_proxy(scripted_server: Start, fetcher: Make) -> None:
