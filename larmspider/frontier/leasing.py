@@ -24,7 +24,7 @@ ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
 MOST_REFUSED = 16
 """URLs of a host that are refused in one turn; the rest in its next one, behind others. 10 us each,
-20 ms where robots.txt has as many wildcards as it can hold."""
+6 ms where robots.txt has as many wildcards as are read (robots.MAX_WILDCARDS)."""
 
 
 class Leasing:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +25,10 @@ from protego import Protego
 
 MAX_BYTES = 500 * 1024
 """How much of a robots.txt is read (RFC 9309 2.5 asks for at least this)."""
+MAX_WILDCARDS = 5_000
+"""In the rules for us, over all lines: 0.1 s for 16 URLs (leasing.MOST_REFUSED), 25,000 lines with
+two each would take 0.9 s. A Disallow behind them is read up to its first ``*``, which refuses more
+than it says, an Allow behind them is passed over."""
 MAX_LINE_BYTES = 2083 * 8 - 1
 """A longer line is cut here, where the oldest crawler cuts: eight times a browser's longest URL."""
 
@@ -104,8 +109,8 @@ class RobotsRules:
         self.crawl_delay = crawl_delay
         self.sitemaps = sitemaps
         self.lines = frozenset(lines or ())
-        self._rules = rules
-        self._matcher = _matcher("".join(rule.record() for rule in rules))
+        self._rules = list(_bounded(rules))
+        self._matcher = _matcher("".join(dict.fromkeys(rule.record() for rule in self._rules)))
 
     def __repr__(self) -> str:
         return (
@@ -124,6 +129,8 @@ class RobotsRules:
         sitemaps: dict[str, None] = {}
         in_agents = False
         for number, line in enumerate(_lines(body), 1):
+            if not line:
+                continue  # 500,000 of them fit in a file: 0.2 s if each were split
             name, value = _split(line)
             if name in _AGENT:
                 if not in_agents:
@@ -174,6 +181,18 @@ class RobotsRules:
 def lines_of(body: bytes) -> list[str]:
     """The lines of a robots.txt as they are numbered here, as text."""
     return [_text(line) for line in _lines(body)]
+
+
+def _bounded(rules: list[_Rule]) -> Iterator[_Rule]:
+    """What is matched of ``rules``: MAX_WILDCARDS, and no rule that refuses less than it says."""
+    room = MAX_WILDCARDS
+    for rule in rules:
+        wildcards = rule.pattern.count("*")
+        room -= wildcards
+        if room >= 0 or not wildcards:
+            yield rule
+        elif not rule.allow:
+            yield rule._replace(pattern=rule.pattern.partition("*")[0] or "/")
 
 
 def _matcher(records: str) -> Protego:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from larmspider.frontier.robots import (
     MAX_BYTES,
     MAX_LINE_BYTES,
+    MAX_WILDCARDS,
     RobotsRules,
     product_token,
 )
@@ -319,6 +320,21 @@ def test_names_the_line_that_decides(url: str, deciding: tuple[int, str] | None)
         "Disallow: /*/rota.html?month=\n# a tie\nDisallow: /tie\nAllow: /tie\n"
     )
     assert rules.deciding_line(url) == deciding
+
+
+def test_wildcards_behind_the_limit_refuse_more_never_less() -> None:
+    """A Disallow is read up to its first one, an Allow not at all; rules without any count on."""
+    rules = _parse(
+        "User-agent: *\n"
+        + "Disallow: /x/*a*b$\n" * (MAX_WILDCARDS // 2)
+        + "Disallow: /cut/*.pdf$\nAllow: /plain/*.html\nDisallow: /plain/\n"
+    )
+    assert rules.allowed("http://wiki/x/plan.html")
+    assert not rules.allowed("http://wiki/x/a.b")
+    assert not rules.allowed("http://wiki/cut/plan.html")
+    assert not rules.allowed("http://wiki/plain/plan.html")
+    decides = rules.deciding_line("http://wiki/cut/plan.html")
+    assert decides == (MAX_WILDCARDS // 2 + 2, "Disallow: /cut/*.pdf$")
 
 
 _LINES = st.sampled_from(

@@ -88,6 +88,7 @@ def moved(location: str) -> Behaviour:
 
 
 RULE = b"User-agent: *\nDisallow: /private\n"
+WILDCARDS = b"".join(b"Disallow: /x*a%d*b$\n" % number for number in range(25_000))
 
 ROBOTS = [
     rules(
@@ -99,6 +100,7 @@ ROBOTS = [
     rules("robots-is-binary", text(bytes(range(256)) * 400), allowed=True),
     rules("robots-with-nul", text(RULE.replace(b"D", b"\0D")), allowed=True, obeyed=True),
     rules("robots-of-10-mb", text(RULE + b"Disallow: /x\n" * 800_000), allowed=True, obeyed=True),
+    rules("robots-of-wildcards", text(RULE + WILDCARDS), allowed=True, obeyed=True),
     rules(
         "robots-without-end",
         endless(head("Content-Type: text/plain") + RULE, b"# on\n" * 99),
