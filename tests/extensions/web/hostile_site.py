@@ -11,6 +11,7 @@ from tests.servers.scripted import Reply, Request, Route
 
 RUN = "window.ran=1;document.title='ran'"
 PAYLOADS = (
+    "a" * 200,
     f"<script>{RUN}</script>",
     f"</title><script>{RUN}</script>",
     f"</textarea></style></noscript><script>{RUN}</script>",

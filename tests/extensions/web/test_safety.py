@@ -110,6 +110,22 @@ def test_pages_over_a_hostile_crawl(
         assert browser.overflow() <= 0
 
 
+def test_a_long_text_of_a_link_breaks(
+    hostile_crawl: Path, site: Served, browser: Browser
+) -> None:
+    """Of the page that has the link, and of the one that it leads to; the address beside it keeps
+    room."""
+    start = CrawlDir(hostile_crawl).seeds[0]
+    for url in (start, f"{start}p/0"):
+        for width in (1280, 390):
+            browser.look(width)
+            browser.open(f"{site.url}/url?u={quote(url, safe='')}")
+            assert PAYLOADS[0] in browser.text("main")
+            assert browser.overflow() <= 0, (url, width)
+            narrowest = min(cell.size["width"] for cell in browser.all("table.links td"))
+            assert narrowest > 100, (url, width)
+
+
 def test_hostile_hits_are_text(site: Served, browser: Browser) -> None:
     """A search for the word that all of its pages have: titles, addresses and pieces of them."""
     browser.look()
