@@ -48,13 +48,23 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """What a POST did, and whether it did. ``typed``: what was sent, where it is still to be done,
+    or to be mended, so that the form shows it again."""
+
+    text: str
+    good: bool
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
     ``origin`` is what stands before ``url``: http://127.0.0.1:8080, as the browser knows it.
     ``signed_in``: may control the crawl. ``csrf`` is what its forms have to send back. ``numbers``
-    are those of the running crawl, for a page that asks for them (Page.live). ``said``: what the
-    last POST did, and whether it did.
+    are those of the running crawl, for a page that asks for them (Page.live). ``said`` by
+    the last POST.
     """
 
     source: Source
@@ -67,7 +77,7 @@ class Ask:
     signed_in: bool = False
     csrf: str = ""
     numbers: Numbers | None = None
-    said: tuple[str, bool] | None = None
+    said: Saying | None = None
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from larmspider.errors import LarmspiderError
 from larmspider.extensions.scope_change import preview
-from larmspider.extensions.web.ask import JSON, Refused, json_reply
+from larmspider.extensions.web.ask import JSON, Refused, Saying, json_reply
 from larmspider.extensions.web.site import SITE, Site, response_of
 
 FAILED_SECS = 1.0
@@ -71,14 +71,14 @@ async def act(request: web.Request) -> web.Response:
         status = error.status if isinstance(error, Refused) else 409
         if by_script:
             return response_of(json_reply({"error": str(error)}, status))
-        return _back(site, str(error), form, good=False)
+        return _back(site, form, Saying(str(error), good=False, typed=form))
     if by_script:
         return response_of(json_reply({"done": done}))
-    return _back(site, done, form, good=True)
+    return _back(site, form, Saying(done, good=True, typed=form if name == PREVIEW else {}))
 
 
-def _back(site: Site, text: str, form: dict[str, str], *, good: bool) -> web.Response:
-    number = site.sayings.keep(text, good=good)
+def _back(site: Site, form: dict[str, str], saying: Saying) -> web.Response:
+    number = site.sayings.keep(saying)
     target = _inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
     return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})

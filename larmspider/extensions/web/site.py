@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from larmspider.extensions.web.ask import Ask, Reply
+from larmspider.extensions.web.ask import Ask, Reply, Saying
 from larmspider.extensions.web.board import Board
 from larmspider.extensions.web.events import Events
 from larmspider.extensions.web.guard import Guard
@@ -22,18 +22,18 @@ class Sayings:
     address cannot make a page say what it likes."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[str, str, bool]] = deque(maxlen=50)
+        self._kept: deque[tuple[str, Saying]] = deque(maxlen=50)
         self._number = 0
 
-    def keep(self, text: str, *, good: bool) -> str:
+    def keep(self, saying: Saying) -> str:
         """Its number."""
         self._number += 1
-        self._kept.append((str(self._number), text, good))
+        self._kept.append((str(self._number), saying))
         return str(self._number)
 
-    def of(self, number: str) -> tuple[str, bool] | None:
-        """The text, and whether it went well."""
-        return next(((text, good) for n, text, good in self._kept if n == number), None)
+    def of(self, number: str) -> Saying | None:
+        """None for one that was never said, or long ago."""
+        return next((saying for n, saying in self._kept if n == number), None)
 
 
 @dataclass(slots=True)

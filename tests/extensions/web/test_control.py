@@ -178,6 +178,33 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
     assert all(int(page["url"].rpartition("/")[2]) % 2 == 0 for page in pages)
 
 
+def test_what_is_yet_to_be_done_stays_in_its_form(lasting: Crawling, browser: Browser) -> None:
+    """A scope that was previewed is the one that a change takes; what was refused can be mended,
+    and what was done is gone."""
+    browser.look()
+    browser.driver.delete_all_cookies()
+    browser.open(f"{lasting.url}/control")
+    browser.find("input[name=token]").send_keys(lasting.token)
+    browser.find("main button").click()
+
+    def done(field: str, text: str, button: str, said: str) -> str | None:
+        """What the field shows after that."""
+        browser.until(lambda: browser.text("h1") == "Control", "the control page")
+        browser.find(field).clear()
+        browser.find(field).send_keys(text)
+        browser.find(button).click()
+        browser.until(lambda: said in browser.text("#said"), said)
+        return browser.find(field).get_attribute("value")
+
+    scope, seeds = "input[name=restrict]", "textarea[name=urls]"
+    preview = "form[action='/control/scope-preview'] button"
+    assert done(scope, '.*"&quot;', preview, "would be dropped") == '.*"&quot;'
+    assert done(scope, "((", preview, "((") == "(("
+    add = "form[action='/control/seeds'] button"
+    assert done(seeds, "ftp://h/</textarea>", add, "ftp") == "ftp://h/</textarea>"
+    assert done(seeds, "http://127.0.0.2:9/", add, "0 of 1 seed added") == ""
+
+
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawling]:
     """A crawl for tests that leave it as it is."""

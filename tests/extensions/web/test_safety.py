@@ -110,9 +110,7 @@ def test_pages_over_a_hostile_crawl(
         assert browser.overflow() <= 0
 
 
-def test_a_long_text_of_a_link_breaks(
-    hostile_crawl: Path, site: Served, browser: Browser
-) -> None:
+def test_a_long_text_of_a_link_breaks(hostile_crawl: Path, site: Served, browser: Browser) -> None:
     """Of the page that has the link, and of the one that it leads to; the address beside it keeps
     room."""
     start = CrawlDir(hostile_crawl).seeds[0]

@@ -21,17 +21,19 @@ def control(ask: Ask) -> Reply:
     lines = [line.split("\t") for log in logs for line in tail(log, LOG_ROWS)]
     acts = sorted((one for one in lines if len(one) == LOG_COLUMNS), reverse=True)[:LOG_ROWS]
     scope, orders = _in_force(ask)
+    typed = ask.said.typed if ask.said else {}
     return ask.render(
         "control.html",
         numbers=ask.numbers,
         acts=acts,
-        restrict=ask.text("restrict") or scope,
+        restrict=typed.get("restrict") or ask.text("restrict") or scope,
+        urls=typed.get("urls", ""),
         scope=scope,
         seeds=ask.source.crawl.seeds[:SEEDS],
         factor=orders.factor,
         ordered=sorted(orders.hosts.items())[:HOSTS],
         more_ordered=max(0, len(orders.hosts) - HOSTS),
-        host=ask.text("host", limit=300),
+        host=typed.get("host") or ask.text("host", limit=300),
         condition=ask.source.condition,
     )
 
