@@ -377,6 +377,21 @@ def test_a_browser_that_may_not_changes_nothing(
     assert crawl.numbers["paused"]
 
 
+def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
+    crawl: Crawling, browser: Browser
+) -> None:
+    """And as of when it is what it shows; not that the crawl runs."""
+    browser.look()
+    browser.open(f"{crawl.url}/")
+    browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
+    assert browser.text("#condition").startswith("This crawl runs")
+    crawl.act("stop")
+    assert crawl.process.wait(30) == 0
+    told = r"No news .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."
+    browser.until(lambda: re.fullmatch(told, browser.text("#condition")), "that it is gone")
+    assert not browser.find("#live").is_displayed()
+
+
 def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> None:
     """Numbers and curves change without a load; the first view is whole without scripts."""
     browser.look()

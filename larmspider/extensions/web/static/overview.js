@@ -8,7 +8,8 @@
     if (value !== undefined && element[property] !== value) element[property] = value;
   };
   const last = {};
-  let state;
+  const now = () => new Date().toISOString().slice(0, 19).replace("T", " ");
+  let state, latest = now();
   const show = (found) => {
     each("text", (element, key) => change(element, "textContent", found.texts[key]));
     each("path", (element, key) => {
@@ -19,6 +20,7 @@
       if (element.contains(document.activeElement)) return; // somebody reads or follows a link there
       last[key] = element.innerHTML = found.pieces[key];
     });
+    latest = now();
     state = found.states.crawl || state;
     document.getElementById("live").hidden = state !== "running";
     document.body.dataset.ticks = Number(document.body.dataset.ticks || 0) + 1;
@@ -28,7 +30,11 @@
     if (document.hidden || events) return;
     events = new EventSource("/events");
     events.onmessage = (event) => show(JSON.parse(event.data));
-    events.onerror = () => { document.getElementById("live").hidden = true; };
+    events.onerror = () => {
+      document.getElementById("live").hidden = true;
+      document.getElementById("condition").textContent =
+        `No news reaches this page: the crawl has ended or cannot be reached. All is as of ${latest} UTC.`;
+    }; // the browser asks again by itself; the first tick that comes then has all texts
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden && events) { events.close(); events = undefined; }
