@@ -46,6 +46,8 @@ def main() -> int:
             "--dir (LARM_DIR) needs --start (START): without it the demo is crawled,"
             f" into {DEMO_DIR}"
         )
+    # the demo starts over each time: never in the Redis of the environment, which may hold a crawl
+    redis = [] if options.start else ["-s", "REDIS_URL="]
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
         directory = options.dir
@@ -68,7 +70,7 @@ def main() -> int:
                 "-s",
                 "LARM_BACKOFF_SECS=0.5",
             ]
-        in_dir = ["-s", f"LARM_DIR={directory}"]
+        in_dir = ["-s", f"LARM_DIR={directory}", *redis]
         command = ["workers", "-n", options.workers] if options.workers else ["crawl", "intranet"]
         status = run(*command, *arguments, *in_dir, *more)
     if status:

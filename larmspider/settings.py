@@ -27,7 +27,7 @@ LARM_LOCAL_QUEUE = 256  # queued URLs of a block that come from Redis, and wait,
 LARM_LEASE_SECS = 15.0  # a worker that Redis has not heard of for so long is replaced
 LARM_KEEP_ALIVE = False  # yes: with REDIS_URL, wait for seeds in <spider>:start_urls for ever
 REDIS_URL = os.environ.get("REDIS_URL", "")  # holds a password: command lines are for all to see
-LARM_FRESH = ""  # yes: start over; "yes,yes": and delete the pages stored in LARM_DIR
+LARM_FRESH = ""  # yes: start over; "yes,yes": and delete stored pages, in Redis too
 LARM_RESUME = ""  # anyway: go on with LARM_DIR's crawl although this one is another
 
 # --- who we are, and how polite -----------------------------------------------------------------

@@ -107,7 +107,7 @@ class Command(ScrapyCommand):
         if not is_private:
             shared = SharedCrawl.of(crawler)
             if directory.fresh:
-                shared.refuse_if_alive()
+                shared.refuse_to_wipe(directory.fresh)
                 shared.wipe()
             else:
                 shared.refuse_other(crawler)

@@ -107,7 +107,7 @@ def _join(crawler: Crawler) -> None:
     assert crawler.spider is not None
     root, shared = CrawlRoot.from_crawler(crawler), SharedCrawl.of(crawler)
     if root.fresh:
-        shared.refuse_if_alive()
+        shared.refuse_to_wipe(root.fresh)
     else:
         shared.refuse_other(crawler)
     root.check()

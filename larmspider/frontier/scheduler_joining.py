@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options
 from larmspider.description import identity_of
+from larmspider.directory import asked_fresh
 from larmspider.errors import ConfigError
 from larmspider.frontier.backend import BackendError
 from larmspider.frontier.heartbeat import UNREACHABLE
@@ -23,6 +24,7 @@ from larmspider.frontier.redis_admin import wipe
 from larmspider.frontier.redis_errors import lasting, why
 from larmspider.frontier.redis_keys import Keys
 from larmspider.frontier.redis_link import RedisLink
+from larmspider.quantities import counted
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -44,8 +46,8 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
     """The epoch of an earlier run of this worker that did not leave, or 0. Waits for its lease to
     run out. Raises ConfigError."""
     settings = crawler.settings
-    if settings.get("LARM_FRESH"):
-        insist(lambda: refuse_if_alive(membership, link.name), link.name)
+    if fresh := asked_fresh(settings):
+        insist(lambda: refuse_to_wipe(membership, link.name, fresh), link.name)
         wipe(link, keys)
     anyway = options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway"
     ours = description(crawler)
@@ -100,12 +102,18 @@ def description(crawler: Crawler) -> dict[str, Any]:
     return {"crawl": identity_of(crawler), "shared": shared}
 
 
-def refuse_if_alive(membership: Membership, where: str) -> None:
-    """Raise ConfigError where workers would lose what they are at by starting over."""
+def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
+    """Raise ConfigError where workers would lose what they are at by starting over, or pages are
+    stored, by whichever machine, and ``fresh`` is not "yes,yes"."""
     if living := membership.living():
         raise ConfigError(
             f"-a fresh=yes would delete the crawl in Redis at {where}, and"
             f" {', '.join(living)} work on it: stop them first"
+        )
+    if fresh != "yes,yes" and (stored := membership.stored()):
+        raise ConfigError(
+            f"the crawl in Redis at {where} has {counted(stored, 'stored page')}: to delete it ask"
+            " twice, -a fresh=yes,yes; another database of Redis takes another crawl"
         )
 
 

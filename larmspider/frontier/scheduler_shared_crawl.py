@@ -1,7 +1,7 @@
 """The crawl in Redis as a whole, for who looks at it before any worker joins.
 
 crawl = SharedCrawl(settings, "intranet")       # ConfigError: why this Redis cannot be used
-crawl.refuse_if_alive()                         # ... or that workers are at it
+crawl.refuse_to_wipe("yes")                     # ... or that workers are at it, or pages stored
 crawl.wipe()
 """
 
@@ -19,7 +19,7 @@ from larmspider.frontier.build import sharing
 from larmspider.frontier.membership import Membership
 from larmspider.frontier.redis_admin import wipe
 from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.scheduler_joining import description, insist, refuse_if_alive, refuse_other
+from larmspider.frontier.scheduler_joining import description, insist, refuse_other, refuse_to_wipe
 from larmspider.frontier.scheduler_redis import link_to
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ class SharedCrawl:
                 " -a fresh=yes starts over"
             )
 
-    def refuse_if_alive(self) -> None:
-        """Raise ConfigError where workers live by it."""
-        insist(lambda: refuse_if_alive(self._membership, self._link.name), self._link.name)
+    def refuse_to_wipe(self, fresh: str) -> None:
+        """Raise ConfigError where workers live by it, or ``fresh`` is not enough for its pages."""
+        where = self._link.name
+        insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 
     def expire_ended(self, root: Path) -> None:
         """Nobody waits for leases of workers whose directories in ``root`` no process holds: they

@@ -67,6 +67,25 @@ def test_a_scope_or_a_directory_without_a_start_is_no_demo(
     shutil.which("redis-server") is None,
     reason="redis-server is not installed (Debian package redis-server)",
 )
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="redis-server is not installed (Debian package redis-server)",
+)
+@pytest.mark.parametrize("more", [(), ("--workers", "2")])
+def test_the_demo_leaves_the_redis_of_the_environment_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """It starts over each time; nobody listens there, and nobody is asked."""
+    monkeypatch.setenv("REDIS_URL", "redis://127.41.4.3:9/0")
+    done = first_crawl(tmp_path, *more)
+    assert done.returncode == 0, done.stderr
+    assert "127.41.4.3" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="redis-server is not installed (Debian package redis-server)",
+)
 def test_several_workers(scripted_server: Callable[..., ScriptedServer], tmp_path: Path) -> None:
     """As ``make crawl WORKERS=2`` has it: their pages are found together."""
     server = scripted_server({"/": (200, HTML, b"<title>Our wiki</title>in the cellar")})

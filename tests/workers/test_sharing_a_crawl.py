@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl_shards import open_crawl
-from tests.crawling import scrapy
+from tests.crawling import Ran, scrapy
 from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.workers.crew import Crew
+from tests.workers.crew import SETTINGS, Crew
 from tests.workers.hosts import Hosts
 
 PAGES = 10
+TOTALS = "intranet:{crawl}:totals"
+ID = b"intranet:{crawl}:id"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +88,40 @@ def test_starting_over_is_refused_while_others_work(crew: Crew, tmp_path: Path) 
     crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), LARM_FRESH="yes")
     assert crew.wait("w2") == [2]
     assert "and w1 work on it: stop them first" in crew.said("w2")
+
+
+@pytest.mark.parametrize("command", ["crawl", "workers"])
+def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
+    crew: Crew, tmp_path: Path, command: str
+) -> None:
+    """Nobody works on the crawl, and the LARM_DIR is a new one: one yes deletes nothing."""
+    crew.start("w1", LARM_KEEP_ALIVE="yes")
+    crew.until(lambda: b"stored" in crew.server.client().hkeys(TOTALS), "a page is committed")
+    crew.signal("w1", signal.SIGTERM)
+    assert crew.wait("w1") == [0]
+
+    def start_over(fresh: str) -> Ran:
+        spider = ["intranet", *(["-n", "1"] if command == "workers" else [])]
+        given = {"REDIS_URL": crew.server.url, "LARM_DIR": "new", "LARM_MAX_PAGES": "1"}
+        words = [f"-s{name}={value}" for name, value in (SETTINGS | given).items()]
+        seed = ["-a", f"start={crew.hosts.seed}", "-a", f"fresh={fresh}"]
+        return scrapy(command, *spider, *seed, *words, cwd=tmp_path)
+
+    before = everything(crew.server)
+    refused = start_over("yes")
+    [line] = [line for line in refused.err.splitlines() if line.startswith("scrapy ")]
+    assert (refused.status, everything(crew.server)) == (2, before)
+    assert "to delete it ask twice" in line
+    assert not (tmp_path / "new").exists()
+    again = start_over("yes,yes")
+    assert again.status == 0, again.err
+    assert everything(crew.server)[ID] != before[ID], "another crawl"
+
+
+def everything(server: RedisServer) -> dict[bytes, bytes]:
+    """What is in Redis, but for what it says of itself."""
+    redis = server.client()
+    return {key: redis.dump(key) for key in redis.keys()}
 
 
 def test_who_is_told_to_stop_gives_back_what_it_has(crew: Crew) -> None:
