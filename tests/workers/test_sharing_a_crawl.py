@@ -121,7 +121,7 @@ def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
 def everything(server: RedisServer) -> dict[bytes, bytes]:
     """What is in Redis, but for what it says of itself."""
     redis = server.client()
-    return {key: redis.dump(key) for key in redis.keys()}
+    return {key: redis.dump(key) for key in redis.scan_iter()}
 
 
 def test_who_is_told_to_stop_gives_back_what_it_has(crew: Crew) -> None:
