@@ -119,7 +119,8 @@ def _with_site_headers(options: SiteOptions, headers: Sequence[bytes]) -> Iterat
     taken = set()
     for line in headers:
         name, _, value = line.partition(b":")
-        taken.add(name.rstrip(b";").lower())  # "Name;" sends it empty
+        if value or name.endswith(b";"):  # "Name;" sends it empty, "Name:" turns off libcurl's own
+            taken.add(name.rstrip(b";").lower())
         if name.lower() == b"cookie":
             cookies.insert(0, value.strip())
         else:

@@ -102,6 +102,24 @@ def test_bearer_cookies_and_headers(bare: BareCurl, scripted_server: Start) -> N
     assert len(server.log) == 2
 
 
+def test_a_header_that_is_only_turned_off_is_the_sites(
+    bare: BareCurl, scripted_server: Start
+) -> None:
+    """``Name:`` keeps libcurl's own away; one that is empty, ``Name;``, is the request's."""
+    server = scripted_server({"*": echo})
+    bare.configure(
+        f"""
+        [[site]]
+        hosts = "http://127.0.0.1:{server.port}"
+        scheme = "http"
+        headers = {{ User-Agent = "ours", Accept = "text/html", X-Key = "k" }}
+        """
+    )
+    bare.get(server.url(), ("User-Agent:", "Accept:", "X-Key;"))
+    sent = server.log[-1].headers
+    assert (sent["user-agent"], sent["accept"], sent["x-key"]) == ("ours", "text/html", "")
+
+
 def everything(port: int, proxy: str = "") -> str:
     """A site with every secret that there is, over http."""
     return f"""
