@@ -60,6 +60,7 @@ def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pyc
         (pycurl.FOLLOWLOCATION, 0),
         (pycurl.HTTP09_ALLOWED, 0),
         (pycurl.PATH_AS_IS, 1),
+        (pycurl.USERAGENT, ""),  # pycurl names itself, to a proxy too
         (pycurl.PROXY, ""),
         (pycurl.NOPROXY, ""),
         (_SUPPRESS_CONNECT_HEADERS, 1),

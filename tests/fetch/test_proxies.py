@@ -57,6 +57,17 @@ def test_what_is_no_proxy_is_not_looked_up(fetcher: Make) -> None:
     assert (kind_of(error), message_of(error)[:9]) == ("bad-url", "no proxy:")
 
 
+def test_a_tunnel_is_asked_for_without_a_user_agent(scripted_server: Start, fetcher: Make) -> None:
+    """That of the request is for its server, libcurl's own for nobody."""
+    server = scripted_server({"*": "x"}, tls=True)
+    with ProxyServer() as proxy:
+        one = fetcher(DOWNLOAD_VERIFY_CERTIFICATES=False)
+        one.get(server.url(), meta={"proxy": proxy.url("http")}, headers={"User-Agent": "larm"})
+        assert proxy.heads[0].startswith("CONNECT ")
+        assert "user-agent" not in proxy.heads[0].lower()
+    assert server.log[-1].headers["user-agent"] == "larm"
+
+
 def test_the_next_fetch_needs_no_proxy(scripted_server: Start, fetcher: Make) -> None:
     """And tells its server nothing of it."""
     server, one = scripted_server({"*": "x"}), fetcher()
