@@ -75,6 +75,7 @@ class ThreadedServer(ABC):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # what they closed is lost by now, before the loop ends
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """For asyncio.start_server(): converse(), whatever its client does."""
