@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from larmspider.frontier.groups import Group
 from larmspider.frontier.host import HostRecord
@@ -39,7 +40,7 @@ class Lease:
     ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
     which the request had come to its host. ``judged``: the answer has counted for or against it.
     ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
-    only this one may end the lease.
+    only this one may end the lease. ``most_secs`` are for the answer, unless others allow less.
     """
 
     url: str
@@ -50,6 +51,7 @@ class Lease:
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
     holder: object | None = field(default=None, repr=False)
+    most_secs: float = field(default=inf, repr=False)
 
     @property
     def is_robots(self) -> bool:

@@ -65,7 +65,10 @@ class Leasing:
             if host.in_flight:
                 return None
             record.change(HostState.LOADING)
-            return self._begin(host, None, record.robots_url, now)
+            lease = self._begin(host, None, record.robots_url, now)
+            if record.hold is None:
+                lease.most_secs = self._schedule.probe_limit()
+            return lease
         entry = self._next_allowed(host, now)
         return self._begin(host, entry, entry.url, now) if entry else None
 

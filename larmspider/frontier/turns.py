@@ -92,6 +92,10 @@ class Turns(Generic[T]):
             heappop(heap)
         return bool(heap)
 
+    def count_due(self, kind: Kind) -> int:
+        """How many, at most: entries that are stale count until they come to the front."""
+        return len(self._due[kind]) if self.due(kind) else 0
+
     def next_time(self) -> float | None:
         """The first time that has not come yet, as of the last take()."""
         host = self.next_host()

@@ -106,14 +106,16 @@ class Simulation:
         self.open[name] += 1
         self.most_open[name] = max(self.most_open[name], self.open[name])
         seconds = self.latency(name, self.random)
+        most = min(TIMEOUT, lease.most_secs)
+        failed = seconds is None or seconds > most
         self.number += 1
-        at = self.clock.now + (TIMEOUT if seconds is None else seconds)
-        heappush(self.events, (at, self.number, lease, seconds))
+        at = self.clock.now + (most if failed else seconds)
+        heappush(self.events, (at, self.number, lease, most if failed else seconds, failed))
 
-    def end(self, lease, seconds):
+    def end(self, lease, seconds, failed):
         self.open[lease.host.record.host] -= 1
-        if seconds is None:
-            self.frontier.failed(lease, "timeout", TIMEOUT)
+        if failed:
+            self.frontier.failed(lease, "timeout", seconds)
         elif lease.is_robots:
             self.frontier.robots_loaded(lease, b"", seconds)
         else:

@@ -4,6 +4,7 @@ import pytest
 from simulation import Clock, Simulation, build
 
 from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.places import Places
 
 GAP, HOSTS = 2.0, 300
 
@@ -75,3 +76,38 @@ def test_no_gap_is_shorter_than_the_rule_and_no_host_has_two_connections(crawl):
     simulation, _ = crawl
     assert min(simulation.shortest_gap(host) for host in simulation.asked) >= GAP
     assert max(simulation.most_open.values()) == 1
+
+
+def new_hosts(path, slow, quick, seconds):
+    """So many that answer after 10 s stand before so many quick ones, all new, 16 places."""
+    clock = Clock()
+    frontier = build(LmdbBackend(path), clock, delay=GAP, places=Places(16, probe_secs=5.0))
+    names = [*(f"slow{n}" for n in range(slow)), *(f"quick{n}" for n in range(quick))]
+    frontier.add([frontier.entry(u := f"http://{name}/", u) for name in names])
+    simulation = Simulation(
+        frontier, clock, lambda host, _: 10.0 if host.startswith("slow") else 0.05
+    )
+    simulation.run(seconds)
+    frontier.audit(deep=True)
+    return simulation, frontier
+
+
+def test_new_hosts_that_hang_hold_up_those_behind_for_a_short_time_each(tmp_path):
+    """100 / 16 rounds of 5 s; by their own time limit 10 s each."""
+    simulation, _ = new_hosts(tmp_path, 100, 5, 2_000.0)
+    pages = [simulation.asked[f"quick{n}:80"][1] - simulation.begun for n in range(5)]
+    assert max(pages) < 7 * 5.0 + GAP + 1
+
+
+def test_what_was_cut_short_has_all_its_time_later(tmp_path):
+    """None of the slow ones is lost."""
+    _, frontier = new_hosts(tmp_path, 100, 5, 2_000.0)
+    assert frontier.finished
+    assert frontier.backend.counts().stored == 105
+
+
+def test_new_hosts_have_all_their_time_where_there_are_places_for_all(tmp_path):
+    """Nobody waits behind them."""
+    simulation, _ = new_hosts(tmp_path, 11, 5, 25.0)
+    times = [simulation.asked[f"slow{n}:80"] for n in range(11)]
+    assert [len(asked) for asked in times] == [2] * 11  # robots.txt and the page, no second try

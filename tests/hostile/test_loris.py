@@ -1,4 +1,7 @@
-"""A hundred hosts that answer a byte at a time, and one that is well."""
+"""A hundred hosts that answer a byte at a time, and before them one that is well.
+
+One that stands behind them, and is new, waits: tests/frontier/test_shares.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ OURS = {"LARM_PROBE_SHARE": "0.125", "LARM_SLOW_SHARE": "0.5"}
 """As in settings.py."""
 
 
-def test_slow_hosts_do_not_hold_up_a_healthy_one(tmp_path: Path, idle_mb: float) -> None:
+def test_slow_hosts_do_not_hold_up_one_that_has_answered(tmp_path: Path, idle_mb: float) -> None:
     """Its pages are all there before half of the others have timed out, without more memory."""
     with HostileServer([HEALTHY, *LORIS]) as server:
         crawled = crawl(
