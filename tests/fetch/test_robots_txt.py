@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from scrapy.exceptions import ResponseDataLossError
+from scrapy.settings import Settings
 
 from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.robots import MAX_BYTES, RobotsRules
@@ -44,3 +45,12 @@ def test_half_a_file_is_none(scripted_server: Start, fetcher: Make) -> None:
     del request.meta[LEASE]
     with pytest.raises(ResponseDataLossError):
         fetcher(DOWNLOAD_FAIL_ON_DATALOSS=False).fetch(request)
+
+
+@pytest.mark.parametrize("total, most", [(30.0, 5.0), (2.0, 2.0)])
+def test_a_lease_may_allow_less_time(total: float, most: float) -> None:
+    """LARM_PROBE_SECS never lengthens DOWNLOAD_TIMEOUT."""
+    crawler = SimpleNamespace(settings=Settings({"DOWNLOAD_TIMEOUT": total}))
+    lease = SimpleNamespace(url="http://wiki/robots.txt", most_secs=5.0)
+    request = RobotsFetch(SimpleNamespace(crawler=crawler)).request(lease)
+    assert request.meta["download_timeout"] == most
