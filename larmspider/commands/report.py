@@ -17,7 +17,7 @@ from larmspider.log_index.environment import IndexBusyError
 from larmspider.quantities import count, counted, size
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.indexing import bring_up_to_date
-from larmspider.reports.refusals import ROBOTS
+from larmspider.reports.refusals import REFUSED
 from larmspider.terminal import doing, printable
 
 
@@ -83,7 +83,7 @@ def _print(report: CrawlReport) -> None:
     ]
     rows += [
         (
-            "refused by" if row.rule == ROBOTS else "rejected by",
+            "refused by" if row.rule == REFUSED else "rejected by",
             f"{row.rule}: {counted(row.targets, 'target')}",
         )
         for row in report.refusals

@@ -138,7 +138,7 @@ class Summary:
             yield (
                 f"{label:<9} {counted(count('discovered', 0), 'URL')}{of}:"
                 f" {count('stored', 0):,} stored,"
-                f" {count('refused', 0):,} refused by robots.txt or a store,"
+                f" {count('refused', 0):,} refused by robots.txt, a store or the operator,"
                 f" {count('failed', 0):,} failed"
             )
         yield from self._left(count("queued", 0))

@@ -31,8 +31,8 @@ EXAMPLES = 5
 ASKED_MOST = 200_000
 """Targets that go through the filters; 20 us each."""
 OTHER = "nofollow, depth or other"
-ROBOTS = "robots.txt"
-"""It refuses URLs, the filters reject links."""
+REFUSED = "robots.txt, a store or the operator"
+"""These refuse URLs, the filters reject links. The frontier counts them as one."""
 _NOT_BY_URL = (VisitedFilter, DepthFilter, NofollowFilter)
 
 
@@ -62,7 +62,7 @@ class Refusals:
 def refusals(
     crawl: CrawlDir, settings: BaseSettings, index: LogIndex, frontier: FrontierReader
 ) -> tuple[Sequence[Refusals], bool]:
-    """Most targets first, those of robots.txt at the end; False: only the first were asked."""
+    """Most targets first, the refused URLs at the end; False: only the first were asked."""
     asked: list[UrlFilter] = [
         one for one in filters(settings, crawl.seeds) if not isinstance(one, _NOT_BY_URL)
     ]
@@ -82,7 +82,7 @@ def refusals(
         rule, reason = _verdict(asked, Link(url, normalized, anchor=anchor), Page(page))
         found.setdefault(rule, Refusals(rule)).add(Example(url, reason, page), target.pages)
     rows = sorted(found.values(), key=lambda row: -row.targets)
-    return [*rows, *_by_robots(crawl, frontier)], whole
+    return [*rows, *_of_urls(crawl, frontier)], whole
 
 
 def _verdict(asked: Sequence[UrlFilter], link: Link, page: Page) -> tuple[str, str]:
@@ -96,8 +96,8 @@ def _verdict(asked: Sequence[UrlFilter], link: Link, page: Page) -> tuple[str, s
     return OTHER, ""
 
 
-def _by_robots(crawl: CrawlDir, frontier: FrontierReader) -> list[Refusals]:
-    row = Refusals(ROBOTS)
+def _of_urls(crawl: CrawlDir, frontier: FrontierReader) -> list[Refusals]:
+    row = Refusals(REFUSED)
     row.targets = frontier.counts().refused
     for fields in last_fetches(crawl, b"\trobots\t"):
         if len(row.examples) == EXAMPLES:

@@ -11,6 +11,7 @@ import pytest
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
+from larmspider.reports.refusals import REFUSED
 from tests.crawling import Ran, crawl, environment, scrapy
 from tests.pseudo_terminal import PseudoTerminal
 
@@ -62,7 +63,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     report = scrapy("report", "--json", cwd=folder).json
     expected = load()
     for row in report["refusals"]:
-        if row["rule"] in ("robots.txt", "nofollow, depth or other"):
+        if row["rule"] in (REFUSED, "nofollow, depth or other"):
             continue
         for example in row["examples"]:
             path = (
@@ -71,8 +72,8 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
             assert expected.refused_by(path) == row["rule"], path
             assert example["reason"]
             assert example["from_page"].startswith(url)
-    robots = next(row for row in report["refusals"] if row["rule"] == "robots.txt")
-    assert robots["targets"] == 2
+    refused = next(row for row in report["refusals"] if row["rule"] == REFUSED)
+    assert refused["targets"] == 2
     assert report["counts"]["stored"] == 64
     assert (report["documents"]["count"], report["documents"]["of_failed"]) == (64, 1)
     copies = report["duplicates"]["groups"]
@@ -84,7 +85,7 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     out = scrapy("report", cwd=demo[0]).out
     assert "This crawl ended (finished)" in out
     assert re.search(r"^rejected by +traps: \d+ targets$", out, re.MULTILINE)
-    assert re.search(r"^refused by +robots.txt: 2 targets$", out, re.MULTILINE)
+    assert re.search(rf"^refused by +{REFUSED}: 2 targets$", out, re.MULTILINE)
     assert re.search(r"^stored +64 documents, ", out, re.MULTILINE)
     assert re.search(r"^failed +1 last answer in the page files, ", out, re.MULTILINE)
     assert re.search(r"^same +1 page has the content of another one$", out, re.MULTILINE)

@@ -21,7 +21,8 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
         " (HTTP 200 1,189, HTTP 404 10, replaced 1) in /x",
         "rejected  12 links (scope 9, traps 3); 4,000 more led to pages already known",
         f"failed    10 URLs (http-503 8, dns 2), each with its reason in {Path('/x/fetch.log')}",
-        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt or a store, 10 failed",
+        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt, a store or the operator,"
+        " 10 failed",
         "left      100 URLs, for the same command to go on with",
     ]
 
@@ -32,7 +33,7 @@ def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
     assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
     assert own[4] == (
         "its hosts 1,300 URLs of hosts that it has now, by whichever worker and run:"
-        " 1,190 stored, 0 refused by robots.txt or a store, 10 failed"
+        " 1,190 stored, 0 refused by robots.txt, a store or the operator, 10 failed"
     )
     assert own[:1] + own[2:4] + own[5:] == alone[:1] + alone[2:4] + alone[5:]
 
