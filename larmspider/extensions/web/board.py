@@ -82,6 +82,11 @@ class Board:
         with self._lock:
             return self._status(numbers, wait=wait)
 
+    def forget(self) -> None:
+        """Something was changed: hosts and forecast are to show it."""
+        self.source.forget()
+        self._forecast.forget()
+
     def _status(self, numbers: Numbers | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
         urls, hosts = self._sums(wait=wait)

@@ -39,6 +39,7 @@ class Kept(Generic[T]):
         self._making = threading.Lock()
         self._value: T | None = None
         self._made = self._lasts = float("-inf")
+        self._forgotten = 0
 
     def get(self, *, wait: bool = False) -> T:
         """The value, at most STALE times as old as it may get; ``wait``: no older than that, for
@@ -58,7 +59,8 @@ class Kept(Generic[T]):
             return self._value
 
     def forget(self) -> None:
-        """The next get() makes it anew."""
+        """The next get() makes it anew, also where it is just being made."""
+        self._forgotten += 1
         self._made = self._lasts = float("-inf")
 
     def _again(self) -> None:
@@ -70,7 +72,8 @@ class Kept(Generic[T]):
             self._making.release()
 
     def _set(self) -> None:
-        began = self._clock()
+        began, forgotten = self._clock(), self._forgotten
         self._value = self._make()
-        self._made = self._clock()
-        self._lasts = max(self._seconds, (self._made - began) / SHARE)
+        if forgotten == self._forgotten:
+            self._made = self._clock()
+            self._lasts = max(self._seconds, (self._made - began) / SHARE)

@@ -66,7 +66,7 @@ async def act(request: web.Request) -> web.Response:
             raise Refused("No crawl that could be controlled runs here.", 409)
         else:
             done = await site.source.live.act(name, form, request.remote or "")
-            site.events.forget()
+            site.forget()
     except LarmspiderError as error:
         status = error.status if isinstance(error, Refused) else 409
         if by_script:

@@ -16,6 +16,9 @@ from larmspider.extensions.web.source import Source
 from larmspider.extensions.web.templating import Templates
 from larmspider.extensions.web.work import Work
 
+CHECKPOINTED_SECS = 6.0
+"""After so long a checkpoint, one each 5 s, has what was done."""
+
 
 class Sayings:
     """What was done lately, by the number that stands in the address after a redirect: so that an
@@ -49,6 +52,13 @@ class Site:
     sayings: Sayings
     first: asyncio.Task[None] | None = None
     failing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def forget(self) -> None:
+        """After an act nothing is shown as it was before; once more when a checkpoint has it, as
+        hosts and forecast go by that."""
+        self.events.forget()
+        self.board.forget()
+        asyncio.get_running_loop().call_later(CHECKPOINTED_SECS, self.board.forget)
 
 
 SITE = web.AppKey("site", Site)

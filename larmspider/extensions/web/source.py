@@ -119,6 +119,10 @@ class Source:
         self._open()
         return self._hosts.get(wait=wait)
 
+    def forget(self) -> None:
+        """Something was changed: the next hosts() is to show it."""
+        self._hosts.forget()
+
     def _read_hosts(self) -> dict[str, HostRow]:
         with self.crawl.frontier() as frontier:
             found = () if frontier is None else host_rows(frontier, self.politeness, time.time())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from larmspider.crawl_files import LOCK
+from larmspider.extensions.web import site as sites
 from larmspider.extensions.web.board import CURVES_SECS, Board
 from larmspider.extensions.web.kept import Kept
-from tests.extensions.web.serving import Served
+from tests.extensions.web.serving import TOKEN, Served, request
 
 
 @pytest.mark.parametrize("wait", [True, False], ids=["waits", "is given the old one first"])
@@ -36,3 +39,38 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
         with board._forecast._making:
             found = board.status(None, wait=wait)
         assert found.forecast.reasons == ["Nothing is queued that this run would fetch."]
+
+
+class Obedient:
+    """A crawl that does what it is told, and tells nothing."""
+
+    async def numbers(self) -> None:
+        return None
+
+    async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
+        return f"{name} is done"
+
+
+def test_after_an_act_nothing_is_shown_as_before(
+    demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hosts are read anew at once, and when a checkpoint has what was done."""
+    monkeypatch.setattr(sites, "CHECKPOINTED_SECS", 1.0)
+    with Served(demo_crawl, live=Obedient()) as site:
+
+        def hosts() -> object:
+            return site.get("/stats.json").json["hosts"]
+
+        kept = site.source._hosts
+        kept._seconds = 1000.0
+        before, read = hosts(), kept._make
+        monkeypatch.setattr(kept, "_make", dict)
+        assert hosts() == before != {}
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert request(f"{site.url}/control/slow", "POST", headers, {"factor": "2"}).status == 200
+        assert hosts() == {}
+        monkeypatch.setattr(kept, "_make", read)
+        end = time.monotonic() + 30
+        while hosts() != before:
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -46,6 +46,19 @@ def test_it_is_made_once_then_in_the_background() -> None:
     assert kept.get() == 4
 
 
+def test_what_is_forgotten_while_it_is_made_is_made_again() -> None:
+    """It was begun before the change that made somebody forget it."""
+    maker = Maker()
+
+    def make() -> int:
+        if not maker.made:
+            kept.forget()
+        return maker()
+
+    kept = Kept(make, 5.0, maker.clock)
+    assert [kept.get(), kept.get(), kept.get()] == [1, 2, 2]
+
+
 def test_who_waits_is_given_none_that_is_older_than_it_may_be() -> None:
     """Also through a value that is made of another one: the sum of both is no older than one."""
     maker = Maker()
