@@ -58,9 +58,9 @@ class Status:
     @property
     def rejected(self) -> dict[str, int]:
         """Links that each filter rejected, in all runs; known ones are none of them, nor are the
-        URLs that robots.txt refused."""
+        URLs that robots.txt refused, or that were queued when the scope changed."""
         found = self.totals.matching(stats.FILTER_REJECTED)
-        for other in ("visited", "robots"):
+        for other in ("visited", "robots", "last_check"):
             found.pop(other, None)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 import time
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider import stats
 from larmspider.crawl_files import LOCK
 from larmspider.extensions.web import site as sites
 from larmspider.extensions.web.board import CURVES_SECS, Board
@@ -39,6 +41,19 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
         with board._forecast._making:
             found = board.status(None, wait=wait)
         assert found.forecast.reasons == ["Nothing is queued that this run would fetch."]
+
+
+def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path: Path) -> None:
+    """They were links once, which no filter rejected."""
+    crawl = tmp_path / "crawl"
+    shutil.copytree(demo_crawl, crawl)
+    board = Board(Served(crawl).source)
+    before = board.status(None).rejected
+    path = crawl / "totals.json"
+    totals = json.loads(path.read_text())
+    totals["counters"] |= {stats.LAST_CHECK_REJECTED: 7, "larm/mine/rejected": 1}
+    path.write_text(json.dumps(totals))
+    assert board.status(None).rejected == before | {"mine": 1}
 
 
 class Obedient:
