@@ -12,8 +12,10 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Awaitable
+from types import FrameType
 
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
@@ -60,6 +62,8 @@ class Command(CrawlCommand):
             self.exitcode = 2
             return
         task = self.crawler_process.crawl(crawler, **opts.spargs)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup
+            signal.signal(signal.SIGHUP, _hang_up)
         self.crawler_process.start()
         error = _error_of(task)
         if isinstance(error, LarmspiderError):
@@ -85,7 +89,7 @@ class Command(CrawlCommand):
                 logger.info("%s", line)
         try:
             print("\n".join(summary.lines()), flush=True)
-        except BrokenPipeError:  # scrapyd was stopped with its jobs, and was quicker
+        except OSError:  # scrapyd was stopped with its jobs, and was quicker; a terminal was closed
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _complain(self, message: str) -> None:
@@ -93,6 +97,12 @@ class Command(CrawlCommand):
         print(f"scrapy crawl: {message}", file=sys.stderr)
         if self.settings.get("LOG_FILE"):
             logger.critical("%s", message)
+
+
+def _hang_up(_number: int, _frame: FrameType | None) -> None:
+    """The terminal was closed, of which the system tells, and the shell too: one SIGTERM."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _error_of(task: Awaitable[None]) -> BaseException | None:

@@ -1,7 +1,8 @@
 """scrapy workers -n N: a crawl by several processes of this machine, which share it through Redis.
 
-Exit status 0: all workers ended, or were stopped by a signal; 1: one broke off, could not be kept
-running, or nothing is stored; 2: an argument or a setting cannot be used, and nothing was begun.
+Exit status 0: all workers ended, or were stopped by a signal; 1: one broke off, was stopped by a
+second signal, could not be kept running, or nothing is stored; 2: an argument, a setting or
+LARM_DIR cannot be used, and nothing was begun.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
@@ -25,7 +26,7 @@ from larmspider import options, worker_name
 from larmspider.crawl_files import DESCRIPTION, WORKER_LOG
 from larmspider.crawl_root import REDIS_DIR, CrawlRoot
 from larmspider.crawl_shards import CrawlShards, open_crawl
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.extensions.component_check import check_components
 from larmspider.extensions.preflight import check
 from larmspider.frontier.records import UrlState
@@ -41,6 +42,8 @@ WORKERS_MOST = 256
 class Command(ScrapyCommand):
     requires_project = True
     requires_crawler_process = False
+    _begun = False
+    """Whether workers were started."""
 
     def syntax(self) -> str:
         return "[options] [SPIDER]"
@@ -79,7 +82,8 @@ class Command(ScrapyCommand):
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
             print(f"scrapy workers: {error}", file=sys.stderr)
-            self.exitcode = 2 if isinstance(error, ConfigError) else 1
+            refused = not self._begun and isinstance(error, (ConfigError, CrawlDirError))
+            self.exitcode = 2 if refused else 1
         except KeyError as unknown:
             print(f"scrapy workers: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2
@@ -126,13 +130,15 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, private.tend if is_private else str
             )
+            self._begun = True
             supervisor.run()
             if not (root / DESCRIPTION).exists():  # all were refused
                 return supervisor.exit_status or 1
             crawl = open_crawl(root, settings=settings)
             assert isinstance(crawl, CrawlShards)
             outcome = Outcome.of(crawl)
-        print("\n".join(outcome.lines()))
+        with suppress(OSError):  # as in _say()
+            print("\n".join(outcome.lines()), flush=True)
         nothing = not supervisor.signals and not outcome.total[UrlState.STORED]
         return supervisor.exit_status or int(nothing)
 
@@ -190,4 +196,5 @@ class Command(ScrapyCommand):
 
 
 def _say(line: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # the terminal was closed, and workers are to stop in order
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)

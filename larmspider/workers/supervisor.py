@@ -1,7 +1,8 @@
 """Runs workers side by side until all have ended: one line of progress for all, signals passed on.
 
 A first SIGINT or SIGTERM is passed on and the workers stop in order; a second one ends them at
-once. A message that several workers end with is told once.
+once. SIGHUP, of a terminal that is closed, is a SIGTERM to them, however often it comes.
+A message that several workers end with is told once.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ class Supervisor:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
+        if number == signal.SIGHUP:  # the system sends it, and the shell too
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            number = signal.SIGTERM
         for worker in self.workers:
             worker.send(signal.Signals(number))
 

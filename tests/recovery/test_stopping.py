@@ -21,6 +21,13 @@ STOP_SECS = 5.0
 """What is promised; it takes about half of that on a quiet machine."""
 PAGES = [f"/{number}" for number in range(20)]
 HANGING = ["/mute", "/slow-head", "/trickle"]
+HANG_UP = pytest.param(
+    signal.SIGHUP,
+    marks=pytest.mark.skipif(
+        signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup"
+    ),
+)
+"""A terminal is closed."""
 HARD = b"<p>hard</p>" + b"<i>" * 20_000 + b"</u>" * 1_000_000
 LEADS_A_GROUP = "import os\nfrom larmspider.settings import *\nos.setpgrp()\n"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n"
@@ -65,7 +72,7 @@ def _complete(server: ScriptedServer, crawl: Path) -> None:
     assert counts(crawl).stored == len(PAGES) + len(HANGING) + 1
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, HANG_UP])
 def test_stops_in_time_while_servers_hang_and_goes_on(
     server: ScriptedServer, tmp_path: Path, sent: signal.Signals
 ) -> None:

@@ -130,7 +130,7 @@ def test_the_same_command_goes_on_and_another_is_refused_once(
     assert stored(folder / "crawl") == before
     assert len(server.log) == asked
     other = workers(2, folder, start=server.url, restrict="http://x/.*")
-    assert (other.status, len(other.err.splitlines())) == (1, 1)
+    assert (other.status, len(other.err.splitlines())) == (2, 1)
     assert "other LARM_RESTRICT" in other.err
     alone = scrapy("crawl", "intranet", "-a", f"start={server.url}", cwd=folder)
     assert alone.status == 1
@@ -146,7 +146,7 @@ def test_fresh_starts_over_for_all(
     server = scripted_server({"/": (200, HTML, b"<a href=/a>a</a>"), "/a": (200, HTML, b"a")})
     assert workers(2, tmp_path, start=server.url("/")).status == 0
     refused = workers(2, tmp_path, start=server.url("/"), fresh="yes")
-    assert refused.status == 1
+    assert refused.status == 2
     assert "to delete them ask twice" in refused.err
     assert len(stored(tmp_path / "crawl")) == 2
     again = workers(2, tmp_path, start=server.url("/"), fresh="yes,yes")
@@ -267,6 +267,24 @@ def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: P
     ran = workers(2, tmp_path, **site.options)
     assert ran.status == 0, ran.err
     assert len(stored(tmp_path / "crawl")) == 101
+    assert len(site.asked) == len(set(site.asked)) == 101
+
+
+def test_a_second_command_in_a_running_crawl_is_refused(site: Site, tmp_path: Path) -> None:
+    with running_workers(site, tmp_path):
+        second = workers(1, tmp_path, **site.slow)
+    assert (second.status, len(second.err.splitlines())) == (2, 1), second.err
+
+
+@pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup")
+def test_workers_stop_in_order_when_the_terminal_is_closed(site: Site, tmp_path: Path) -> None:
+    """Everything is committed: the same command asks for nothing twice."""
+    with running_workers(site, tmp_path) as running:
+        running.send_signal(signal.SIGHUP)
+        running.send_signal(signal.SIGHUP)
+        assert running.wait(120) == 0, (tmp_path / "said").read_text()
+    assert len(site.asked) < 101
+    assert workers(2, tmp_path, **site.options).status == 0
     assert len(site.asked) == len(set(site.asked)) == 101
 
 

@@ -64,6 +64,21 @@ while True:
     signal.pause()
 """
 
+ENDS_LATER = """
+import pathlib, signal, sys, time
+heard = []
+signal.signal(signal.SIGTERM, lambda *_: heard.append(1) or print("heard", flush=True))
+pathlib.Path(sys.argv[1], "up").touch()
+while not heard:
+    time.sleep(0.01)
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    time.sleep(0.01)
+"""
+HEARS_SIGHUP = pytest.mark.skipif(
+    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup"
+)
+
 
 @pytest.mark.parametrize(
     ("statuses", "expected"), [((0, 0), 0), ((2, 2), 2), ((0, 1), 1), ((0, 2), 1)]
@@ -156,6 +171,30 @@ def test_signals_are_passed_on_once_and_twice(
     assert supervisor.exit_status == signals - 1
     assert [log.read_text() for log in logs] == [heard, heard]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@HEARS_SIGHUP
+def test_a_closed_terminal_is_one_sigterm(
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
+) -> None:
+    """The system sends SIGHUP, and the shell too; a second SIGTERM would end them at once."""
+    supervisor, _ = supervise(a=ENDS_LATER)
+    up, log = tmp_path / "a" / "up", tmp_path / "a" / "worker.log"
+
+    def hang_up() -> None:
+        _until(up.exists)
+        os.kill(os.getpid(), signal.SIGHUP)
+        _until(lambda: "heard" in log.read_text())
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    before = signal.getsignal(signal.SIGHUP)
+    thread = threading.Thread(target=hang_up)
+    thread.start()
+    supervisor.run()
+    thread.join()
+    assert (supervisor.signals, supervisor.exit_status) == (1, 0)
+    assert log.read_text() == "heard\n"
+    assert signal.getsignal(signal.SIGHUP) is before
 
 
 def _until(condition: Callable[[], bool]) -> None:
