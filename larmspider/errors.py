@@ -17,6 +17,14 @@ class CrawlDirError(LarmspiderError):
     """A LARM_DIR that is missing, foreign, in use or damaged."""
 
 
+class CommittedGoneError(CrawlDirError):
+    """A LARM_DIR lacks what a store has committed there: ``what`` it found, one clause."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: it was cut short by something else; -a fresh=yes starts over")
+        self.what = what
+
+
 class QueryError(LarmspiderError):
     """A search query that does not parse."""
 

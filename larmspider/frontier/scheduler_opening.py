@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options, stats
+from larmspider.errors import CommittedGoneError, CrawlDirError
 from larmspider.fetch.own_address import OwnAddress
 from larmspider.frontier.build import build_frontier
 from larmspider.frontier.outcomes import final_counts
@@ -37,7 +39,7 @@ def open_frontier(
         shared = None if sharing is None else sharing.backend
         book = addresses.book(OwnAddress.from_settings(settings))
         frontier = build_frontier(settings, path, book, shared)
-        recover_stores(scheduler.crawler, frontier.recover().positions)
+        _recover_stores(scheduler.crawler, frontier.recover().positions, sharing)
         if sharing is not None:
             sharing.begin(frontier)
     except BaseException:
@@ -48,6 +50,21 @@ def open_frontier(
             frontier.backend.close()
         raise
     return frontier, sharing
+
+
+def _recover_stores(
+    crawler: Crawler, positions: Mapping[str, bytes], sharing: Sharing | None
+) -> None:
+    """To start over, as one crawl alone may, would delete what all other workers have in Redis."""
+    try:
+        recover_stores(crawler, positions)
+    except CommittedGoneError as gone:
+        if sharing is None:
+            raise
+        raise CrawlDirError(
+            f"worker {sharing.name} of the crawl in Redis has its pages in another directory, or"
+            f" they are gone ({gone.what}): take another LARM_WORKER, or its LARM_DIR"
+        ) from None
 
 
 def count_end(crawler: Crawler, frontier: Frontier, broken: str, sharing: Sharing | None) -> None:

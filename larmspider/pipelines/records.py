@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CommittedGoneError
 from larmspider.pipelines.append_file import AppendFile
 
 _BREAKS = dict.fromkeys(
@@ -91,15 +91,12 @@ def _needs_cleaning(lines: bytes, ends: int) -> bool:
 def truncate_file(path: Path, position: bytes) -> None:
     """Drop what lies behind a position that flush() gave; b"" is the beginning.
 
-    Raises CrawlDirError if the file is shorter: what was committed is not there.
+    Raises CommittedGoneError if the file is shorter: what was committed is not there.
     """
     end = int(position or b"0")
     size = path.stat().st_size if path.exists() else 0
     if size < end:
-        raise CrawlDirError(
-            f"{path} has {size} bytes, {end} were committed: it was cut short by something else;"
-            " -a fresh=yes starts over"
-        )
+        raise CommittedGoneError(f"{path} has {size} bytes, {end} were committed")
     if size > end:
         os.truncate(path, end)
 

@@ -82,6 +82,23 @@ def test_a_name_that_is_in_use_is_refused(crew: Crew, tmp_path: Path) -> None:
     assert first.wait(30) == 0
 
 
+def test_a_name_whose_pages_lie_elsewhere_is_refused(crew: Crew, tmp_path: Path) -> None:
+    """To start over would delete the crawl of all workers; each time it says what helps."""
+    crew.start("w1", LARM_KEEP_ALIVE="yes")
+    crew.until(lambda: crew.server.client().hexists(TOTALS, "stored"), "a page is committed")
+    crew.signal("w1", signal.SIGTERM)
+    assert crew.wait("w1") == [0]
+    for _ in range(2):
+        crew.start("w1", LARM_DIR=str(tmp_path / "elsewhere"))
+        assert crew.wait("w1") == [1]
+        refusal = crew.said("w1").splitlines()[-1]
+        assert "worker w1 of the crawl in Redis has its pages in another directory" in refusal
+        assert "fresh" not in refusal
+    crew.start("w1")
+    assert crew.wait("w1") == [0]
+    crew.check_stores()
+
+
 def test_starting_over_is_refused_while_others_work(crew: Crew, tmp_path: Path) -> None:
     crew.start("w1", LARM_KEEP_ALIVE="yes")
     working(crew, "w1")
@@ -96,7 +113,7 @@ def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
 ) -> None:
     """Nobody works on the crawl, and the LARM_DIR is a new one: one yes deletes nothing."""
     crew.start("w1", LARM_KEEP_ALIVE="yes")
-    crew.until(lambda: b"stored" in crew.server.client().hkeys(TOTALS), "a page is committed")
+    crew.until(lambda: crew.server.client().hexists(TOTALS, "stored"), "a page is committed")
     crew.signal("w1", signal.SIGTERM)
     assert crew.wait("w1") == [0]
 
