@@ -10,8 +10,8 @@ from urllib.parse import quote
 from tests.servers.scripted import Reply, Request, Route
 
 RUN = "window.ran=1;document.title='ran'"
+LONG = "a" * 200
 PAYLOADS = (
-    "a" * 200,
     f"<script>{RUN}</script>",
     f"</title><script>{RUN}</script>",
     f"</textarea></style></noscript><script>{RUN}</script>",
@@ -64,7 +64,7 @@ def hostile_routes(texts: Sequence[str]) -> dict[str, Route]:
     robots = "".join(f"Disallow: /r/{quote(text, safe='')}\n" for text in texts[:50])
     return {
         "/robots.txt": f"User-agent: *\n{robots}",
-        "/": f"<title>Index</title>common {links}".encode("utf-8", "replace"),
+        "/": f"<title>Index</title>common <a href='/p/0'>{LONG}</a>{links}".encode("utf-8", "replace"),
         **pages,
         "*": (
             404,
