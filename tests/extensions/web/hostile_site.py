@@ -60,11 +60,13 @@ def hostile_routes(texts: Sequence[str]) -> dict[str, Route]:
         return Reply(status, headers, body.encode("utf-8", "replace"))  # type: ignore[return-value]
 
     pages = {f"/p/{number}": page(number, text) for number, text in enumerate(texts)}
-    links = "".join(f"<a href='/p/{n}'>{escape(text)}</a>" for n, text in enumerate(texts))
+    links = f"<a href='/p/0'>{LONG}</a>" + "".join(
+        f"<a href='/p/{n}'>{escape(text)}</a>" for n, text in enumerate(texts)
+    )
     robots = "".join(f"Disallow: /r/{quote(text, safe='')}\n" for text in texts[:50])
     return {
         "/robots.txt": f"User-agent: *\n{robots}",
-        "/": f"<title>Index</title>common <a href='/p/0'>{LONG}</a>{links}".encode("utf-8", "replace"),
+        "/": f"<title>Index</title>common {links}".encode("utf-8", "replace"),
         **pages,
         "*": (
             404,
