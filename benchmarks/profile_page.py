@@ -33,6 +33,7 @@ from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.scheduler import FrontierScheduler
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.middlewares.visited import VisitedFilter
 from larmspider.urls.canonical import Canonicalizer
 from tests.servers.nginx import Nginx
 
@@ -71,7 +72,7 @@ class Profile:
         setattr(owner, name, called)
 
     def _filtered(self, middleware: Any, page: Any) -> None:
-        if middleware.filter.name == "visited":
+        if isinstance(middleware.filter, VisitedFilter):  # the last one
             now = sum(self.meter.total[step] for step in CHAIN)
             self.chain.append((len(page.links), now - self._before))
             self._before = now

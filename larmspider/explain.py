@@ -31,6 +31,7 @@ from larmspider.frontier.robots import RobotsRules
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.middlewares.seen import SeenFilter
 from larmspider.middlewares.visited import VisitedFilter
 from larmspider.urls.normalizer import (
     canonicalizer_from_settings,
@@ -136,6 +137,8 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     for path in reversed(build_component_list(listed)):
         cls = load_object(path)
+        if isinstance(cls, type) and issubclass(cls, SeenFilter):
+            continue  # answers for the filter "visited", out of a crawl's memory
         if isinstance(cls, type) and issubclass(cls, UrlFilter):
             cls.check()
         if isinstance(cls, type) and issubclass(cls, ScopeFilter):

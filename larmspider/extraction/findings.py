@@ -58,15 +58,11 @@ class Findings:
     def anchor(self, attributes: Attributes, text: str) -> None:
         """An ``a`` with ``href``; ``text`` is its text, else the ALT text of images inside it."""
         href = attributes["href"] if "href" in attributes else attributes["xlink:href"]
+        if not text or text.isspace():
+            text = attributes.get("title") or ""
         rel = attributes.get("rel")
-        self.links.append(
-            (
-                href or "",
-                ORDINARY,
-                text or attributes.get("title") or "",
-                rel is not None and "nofollow" in rel.lower().split(),
-            )
-        )
+        nofollow = rel is not None and "nofollow" in rel.lower().split()
+        self.links.append((href or "", ORDINARY, text, nofollow))
 
     def area(self, attributes: Attributes) -> None:
         if "href" in attributes:

@@ -113,28 +113,40 @@ def read(markup: bytes) -> Findings:
 
 def _walk(root: LexborNode, findings: Findings) -> None:
     role_of = _ROLES.get
-    add = findings.pieces.append
+    add, anchor, links = findings.pieces.append, findings.anchor, findings.links
     nodes = _ALL_ANCHOR_NODES
     walk = root.traverse(include_text=True)
     for node in walk:
+        text = node.text_content
+        if text is not None:  # six of ten nodes
+            add(text)
+            continue
         role = role_of(node.tag_id)
         if role is None:  # inline element, comment
             continue
-        if role == _TEXT:
-            add(node.text_content or "")
-        elif role == _BLOCK:
+        if role == _BLOCK:
             add(" ")
             # The walk tells where an element begins, not where it ends. The space that parts its
-            # text from what follows is put into the tree, and the walk comes upon it in time.
-            if not _parted(node):
+            # text from what follows is put into the tree, and the walk comes upon it in time. Most
+            # are parted by another block, or by white space: asking costs a third of a space.
+            following = node.next
+            if following is None:
+                parted = _ends_block(node)
+            elif (text := following.text_content) is not None:
+                parted = text[:1].isspace()
+            else:
+                parted = role_of(following.tag_id) in _PARTING
+            if not parted:
                 node.insert_after(b" ")
         elif role == _A:
-            if len(findings.links) < MAX_LINKS:
+            if len(links) < MAX_LINKS:
                 attributes = node.attributes
                 if "href" in attributes or "xlink:href" in attributes:
-                    text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))
-                    nodes -= looked_at
-                    findings.anchor(attributes, text)
+                    text = _only_text(node)
+                    if text is None:
+                        text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))
+                        nodes -= looked_at
+                    anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
         else:
@@ -143,17 +155,10 @@ def _walk(root: LexborNode, findings: Findings) -> None:
                 _skip(node, walk)
 
 
-def _parted(block: LexborNode) -> bool:
-    """Whether the text after ``block`` is parted from it anyway, as nearly all are: white space or
-    another block follows, or the end of a block around it. Asking costs a third of a space."""
-    following = block.next
-    if following is None:
-        parent = block.parent
-        return parent is not None and _ROLES.get(parent.tag_id) == _BLOCK
-    role = _ROLES.get(following.tag_id)
-    if role == _TEXT:
-        return (following.text_content or "")[:1].isspace()
-    return role in _PARTING
+def _ends_block(last: LexborNode) -> bool:
+    """Whether a block ends with ``last``, its last child."""
+    parent = last.parent
+    return parent is not None and _ROLES.get(parent.tag_id) == _BLOCK
 
 
 def _metadata(role: int, node: LexborNode, findings: Findings) -> None:
@@ -195,14 +200,23 @@ def _is_foreign(title: LexborNode) -> bool:
     return False
 
 
+def _only_text(anchor: LexborNode) -> str | None:
+    """The text of an ``a`` with one piece of it and nothing else but inline elements around that,
+    as nine of ten are; None for the others."""
+    role_of = _ROLES.get
+    only = anchor.first_child
+    while only is not None and only.next is None:
+        if (text := only.text_content) is not None or role_of(only.tag_id) is not None:
+            return text
+        only = only.first_child
+    return None
+
+
 def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
     """The text of an ``a``, words parted at blocks; if it is blank, the ALT text of its images.
 
     Looks at ``limit`` nodes at most, and says at how many it did.
     """
-    first = anchor.first_child
-    if first is not None and first.next is None and first.tag_id == _TEXT_ID:  # three of five
-        return first.text_content or "", 0
     pieces: list[str] = []
     alts: list[str] = []
     length = looked_at = 0

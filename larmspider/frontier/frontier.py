@@ -130,7 +130,8 @@ class Frontier:
             )
         links = Links(backend, strategy, self.bounds, self.blocks)
         self._add_links, self._seen, self._count_mail = links.add, links.seen, links.count_mail
-        self.entry, self.known, self.reprioritize = links.entry, links.known, links.reprioritize
+        self.entry, self.reprioritize = links.entry, links.reprioritize
+        self.known, self.seen_lately = links.known, links.seen_lately
 
     def __repr__(self) -> str:
         return f"<Frontier {self.backend.counts()}, {len(self._schedule)} turns, {self.places!r}>"

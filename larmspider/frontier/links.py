@@ -86,10 +86,17 @@ class Links:
         for url in normalized:
             self._seen.add(url)
 
+    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+        """known() as far as memory tells, so False proves nothing. Counts nothing, and tells
+        nothing where the order counts links."""
+        if self._strategy.counts_links:
+            return [False] * len(normalized)
+        return self._seen.among(normalized)
+
     def known(self, normalized: Sequence[str]) -> list[bool]:
         """Was each canonical URL added before? Counts as a link to it where the order asks."""
         seen = self._seen
-        known = [url in seen for url in normalized]
+        known = seen.among(normalized)
         unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
         states = self._backend.check([key for _, key in unsure])
         for (at, _), state in zip(unsure, states, strict=True):

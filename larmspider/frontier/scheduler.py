@@ -248,6 +248,10 @@ class FrontierScheduler(Commits):
         """Of each canonical URL: has the frontier met it?"""
         return self.frontier.known(normalized)
 
+    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+        """The same without a look beyond the memory: False where it does not tell."""
+        return self.frontier.seen_lately(normalized)
+
     # answers
 
     def hand_out(self, request: Request) -> None:

@@ -7,6 +7,8 @@ sites).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class RecentlySeen:
     """Holds ``size`` to twice as many URLs: two generations, the older is dropped whole."""
@@ -16,13 +18,16 @@ class RecentlySeen:
         self._young: set[str] = set()
         self._old: set[str] = set()
 
-    def __contains__(self, url: str) -> bool:
-        if url in self._young:
-            return True
-        if url in self._old:
-            self.add(url)
-            return True
-        return False
+    def among(self, urls: Sequence[str]) -> list[bool]:
+        """Of each URL: is it remembered?"""
+        young, old = self._young, self._old
+        seen = [url in young for url in urls]
+        if old and False in seen:
+            for at, url in enumerate(urls):
+                if not seen[at] and url in old:
+                    seen[at] = True
+                    self.add(url)
+        return seen
 
     def add(self, url: str) -> None:
         """Remember a URL that is known to the frontier."""

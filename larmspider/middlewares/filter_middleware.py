@@ -135,11 +135,7 @@ class FilterMiddleware:
         links = [link for link in links if link.rejected_by is None]
         if None in [link.normalized for link in links]:
             links, rejected = self._normalize_links(links)
-        reasons = self._reasons(links, page)
-        # most filters reject nothing on most pages: then nothing is done for each link
-        if self.log is not None or reasons.count(None) < len(reasons):
-            for link, reason in zip(links, reasons, strict=True):
-                rejected += self._judge(link, reason)
+        rejected += self._mark(links, self._reasons(links, page))
         if rejected:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
 
@@ -151,7 +147,7 @@ class FilterMiddleware:
                 if link.normalized is None:
                     link.normalized = normalize(link.url)
             except InvalidURL as error:
-                rejected += self._judge(link, str(error))
+                rejected += self._mark([link], [str(error)])
             else:
                 found.append(link)
         return found, rejected
@@ -170,12 +166,19 @@ class FilterMiddleware:
         except Exception as error:  # noqa: BLE001 - whatever a filter raises rejects
             return self._raised(link.url, error)
 
-    def _judge(self, link: Link, reason: str | None) -> bool:
-        if reason is not None:
-            link.rejected_by, link.reason = self.filter.name, reason
+    def _mark(self, links: list[Link], reasons: list[str | None]) -> int:
+        """Write the verdicts down; how many are rejections."""
         if self.log is not None:
-            self._log_verdict(link.normalized or without_userinfo(link.url), reason)
-        return reason is not None
+            for link, reason in zip(links, reasons, strict=True):
+                self._log_verdict(link.normalized or without_userinfo(link.url), reason)
+        if reasons.count(None) == len(reasons):  # as most filters have it, of most pages
+            return 0
+        name, rejected = self.filter.name, 0
+        for link, reason in zip(links, reasons, strict=True):
+            if reason is not None:
+                link.rejected_by, link.reason = name, reason
+                rejected += 1
+        return rejected
 
     def _rejected_request(self, request: Request) -> str | None:
         normalized = None
