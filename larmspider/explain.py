@@ -30,8 +30,8 @@ from larmspider.frontier.report import url_report
 from larmspider.frontier.robots import RobotsRules
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.seen import SeenFilter
+from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
 from larmspider.urls.normalizer import (
     canonicalizer_from_settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
@@ -146,13 +147,24 @@ def test_filter_logs_have_a_verdict_for_each_link(crawled: tuple[Ran, Path]) -> 
     names = [path.stem for path in logs]
     assert names == [
         "DepthFilter", "KnownPathsFilter", "LengthFilter", "NofollowFilter", "NormalizeFilter",
-        "ScopeFilter", "TrapsFilter", "VisitedFilter",
+        "ScopeFilter", "SeenFilter", "TrapsFilter", "VisitedFilter",
     ]  # fmt: skip
     for path in logs:
         for line in path.read_text("utf-8").splitlines():
             _, verdict, reason = line.split("\t")
             assert verdict in ("pass", "reject")
             assert bool(reason) is (verdict == "reject")
+
+
+def test_known_links_are_settled_before_the_filters_by_url(crawled: tuple[Ran, Path]) -> None:
+    """Those filters are asked once about a URL that they let through."""
+    crawl = crawled[1] / "crawl"
+    verdicts = (crawl / "SeenFilter.log").read_text("utf-8").splitlines()
+    settled = {line.split("\t")[0] for line in verdicts if line.endswith("\treject\tknown")}
+    passed = (crawl / "ScopeFilter.log").read_text("utf-8").splitlines()
+    asked = Counter(line.split("\t")[0] for line in passed if line.split("\t")[1] == "pass")
+    assert len(settled) > 20
+    assert sum(asked[url] for url in settled) < 2 * len(settled) < len(verdicts)
 
 
 def test_monitor_log_explains_its_columns(crawled: tuple[Ran, Path]) -> None:

@@ -433,6 +433,20 @@ def test_known_urls_are_known_from_memory_and_from_disk(world):
     assert [entry.url for entry in result.new] == ["http://a/2"]
 
 
+def test_what_was_seen_lately_is_told_from_memory_alone(world):
+    """After a start nothing is; and nothing where the order counts every link."""
+    world.add("http://a/1")
+    assert world.frontier.seen_lately(["http://a/1", "http://a/2"]) == [True, False]
+    world.frontier.checkpoint({})
+    world.start()
+    assert world.frontier.seen_lately(["http://a/1"]) == [False]
+    world.frontier.known(["http://a/1"])
+    assert world.frontier.seen_lately(["http://a/1"]) == [True]
+    counting = World(strategy=Backlinks())
+    counting.add("http://a/1")
+    assert counting.frontier.seen_lately(["http://a/1"]) == [False]
+
+
 def test_a_budget_for_the_crawl(world):
     world = World(bounds=Bounds(max_pages=3))
     world.add(*(f"http://{host}/{n}" for n in range(3) for host in "ab"))

@@ -36,6 +36,12 @@ def formats(number: int) -> bytes:
     return b"".join(b"<b id=%d><p>" % n for n in range(number)) + LINK
 
 
+def closed_formats(number: int) -> bytes:
+    """The same, with blocks that end around them instead."""
+    opened = b"".join(b"<b id=%d>" % n for n in range(number))
+    return b"<div>" * number + opened + b"</div>x" * number + b"</b>" * number + LINK
+
+
 def document(name: str, body: bytes, outcome: Outcome, content_type: str = "text/html") -> Case:
     whole = reply(f"Content-Type: {content_type}" if content_type else "X-No: type", body=body)
     return Case(name, site(lambda path: whole if path == f"/{name}" else html("end")), outcome)
@@ -52,6 +58,7 @@ DEEP = [
     document("20000-nested-tables", nested(b"table><tr><td", 20_000), ONE),
     document("10000-open-formats", formats(10_000), ONE),
     document("1400-open-formats", formats(740), ONE),
+    document("640-open-formats-in-blocks", closed_formats(640), ONE),
     document("50000-attributes", attributes(50_000), ONE),
     document("9000-attributes", attributes(9_000), ONE),
     document("attributes-that-hide-tags", attributes(36_000, hides=500), ONE),

@@ -15,6 +15,7 @@ from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.length import LengthFilter
 from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.scope import ScopeFilter
+from larmspider.middlewares.seen import SeenFilter
 from larmspider.middlewares.traps import TrapsFilter
 from larmspider.middlewares.visited import VisitedFilter
 
@@ -238,6 +239,29 @@ class TestVisited:
         visited = VisitedFilter(lambda urls: [False] * len(urls))
         links = [Link("http://h/a", "http://h/a"), Link("http://h/A", "http://h/a")]
         assert visited.reject_links(links, Page("http://h/")) == [None, "known"]
+
+
+class TestSeen:
+    @pytest.fixture
+    def seen(self) -> SeenFilter:
+        return SeenFilter(lambda urls: [url != "http://h/new" for url in urls])
+
+    def test_what_the_memory_has_is_known(self, seen: SeenFilter) -> None:
+        """What it has not goes on to the other filters."""
+        links = [Link("http://h/A", "http://h/a"), Link("http://h/new", "http://h/new")]
+        assert seen.reject_links(links, Page("http://h/")) == ["known", None]
+
+    def test_redirects_and_nofollow_are_the_other_filters_matter(self, seen: SeenFilter) -> None:
+        """A redirect may close a ring; a link marked nofollow is no vote for its page."""
+        links = [Link("http://h/a", "http://h/a", REDIRECT), Link("http://h/a", "http://h/a")]
+        assert seen.reject_links(links, Page("http://h/")) == [None, "known"]
+        assert seen.reject_links(links, Page("http://h/", nofollow=True)) == [None, None]
+        links[1].nofollow = True
+        assert seen.reject_links(links, Page("http://h/")) == [None, None]
+
+    def test_requests_pass(self, seen: SeenFilter) -> None:
+        """They are few, and "visited" knows which of them may be repeated."""
+        assert seen.reject_request(Request("http://h/a"), "http://h/a") is None
 
 
 class TestDepth:
