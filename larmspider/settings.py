@@ -124,7 +124,7 @@ LARM_PAGERANK_SECS = 60.0  # between two computations of the ranks, where that i
 LARM_SLOW_SHARE = 0.5  # of all places, for hosts that hold one for LARM_SLOW_SECS or longer
 LARM_PROBE_SHARE = 0.125  # of all places, kept for hosts that have not answered yet
 LARM_SLOW_SECS = 2.0
-LARM_PROBE_SECS = 5.0  # for the robots.txt of a new host, while more of them wait than have places
+LARM_PROBE_SECS = 1.0  # then the first fetch from a new host gives its place up, if others wait
 
 # --- the fetch: libcurl -------------------------------------------------------------------------
 

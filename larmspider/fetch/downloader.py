@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
+    from larmspider.frontier.lease import Lease
+
 
 class Stopped(DownloadCancelledError):  # noqa: N818 - a kind of DownloadCancelledError
-    """A download that was let go of because the crawl stops; it says nothing about its host."""
+    """A download that was let go of, because the crawl stops or others wait; it says nothing about
+    its host."""
 
 
 class LarmDownloader:
@@ -42,7 +45,7 @@ class LarmDownloader:
         self.total = crawler.settings.getint("CONCURRENT_REQUESTS")
         self.handlers = DownloadHandlers(crawler)
         self.middleware = build_from_crawler(DownloaderMiddlewareManager, crawler)
-        self._downloads: set[asyncio.Task[Response]] = set()
+        self._downloads: dict[Request, asyncio.Task[Response]] = {}
 
     def fetch(self, request: Request) -> Deferred[Response | Request]:
         return deferred_from_coro(self._fetch(request))
@@ -62,13 +65,13 @@ class LarmDownloader:
         request.meta["download_started"] = time.monotonic()
         self._tell(signals.request_reached_downloader, request=request)
         task = asyncio.ensure_future(self.handlers.download_request_async(request))
-        self._downloads.add(task)
+        self._downloads[request] = task
         try:
             response = await task
         except asyncio.CancelledError:
-            raise Stopped("the crawl is being stopped") from None
+            raise Stopped("let go of") from None
         finally:
-            self._downloads.discard(task)
+            del self._downloads[request]
             self._tell(signals.request_left_downloader, request=request)
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.FETCH_BYTES, len(response.body))
@@ -84,9 +87,15 @@ class LarmDownloader:
     def needs_backout(self) -> bool:
         return len(self.active) >= self.total
 
+    def cancel(self, lease: Lease) -> None:
+        """Let go of its download, if that is under way: it fails as Stopped."""
+        for request, task in self._downloads.items():
+            if request.meta.get(LEASE) is lease:
+                task.cancel()
+
     def cancel_all(self) -> int:
-        """Let go of every download under way, as if it had failed; how many there were."""
-        for task in self._downloads:
+        """Let go of every download under way; how many there were."""
+        for task in self._downloads.values():
             task.cancel()
         return len(self._downloads)
 

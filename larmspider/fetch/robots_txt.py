@@ -11,7 +11,6 @@ address refused        no rules: each page is refused then, for its address; whe
 from __future__ import annotations
 
 import time
-from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
@@ -75,9 +74,6 @@ class RobotsFetch:
             "dont_redirect": True,
             "handle_httpstatus_all": True,
         }
-        if lease.most_secs < inf:
-            total = self.scheduler.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-            meta["download_timeout"] = min(lease.most_secs, total)
         return Request(
             url or lease.url,
             callback=self.answered,

@@ -166,7 +166,6 @@ def places(settings: Settings) -> Places:
         slow_share=options.share(settings, "LARM_SLOW_SHARE"),
         probe_share=options.share(settings, "LARM_PROBE_SHARE"),
         slow_secs=options.seconds(settings, "LARM_SLOW_SECS", minimum=0.01),
-        probe_secs=options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01),
     )
 
 

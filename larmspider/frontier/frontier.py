@@ -176,6 +176,10 @@ class Frontier:
 
     # fetching
 
+    def needs_places(self) -> bool:
+        """Whether hosts that are due find no place: quick ones, or some that never answered."""
+        return self._schedule.needs_places(self._now())
+
     def pop(self) -> Lease | None:
         """The next fetch, or None when none may begin now. O(log hosts)."""
         now = self._now()

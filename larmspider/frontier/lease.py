@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 
 from larmspider.frontier.groups import Group
 from larmspider.frontier.host import HostRecord
@@ -40,7 +39,8 @@ class Lease:
     ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
     which the request had come to its host. ``judged``: the answer has counted for or against it.
     ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
-    only this one may end the lease. ``most_secs`` are for the answer, unless others allow less.
+    only this one may end the lease. ``is_probe``: the host has never answered nor
+    failed; ``overdue``: so its first fetch was let go, for others.
     """
 
     url: str
@@ -51,7 +51,8 @@ class Lease:
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
     holder: object | None = field(default=None, repr=False)
-    most_secs: float = field(default=inf, repr=False)
+    is_probe: bool = field(default=False, repr=False)
+    overdue: bool = field(default=False, repr=False)
 
     @property
     def is_robots(self) -> bool:

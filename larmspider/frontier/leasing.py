@@ -65,10 +65,7 @@ class Leasing:
             if host.in_flight:
                 return None
             record.change(HostState.LOADING)
-            lease = self._begin(host, None, record.robots_url, now)
-            if record.hold is None:
-                lease.most_secs = self._schedule.probe_limit()
-            return lease
+            return self._begin(host, None, record.robots_url, now)
         entry = self._next_allowed(host, now)
         return self._begin(host, entry, entry.url, now) if entry else None
 
@@ -101,7 +98,8 @@ class Leasing:
         host.record.next_time = now + self._politeness.gap_seconds(host.record)
         if host.group is not None:
             host.group.asked(host, now)
-        return Lease(url, host, entry, now, self._places.take(self._schedule.kind(host), now))
+        holding = self._places.take(self._schedule.kind(host), now)
+        return Lease(url, host, entry, now, holding, is_probe=host.record.hold is None)
 
     def _budget_spent(self, host: Host) -> bool:
         counts = self._backend.counts(host.record.host)

@@ -13,8 +13,9 @@ over quick hosts of holding time / gap, and its root for chance. A fetch that ha
 ``slow_secs`` counts as slow from then on, whatever its host was. Where no quick host has work, slow
 ones may have all but the probes' share.
 
-Nobody knows of a new host that it is slow. Where more of them are due than there are places, the
-robots.txt of each may take ``probe_secs``; whose takes longer counts as failing from then on.
+Nobody knows of a new host that it is slow, so many that hang may hold all places: while others
+wait, the first fetch of each gives its place up after a while (scheduler_probes.py), and its host
+is slow from then on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 
 
 class Kind(IntEnum):
@@ -55,9 +56,8 @@ class Places:
         slow_share: float = 0.5,
         probe_share: float = 0.125,
         slow_secs: float = 2.0,
-        probe_secs: float = inf,
     ) -> None:
-        self.total, self.slow_secs, self.probe_secs = total, slow_secs, probe_secs
+        self.total, self.slow_secs = total, slow_secs
         self.slow_places = max(1, int(slow_share * total))
         self.probe_places = max(1, int(probe_share * total))
         self.held = [0] * len(Kind)
@@ -106,10 +106,6 @@ class Places:
         if not self._need:
             return slow < max(1, self.total - self.probe_places)
         return slow < max(1, min(self.slow_places, for_long - self.probe_places))
-
-    def probe_limit(self, waiting: int) -> float:
-        """Seconds for the first answer of a new host while so many others are due; inf: any."""
-        return self.probe_secs if waiting > self.total - sum(self.held) else inf
 
     def take(self, kind: Kind, now: float) -> Holding:
         """Hold a place from now on."""

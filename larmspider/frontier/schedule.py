@@ -64,9 +64,13 @@ class Schedule:
     def _allows(self, kind: Kind) -> bool:
         return self._places.allows(kind) and not (kind is Kind.UNPROVEN and self._crowded())
 
-    def probe_limit(self) -> float:
-        """Seconds for the first answer of a new host that is asked now; inf: any."""
-        return self._places.probe_limit(self._turns.count_due(Kind.UNPROVEN))
+    def needs_places(self, now: float) -> bool:
+        """Whether hosts that are due find no place: quick ones, or some that never answered."""
+        self._turns.advance(now, self.kind)
+        return any(
+            self._turns.due(kind) and not self._places.allows(kind)
+            for kind in (Kind.QUICK, Kind.UNPROVEN)
+        )
 
     def next_ready_time(self, now: float) -> float | None:
         """When take() is worth asking next; None: only after an answer or a new link."""

@@ -34,6 +34,7 @@ from larmspider.frontier.scheduler_commits import Commits
 from larmspider.frontier.scheduler_entries import Entries, refused_by_robots
 from larmspider.frontier.scheduler_leases import Leases
 from larmspider.frontier.scheduler_opening import count_end, open_frontier
+from larmspider.frontier.scheduler_probes import Probes
 from larmspider.frontier.scheduler_waker import Waker
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.userinfo import without_userinfo
@@ -77,6 +78,8 @@ class FrontierScheduler(Commits):
         self._leases: Leases | None = None
         self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
+        secs = options.seconds(crawler.settings, "LARM_PROBE_SECS", minimum=0.01)
+        self._probes = Probes(crawler, secs, lambda: self.frontier.needs_places())
         self._addresses = Addresses(Names.from_crawler(crawler), self._address_known, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
@@ -225,9 +228,9 @@ class FrontierScheduler(Commits):
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
             if lease.is_robots:
-                return self._robots.request(lease)
+                return self._probes.watch(lease, self._robots.request(lease))
             try:
-                return self._entries.request(lease)
+                return self._probes.watch(lease, self._entries.request(lease))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))

@@ -53,13 +53,18 @@ class Turns(Generic[T]):
         self._live -= bool(host.turn)
         host.turn = 0
 
-    def take(self, now: float, kind_of: Callable[[T], Kind], kinds: Sequence[Kind]) -> T | None:
-        """The host of these kinds that has been due longest; its turn is used up."""
+    def advance(self, now: float, kind_of: Callable[[T], Kind]) -> None:
+        """It is ``now``: who is due by then?"""
         later, due = self._later, self._due
         while later and later[0][0] <= now:
             item = heappop(later)
             if item[2].turn == item[1]:
                 heappush(due[kind_of(item[2])], item)
+
+    def take(self, now: float, kind_of: Callable[[T], Kind], kinds: Sequence[Kind]) -> T | None:
+        """The host of these kinds that has been due longest; its turn is used up."""
+        self.advance(now, kind_of)
+        due = self._due
         for kind in kinds:  # all of them first: what one moves may be the best of another
             self._clean(due[kind], kind, kind_of)
         best: Kind | None = None
@@ -86,15 +91,11 @@ class Turns(Generic[T]):
             heappop(heap)
 
     def due(self, kind: Kind) -> bool:
-        """Is there an entry of that kind whose time has come? As of the last take()."""
+        """Is there an entry of that kind whose time has come? As of the last advance()."""
         heap = self._due[kind]
         while heap and heap[0][2].turn != heap[0][1]:
             heappop(heap)
         return bool(heap)
-
-    def count_due(self, kind: Kind) -> int:
-        """How many, at most: entries that are stale count until they come to the front."""
-        return len(self._due[kind]) if self.due(kind) else 0
 
     def next_time(self) -> float | None:
         """The first time that has not come yet, as of the last take()."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from types import SimpleNamespace
 
 import pytest
 from scrapy.exceptions import ResponseDataLossError
-from scrapy.settings import Settings
 
 from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.robots import MAX_BYTES, RobotsRules
@@ -27,7 +25,7 @@ def test_a_line_that_is_cut_is_no_rule(scripted_server: Start, fetcher: Make) ->
     cut = len(b"\nDisallow: /a")
     body = head + b"#" * (MAX_BYTES - len(head) - cut) + last
     server = scripted_server({"*": body})
-    lease = SimpleNamespace(url=server.url("/robots.txt"), most_secs=inf)
+    lease = SimpleNamespace(url=server.url("/robots.txt"))
     request = RobotsFetch(SimpleNamespace()).request(lease)
     del request.meta[LEASE]  # there is no frontier that it were of
     rules = RobotsRules.parse(fetcher().fetch(request).body, "larmspider")
@@ -39,18 +37,7 @@ def test_half_a_file_is_none(scripted_server: Start, fetcher: Make) -> None:
     """Whatever a spider makes of half a page: what a lost line would have refused is not known."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *\nDisal"
     server = scripted_server({"*": Raw(answer)})
-    request = RobotsFetch(SimpleNamespace()).request(
-        SimpleNamespace(url=server.url(), most_secs=inf)
-    )
+    request = RobotsFetch(SimpleNamespace()).request(SimpleNamespace(url=server.url()))
     del request.meta[LEASE]
     with pytest.raises(ResponseDataLossError):
         fetcher(DOWNLOAD_FAIL_ON_DATALOSS=False).fetch(request)
-
-
-@pytest.mark.parametrize("total, most", [(30.0, 5.0), (2.0, 2.0)])
-def test_a_lease_may_allow_less_time(total: float, most: float) -> None:
-    """LARM_PROBE_SECS never lengthens DOWNLOAD_TIMEOUT."""
-    crawler = SimpleNamespace(settings=Settings({"DOWNLOAD_TIMEOUT": total}))
-    lease = SimpleNamespace(url="http://wiki/robots.txt", most_secs=5.0)
-    request = RobotsFetch(SimpleNamespace(crawler=crawler)).request(lease)
-    assert request.meta["download_timeout"] == most

@@ -74,9 +74,11 @@ class Clock:
 
 
 class Simulation:
-    """``latency(host, random)`` gives seconds until the answer, None for never."""
+    """``latency(host, random)`` gives seconds until the answer, None for never. A host's first
+    fetch is given up after ``probe_secs`` if others wait."""
 
-    def __init__(self, frontier, clock, latency, *, seed=1):
+    def __init__(self, frontier, clock, latency, *, seed=1, probe_secs=float("inf")):
+        self.probe_secs = probe_secs
         self.frontier, self.clock, self.latency = frontier, clock, latency
         self.random = random.Random(seed)
         self.events = []
@@ -97,8 +99,9 @@ class Simulation:
             if not due:
                 return
             self.clock.now = max(self.clock.now, min(due))
-            while self.events and self.events[0][0] <= self.clock.now:
-                self.end(*heappop(self.events)[2:])
+            given_up = False
+            while self.events and self.events[0][0] <= self.clock.now and not given_up:
+                given_up = self.end(*heappop(self.events)[2:])
 
     def begin(self, lease):
         name = lease.host.record.host
@@ -106,13 +109,27 @@ class Simulation:
         self.open[name] += 1
         self.most_open[name] = max(self.most_open[name], self.open[name])
         seconds = self.latency(name, self.random)
-        most = min(TIMEOUT, lease.most_secs)
-        failed = seconds is None or seconds > most
+        failed = seconds is None or seconds > TIMEOUT
+        took = TIMEOUT if failed else seconds
+        if lease.is_probe and took > self.probe_secs:
+            self.later(self.probe_secs, lease, took, failed)
+        else:
+            self.later(took, lease, took, failed)
+
+    def later(self, seconds, lease, took, failed):
         self.number += 1
-        at = self.clock.now + (most if failed else seconds)
-        heappush(self.events, (at, self.number, lease, most if failed else seconds, failed))
+        heappush(self.events, (self.clock.now + seconds, self.number, lease, took, failed))
 
     def end(self, lease, seconds, failed):
+        """True if it was given up, and who waits for its place is asked first."""
+        if (so_far := self.clock.now - lease.since) < seconds - 0.001:  # a probe
+            if not self.frontier.needs_places():
+                self.later(min(0.25, seconds - so_far), lease, seconds, failed)
+                return False
+            self.open[lease.host.record.host] -= 1
+            lease.overdue = True
+            self.frontier.give_back(lease)
+            return True
         self.open[lease.host.record.host] -= 1
         if failed:
             self.frontier.failed(lease, "timeout", seconds)
@@ -121,6 +138,7 @@ class Simulation:
         else:
             self.frontier.answered(lease, seconds)
             self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+        return False
 
     def requests(self, host, start, end):
         times = (time - self.begun for time in self.asked[host])

@@ -16,7 +16,11 @@ from larmspider.requests import LEASE, page_request
 
 
 @pytest.fixture
-def scheduler(crawler_for: Callable[..., Crawler]) -> Iterator[FrontierScheduler]:
+def scheduler(
+    crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FrontierScheduler]:
+    no_loop_runs: Callable[..., None] = lambda *_: None  # noqa: E731
+    monkeypatch.setattr("larmspider.frontier.scheduler_probes.call_later", no_loop_runs)
     crawler = crawler_for(ROBOTSTXT_OBEY=False, DOWNLOAD_DELAY=0, LARM_DELAY_RESPONSE_FACTOR=0)
     crawler.request_fingerprinter = None
     scheduler = FrontierScheduler(crawler)

@@ -1,13 +1,12 @@
-"""A hundred hosts that answer a byte at a time, and before them one that is well.
-
-One that stands behind them, and is new, waits: tests/frontier/test_shares.py.
-"""
+"""A hundred hosts that answer a byte at a time, and before or behind them one that is well."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hostile.healthy import HEALTHY, is_complete
+import pytest
+
+from tests.hostile.healthy import HEALTHY, PAGES, is_complete
 from tests.hostile.limit_cases import LORIS
 from tests.hostile.running import MORE_MB, crawl, differences
 from tests.hostile.server import HostileServer
@@ -29,4 +28,31 @@ def test_slow_hosts_do_not_hold_up_one_that_has_answered(tmp_path: Path, idle_mb
     of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
     last = len(of_healthy) - 1 - of_healthy[::-1].index(True)
     assert of_healthy[:last].count(False) < len(LORIS) / 2
+    assert crawled.peak_mb < idle_mb + MORE_MB / 4
+
+
+@pytest.mark.parametrize("obey", ["0", "1"])
+def test_a_new_host_behind_them_waits_for_a_short_time_each(
+    tmp_path: Path, idle_mb: float, obey: str
+) -> None:
+    """Each of the others gives its place up once, so that all its pages come before any of them
+    has had its time."""
+    with HostileServer([*LORIS, HEALTHY]) as server:
+        crawled = crawl(
+            server.seeds(),
+            tmp_path,
+            **OURS,
+            CONCURRENT_REQUESTS="32",
+            DOWNLOAD_TIMEOUT="3",
+            LARM_PROBE_SECS="0.3",
+            LARM_HOST_MAX_FAILURES="1",
+            LARM_HOST_MAX_PARKS="0",
+            ROBOTSTXT_OBEY=obey,
+        )
+    found = crawled.found
+    assert is_complete(server, found)
+    assert len(found.results) == len(LORIS) + PAGES or obey == "1"
+    healthy = server.url("healthy").rpartition("/")[0]
+    of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
+    assert of_healthy[:PAGES] == [True] * PAGES
     assert crawled.peak_mb < idle_mb + MORE_MB / 4
