@@ -100,7 +100,7 @@ class Profile:
             self.formed += 1
 
         self._after(Canonicalizer, "__call__", found)
-        self._after(FrontierScheduler, "known", asked)
+        self._after(FrontierScheduler, "seen_lately", asked)
         self._after(LmdbBackend, "check", on_disk)
         self._after(Findings, "fill", filled)
 
