@@ -58,7 +58,7 @@ DEEP = [
     document("20000-nested-tables", nested(b"table><tr><td", 20_000), ONE),
     document("10000-open-formats", formats(10_000), ONE),
     document("1400-open-formats", formats(740), ONE),
-    document("640-open-formats-in-blocks", closed_formats(640), ONE),
+    document("540-open-formats-in-blocks", closed_formats(540), ONE),
     document("50000-attributes", attributes(50_000), ONE),
     document("9000-attributes", attributes(9_000), ONE),
     document("attributes-that-hide-tags", attributes(36_000, hides=500), ONE),
