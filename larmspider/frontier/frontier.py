@@ -178,7 +178,7 @@ class Frontier:
 
     def needs_places(self) -> bool:
         """Whether hosts that are due find no place: quick ones, or some that never answered."""
-        return self._schedule.needs_places(self._now())
+        return not self.control.paused and self._schedule.needs_places(self._now())
 
     def pop(self) -> Lease | None:
         """The next fetch, or None when none may begin now. O(log hosts)."""

@@ -77,7 +77,7 @@ class Simulation:
     """``latency(host, random)`` gives seconds until the answer, None for never. A host's first
     fetch is given up after ``probe_secs`` if others wait."""
 
-    def __init__(self, frontier, clock, latency, *, seed=1, probe_secs=float("inf")):
+    def __init__(self, frontier, clock, latency, *, seed=1, probe_secs=1.0):
         self.probe_secs = probe_secs
         self.frontier, self.clock, self.latency = frontier, clock, latency
         self.random = random.Random(seed)

@@ -85,7 +85,7 @@ def new_hosts(path, slow, quick, seconds):
     names = [*(f"slow{n}" for n in range(slow)), *(f"quick{n}" for n in range(quick))]
     frontier.add([frontier.entry(u := f"http://{name}/", u) for name in names])
     latencies = {"s": 10.0, "q": 0.05}
-    simulation = Simulation(frontier, clock, lambda host, _: latencies[host[0]], probe_secs=1.0)
+    simulation = Simulation(frontier, clock, lambda host, _: latencies[host[0]])
     simulation.run(seconds)
     frontier.audit(deep=True)
     return simulation, frontier
