@@ -21,9 +21,10 @@ MAX_DEPTH = 256
 be a few times that."""
 MAX_FORMATS = 100
 """Formatting elements left open in a large page."""
-MAX_FORMAT_COPIES = 500_000
-"""Different formatting start tags times all tags of a page that is not large: what reopening them
-can add in nodes (three times that, HTML 13.2.4.3); real pages stay below 200,000."""
+MAX_FORMAT_COPIES = 1_000_000
+"""Different formatting start tags and their attributes, times all tags of a page that is not large:
+what reopening them can add (three times that, HTML 13.2.4.3), at 0.1 us and 120 bytes each; real
+pages stay below 400,000."""
 MAX_TAG_BYTES = 16_384
 """Of one tag, or of so many that their squares are as much: 4 of 8 KB, where each of up to 2,300
 attributes is compared with each (0.1 s in all)."""
@@ -31,10 +32,8 @@ _LONG_TAG_BYTES = 2_048
 """A shorter one does not count for that: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100
 
-SMALL_TAGS = 1_500
-"""With fewer "<" formatting elements add 560,000 nodes at worst (0.16 s)."""
-SMALL_START_TAGS = 1_100
-"""With fewer start tags among twice as many tags 300,000 (0.12 s)."""
+TINY_BYTES = 4_096
+"""With fewer there can be no more than a million copies."""
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
@@ -62,7 +61,15 @@ _SPECIAL = _BARRIERS | frozenset(
     b"noframes noscript ol pre search section summary ul".split()
 )
 
-_FORMAT_TAG = re.compile(rb"<(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s/][^>]*")
+_REST = rb"[^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+"
+_FORMAT_TAG = re.compile(rb"<(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s/]" + _REST)
+_ANCHOR = re.compile(rb"<a[\s/]" + _REST)
+# Or one with ">" in a quoted value.
+_LONG_ANCHOR = re.compile(
+    rb"<a[\s/](?:[^>]{511}|[^>'\"]*+(?:(?:\"[^\">]*+\"|'[^'>]*+')[^>'\"]*+)*+['\"])"
+)
+# Of a tag; its name is one too.
+_ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+))?+")
 # A start tag; what looks like one inside a script or comment too.
 _START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+")
 # A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
@@ -77,24 +84,23 @@ _TAG = re.compile(
 
 
 def is_costly(markup: bytes) -> bool:
-    """Whether lexbor should be spared ``markup``; costs 0.01 ms for 40 KB.
-
-    0.26 ms for a page of 95 KB with more than SMALL_TAGS, 9 ms for 455 KB with LARGE_TAGS
-    (``python benchmarks/extraction.py``, part "guard")."""
+    """Whether lexbor should be spared ``markup``; costs 0.1 ms for 35 KB, 9 ms for 455 KB with
+    LARGE_TAGS (``python benchmarks/extraction.py``, part "guard")."""
     tags, size = markup.count(b"<"), len(markup)
     if tags > LARGE_TAGS or size > LARGE_BYTES:
         return _read_tags(markup.lower())
-    if tags > SMALL_TAGS and not _has_few_start_tags(markup, tags):
-        formats = len(set(_FORMAT_TAG.findall(markup.lower())))
-        if formats * tags > MAX_FORMAT_COPIES:
-            return True
+    if size > TINY_BYTES and _copies(markup.lower(), tags) > MAX_FORMAT_COPIES:
+        return True
     return size > SMALL_BYTES and _has_long_tags(markup) and _read_tags(markup.lower())
 
 
-def _has_few_start_tags(markup: bytes, tags: int) -> bool:
-    """End tags, half of all as a rule, neither are formatting elements nor open them again. To
-    tell them apart takes 0.05 ms for 50 KB and saves 0.1."""
-    return tags <= 2 * SMALL_START_TAGS and tags - markup.count(b"</") <= SMALL_START_TAGS
+def _copies(markup: bytes, tags: int) -> int:
+    """Elements and attributes that formatting elements add at worst: each tag may open all of them
+    again, and of links the last."""
+    formats = set(_FORMAT_TAG.findall(markup))
+    if _LONG_ANCHOR.search(markup):
+        formats.add(max(_ANCHOR.findall(markup), key=len))
+    return tags * sum(len(_ATTRIBUTE.findall(tag)) for tag in formats)
 
 
 def _has_long_tags(markup: bytes) -> bool:

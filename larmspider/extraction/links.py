@@ -9,11 +9,14 @@ from __future__ import annotations
 import can_ada
 
 from larmspider.errors import InvalidURL
+from larmspider.urls.canonical import LONGEST_URL
 from larmspider.urls.resolve import parse_base, resolve
 from larmspider.userinfo import without_userinfo
 
 MAX_HREF = 8192
 """Characters kept of an href that does not resolve."""
+_TOO_LONG = LONGEST_URL + 1
+"""Characters kept of one that is too long for any URL: so that it stays too long."""
 
 _SPACE = "\t\n\f\r "
 _NOT_LINKS = ("javascript:", "data:", "about:", "vbscript:")
@@ -46,6 +49,8 @@ class LinkResolver:
         href = href.partition("#")[0]
         known = self._known.get(href)
         if known is None:
+            if len(href) > LONGEST_URL and len(cut := href.strip(_SPACE)[:_TOO_LONG]) == _TOO_LONG:
+                return without_userinfo(cut)
             url = resolve(self._base, href)
             known = without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
             self._known[href] = known

@@ -87,11 +87,13 @@ class LarmDownloader:
     def needs_backout(self) -> bool:
         return len(self.active) >= self.total
 
-    def cancel(self, lease: Lease) -> None:
-        """Let go of its download, if that is under way: it fails as Stopped."""
-        for request, task in self._downloads.items():
-            if request.meta.get(LEASE) is lease:
-                task.cancel()
+    def cancel(self, lease: Lease) -> bool:
+        """Let go of its download, which fails as Stopped; False if none is under way."""
+        return any(
+            task.cancel()
+            for request, task in self._downloads.items()
+            if request.meta.get(LEASE) is lease
+        )
 
     def cancel_all(self) -> int:
         """Let go of every download under way; how many there were."""

@@ -127,7 +127,7 @@ class Answers:
         """The fetch was not made or not stored, through no fault of its host: to its old place. A
         host whose first fetch is overdue is slow until it proves otherwise."""
         self._release(lease)
-        if lease.overdue:
+        if lease.overdue and lease.host.record.hold is None:
             lease.host.record.hold = max(self._clock() - lease.since, self._places.slow_secs)
         if lease.entry is None:
             lease.host.record.change(HostState.NEW)

@@ -101,9 +101,15 @@ def check_settings(settings: Settings) -> None:
     host_rules(settings)
     places(settings)
     _bounds(settings)
+    probe_secs(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
     sharing(settings)
+
+
+def probe_secs(settings: Settings) -> float:
+    """How long the first fetch from a new host may hold up others."""
+    return options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01)
 
 
 def sharing(settings: Settings) -> Shared:

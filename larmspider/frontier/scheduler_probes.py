@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 AGAIN_SECS = 0.25
 """Between two looks whether others wait."""
+NEXT_SECS = 0.005
+"""The same while a fetch is being let go."""
 
 
 class Probes:
@@ -30,6 +32,7 @@ class Probes:
 
     def __init__(self, crawler: Crawler, secs: float, others_wait: Callable[[], bool]) -> None:
         self.crawler, self.secs, self._others_wait = crawler, secs, others_wait
+        self._cut: Lease | None = None
 
     def watch(self, lease: Lease, request: Request) -> Request:
         """``request`` is the first to a new host, if ``lease`` says so. What is no GET may have
@@ -39,12 +42,17 @@ class Probes:
         return request
 
     def _look(self, lease: Lease) -> None:
-        if lease.holding is None:
-            return  # it was answered, or it failed
-        if not self._others_wait():
-            call_later(AGAIN_SECS, self._look, lease)
-        elif isinstance(downloader := self.crawler.engine.downloader, LarmDownloader):
-            lease.overdue = True
+        if lease.holding is None or lease.host.record.hold is not None:
+            return  # it was answered or failed, or another fetch from its host was
+        if self._cut is not None and self._cut.holding is not None:
+            call_later(NEXT_SECS, self._look, lease)  # a place is about to be free
+        elif self._others_wait() and self._cancel(lease):
+            self._cut, lease.overdue = lease, True
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.SCHEDULER_PROBES_CUT)
-            downloader.cancel(lease)
+        else:
+            call_later(AGAIN_SECS, self._look, lease)
+
+    def _cancel(self, lease: Lease) -> bool:
+        downloader: object = self.crawler.engine.downloader
+        return isinstance(downloader, LarmDownloader) and downloader.cancel(lease)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 SLICE = 2_000
 """Links of a page that are judged before the crawl does something else: 30 ms at most."""
+SLICE_CHARS = 200_000
+"""The same by the length of their URLs: 50 ms at most, if all of it is escapes."""
 MAX_ERRORS_TOLD = 100
 """Lines of the crawl's log for one filter that raises; the first has a traceback."""
 
@@ -125,10 +127,12 @@ class FilterMiddleware:
             yield item
 
     async def _filter_links(self, page: Page) -> None:
-        for start in range(0, len(page.links), SLICE):
-            if start:
-                await asyncio.sleep(0)  # a page of 100,000 links does not hold up the others
-            self._filter_slice(page.links[start : start + SLICE], page)
+        if len(page.links) <= SLICE and len(page.body) <= SLICE_CHARS // 3:  # 6 characters for "ü"
+            self._filter_slice(page.links, page)
+            return
+        for links in _slices(page.links):  # a page of 100,000 links does not hold up the others
+            self._filter_slice(links, page)
+            await asyncio.sleep(0)
 
     def _filter_slice(self, links: list[Link], page: Page) -> None:
         rejected = 0
@@ -212,6 +216,18 @@ class FilterMiddleware:
     def _log_verdict(self, url: str, reason: str | None) -> None:
         assert self.log is not None
         self.log.append(url, "pass" if reason is None else "reject", reason or "")
+
+
+def _slices(links: list[Link]) -> Iterator[list[Link]]:
+    """Of SLICE links and SLICE_CHARS characters at most, but for one that is longer by itself."""
+    start = chars = 0
+    for at, link in enumerate(links):
+        chars += len(link.url)
+        if at - start == SLICE or (chars > SLICE_CHARS and at > start):
+            yield links[start:at]
+            start, chars = at, len(link.url)
+    if links:
+        yield links[start:]
 
 
 def _without_credentials(request: Request) -> Request:

@@ -2,8 +2,9 @@
 
 Of a page's links 97% are known, and what is known has passed each filter that judges by URL. So
 those that the frontier's memory has are settled first, and the filters below see the rest; what
-the memory does not tell, the filter "visited" asks at the end. Without this filter a crawl is the
-same, but a page of 140 links costs 0.15 ms more.
+the memory does not tell, the filter "visited" asks at the end. Without this filter a crawl has the
+same pages, but a page of 140 links costs 0.1 ms more, and known links on pages at DEPTH_LIMIT are
+counted for "depth".
 """
 
 from __future__ import annotations

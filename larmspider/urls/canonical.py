@@ -49,6 +49,8 @@ _ORDINARY = re.compile(
     """,
     re.VERBOSE,
 ).fullmatch
+LONGEST_URL = 65_536
+"""Characters; no server takes that in a request line (8,000 to 32,000 are usual limits)."""
 _LONGEST_ORDINARY = LONGEST_HOST  # so that no host in it can be longer
 
 _FOLDER_FILE = re.compile(r"/(?:index|default)\.\w+\Z", re.IGNORECASE | re.ASCII)
@@ -146,6 +148,8 @@ class _Parts(NamedTuple):
 
 
 def _parse(url: str) -> can_ada.URL | _Parts:
+    if len(url) > LONGEST_URL:
+        raise InvalidURL(f"longer than {LONGEST_URL:,} characters: {without_userinfo(url)!a:.100}")
     if host_too_long(url):
         raise InvalidURL(
             f"host is longer than {LONGEST_HOST} characters: {without_userinfo(url)!a:.100}"

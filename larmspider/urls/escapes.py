@@ -14,14 +14,20 @@ Escaped delimiters stay apart from bare ones (``%2F`` is no ``/``): servers tell
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 """RFC 3986 2.3: escaped or not, the same."""
 DELIMITERS = "!$&'()*+,;=:@/?"
 """RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
 
-_TO_NORMALIZE = re.compile(rf"%[0-9A-Fa-f]{{2}}|[^{re.escape(UNRESERVED + DELIMITERS)}]")
+# Escapes of unreserved characters, escapes with digits in lower case, and what has to be escaped.
+# What has its one spelling already does not match, so that it costs little.
+_TO_NORMALIZE = re.compile(
+    r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f]"
+    rf"|(?![0-9A-Fa-f]{{2}}))|[^{re.escape(UNRESERVED + DELIMITERS)}%]"
+)
+_ESCAPES = re.compile(r"((?:%[0-9A-F]{2})+)")
+_ASCII = re.compile("[\0-\x7f]")
 _NON_ASCII_RUN = re.compile(r"(?:%[89A-F][0-9A-F])+")
 
 
@@ -57,9 +63,10 @@ def lowercase(text: str) -> str:
     """
     if "%" not in text:
         return text.lower()
-    if _NON_ASCII_RUN.search(text):
-        text = _NON_ASCII_RUN.sub(_lowercase_run, text)
-    return normalize_escapes(text.lower())
+    parts = _ESCAPES.split(text)  # every other one is a run of escapes
+    parts[::2] = [part.lower() for part in parts[::2]]
+    parts[1::2] = [_NON_ASCII_RUN.sub(_lowercase_run, run) for run in parts[1::2]]
+    return "".join(parts)
 
 
 def _lowercase_run(found: re.Match[str]) -> str:
@@ -67,4 +74,6 @@ def _lowercase_run(found: re.Match[str]) -> str:
         decoded = bytes.fromhex(found[0].replace("%", "")).decode()
     except UnicodeDecodeError:
         return found[0]
-    return quote(decoded.lower(), safe="")
+    lower = decoded.lower()
+    escaped = f"%{lower.encode().hex('%').upper()}"
+    return normalize_escapes(escaped) if _ASCII.search(lower) else escaped  # the Kelvin sign is k

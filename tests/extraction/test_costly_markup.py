@@ -8,6 +8,7 @@ from larmspider.extraction import costly_markup
 from larmspider.extraction.costly_markup import is_costly
 
 MANY = 20_000
+ATTRIBUTES = " ".join(f"a{n}" for n in range(50))
 
 
 def formats(count: int) -> str:
@@ -33,6 +34,10 @@ def formats(count: int) -> str:
         "<div><table><td></div></td></table>" * MANY,
         formats(1_000),
         "<div>" * 600 + "".join(f"<b id={n}>" for n in range(600)) + "</div>x" * 600,
+        "".join(f"<b id={n} {ATTRIBUTES}><p>" for n in range(150)),
+        f"<p><b a='>' {ATTRIBUTES * 10}>" + "<p>x" * 3_000,
+        f"<p><a href=x {ATTRIBUTES * 10}>" + "<p>x" * 3_000,
+        f"<p><a href=x a='>' {ATTRIBUTES * 10}>" + "<p>x" * 3_000,
         formats(10_000),
         "<a " + " ".join(f"a{n}" for n in range(MANY)) + ">",
         "<a " + " ".join(f"a{n}='<>'" for n in range(9_000)) + ">",
@@ -67,7 +72,7 @@ def test_costly(markup):
         "<!--" + "<div>" * MANY + "-->",
         "<pre>" + "x" * 200_000 + "</pre>",
         "<" * MANY,
-        "<p class=a><i class=b>x</i></p>" * 540,
+        "".join(f"<p class=a><i class=b{n}>x</i></p>" for n in range(200)),
         "<div>" * 1_000 + "<p>some words</p>" * 5_000,
         "<div>" * costly_markup.MAX_DEPTH + "<br>" * MANY,
     ],

@@ -31,9 +31,9 @@ def attributes(number: int, hides: int = 0) -> bytes:
     return b"<div" + b"".join(names) + b">" + LINK
 
 
-def formats(number: int) -> bytes:
+def formats(number: int, attributes: bytes = b"") -> bytes:
     """Formatting elements that each later paragraph has to open again."""
-    return b"".join(b"<b id=%d><p>" % n for n in range(number)) + LINK
+    return b"".join(b"<b id=%d %b><p>" % (n, attributes) for n in range(number)) + LINK
 
 
 def closed_formats(number: int) -> bytes:
@@ -59,6 +59,9 @@ DEEP = [
     document("10000-open-formats", formats(10_000), ONE),
     document("1400-open-formats", formats(740), ONE),
     document("540-open-formats-in-blocks", closed_formats(540), ONE),
+    document(
+        "740-formats-of-50-attributes", formats(740, b" ".join(b"a%d" % n for n in range(50))), ONE
+    ),
     document("50000-attributes", attributes(50_000), ONE),
     document("9000-attributes", attributes(9_000), ONE),
     document("attributes-that-hide-tags", attributes(36_000, hides=500), ONE),
