@@ -88,11 +88,12 @@ class LarmDownloader:
         return len(self.active) >= self.total
 
     def cancel(self, lease: Lease) -> bool:
-        """Let go of its download, which fails as Stopped; False if none is under way."""
+        """Let go of its download, which fails as Stopped; False if none is under way, or what it
+        asks may be done by now (no GET)."""
         return any(
             task.cancel()
             for request, task in self._downloads.items()
-            if request.meta.get(LEASE) is lease
+            if request.meta.get(LEASE) is lease and request.method == "GET"
         )
 
     def cancel_all(self) -> int:

@@ -124,10 +124,10 @@ class Answers:
             self._room_again(lease.host)
 
     def give_back(self, lease: Lease) -> None:
-        """The fetch was not made or not stored, through no fault of its host: to its old place. A
-        host whose first fetch is overdue is slow until it proves otherwise."""
+        """The fetch was not made or not stored, through no fault of its host: to its old place. If
+        it was overdue, its host is slow until it proves otherwise."""
         self._release(lease)
-        if lease.overdue and lease.host.record.hold is None:
+        if lease.overdue:
             lease.host.record.hold = max(self._clock() - lease.since, self._places.slow_secs)
         if lease.entry is None:
             lease.host.record.change(HostState.NEW)

@@ -40,7 +40,7 @@ class Lease:
     which the request had come to its host. ``judged``: the answer has counted for or against it.
     ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
     only this one may end the lease. ``is_probe``: the host has never answered nor
-    failed; ``overdue``: so its first fetch was let go, for others.
+    failed; ``overdue``: the fetch was let go, for others.
     """
 
     url: str

@@ -13,9 +13,9 @@ over quick hosts of holding time / gap, and its root for chance. A fetch that ha
 ``slow_secs`` counts as slow from then on, whatever its host was. Where no quick host has work, slow
 ones may have all but the probes' share.
 
-Nobody knows of a new host that it is slow, so many that hang may hold all places: while others
-wait, the first fetch of each gives its place up after a while (scheduler_probes.py), and its host
-is slow from then on.
+Nobody knows of a new host that it is slow, nor of a quick one that it is no more, so many that hang
+may hold all places: while others wait, some of their fetches give their places up
+(scheduler_probes.py), and these hosts are slow from then on.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Holding:
     kind: Kind
     since: float
     ended: bool = False
+    turned_slow: bool = False
 
 
 _UNIT = 1_000_000  # needs are summed as whole millionths: a float sum would drift
@@ -107,6 +108,11 @@ class Places:
             return slow < max(1, self.total - self.probe_places)
         return slow < max(1, min(self.slow_places, for_long - self.probe_places))
 
+    @property
+    def too_many_slow(self) -> bool:
+        """Whether fetches that have lasted hold more than the slow hosts' share."""
+        return self.held[Kind.SLOW] > self.slow_places
+
     def take(self, kind: Kind, now: float) -> Holding:
         """Hold a place from now on."""
         holding = Holding(kind, now)
@@ -127,7 +133,7 @@ class Places:
             holding = young.popleft()
             if not holding.ended:
                 self.held[holding.kind] -= 1
-                holding.kind = Kind.SLOW
+                holding.kind, holding.turned_slow = Kind.SLOW, True
                 self.held[Kind.SLOW] += 1
 
     def next_age(self) -> float | None:

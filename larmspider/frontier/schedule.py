@@ -66,6 +66,7 @@ class Schedule:
 
     def needs_places(self, now: float) -> bool:
         """Whether hosts that are due find no place: quick ones, or some that never answered."""
+        self._places.age(now)
         self._turns.advance(now, self.kind)
         return any(
             self._turns.due(kind) and not self._places.allows(kind)

@@ -27,6 +27,7 @@ from larmspider.errors import LarmspiderError
 from larmspider.fetch.addresses import Addresses
 from larmspider.fetch.names import Names
 from larmspider.fetch.robots_txt import RobotsFetch
+from larmspider.frontier.build import probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.records import UrlState, Visit
@@ -78,8 +79,7 @@ class FrontierScheduler(Commits):
         self._leases: Leases | None = None
         self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
-        secs = options.seconds(crawler.settings, "LARM_PROBE_SECS", minimum=0.01)
-        self._probes = Probes(crawler, secs, lambda: self.frontier.needs_places())
+        self._probes = Probes(self, probe_secs(crawler.settings))
         self._addresses = Addresses(Names.from_crawler(crawler), self._address_known, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
@@ -228,9 +228,9 @@ class FrontierScheduler(Commits):
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
             if lease.is_robots:
-                return self._probes.watch(lease, self._robots.request(lease))
+                return self._probes.watch(self._robots.request(lease))
             try:
-                return self._probes.watch(lease, self._entries.request(lease))
+                return self._probes.watch(self._entries.request(lease))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))

@@ -74,6 +74,18 @@ def endless(start: bytes, again: bytes, pause: float = 0.0) -> Behaviour:
     return behave
 
 
+def after_robots(behave: Behaviour) -> Behaviour:
+    """There is no robots.txt; then as ``behave``."""
+
+    async def answer(wire: Wire) -> None:
+        if wire.target == "/robots.txt":
+            await wire.send(reply("Connection: close", status="HTTP/1.1 404 Not Found"))
+        else:
+            await behave(wire)
+
+    return answer
+
+
 def site(answer: Callable[[str], bytes]) -> Behaviour:
     """A host with keep-alive whose reply depends on the target that is asked for."""
 

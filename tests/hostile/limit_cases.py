@@ -9,6 +9,7 @@ import zlib
 from tests.hostile.behaviours import (
     HTML,
     MB,
+    after_robots,
     chunk,
     endless,
     gzip_bomb,
@@ -119,3 +120,13 @@ LORIS = [
     for number in range(1, 101)
 ]
 """A hundred hosts that send a byte now and then, so that each holds a place to the last."""
+
+LATE_LORIS = [
+    Case(
+        f"late-loris-{number}",
+        after_robots(endless(b"HTTP/1.1 200 OK\r\nX-Y: ", b"z", 0.5)),
+        fails("timeout"),
+    )
+    for number in range(1, 41)
+]
+"""The same, but for a robots.txt that they answer at once."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.healthy import HEALTHY, PAGES, is_complete
-from tests.hostile.limit_cases import LORIS
+from tests.hostile.limit_cases import LATE_LORIS, LORIS
 from tests.hostile.running import MORE_MB, crawl, differences
 from tests.hostile.server import HostileServer
 
@@ -56,3 +56,25 @@ def test_a_new_host_behind_them_waits_for_a_short_time_each(
     of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
     assert of_healthy[:PAGES] == [True] * PAGES
     assert crawled.peak_mb < idle_mb + MORE_MB / 4
+
+
+def test_quick_hosts_that_begin_to_hang_give_up_places(tmp_path: Path) -> None:
+    """Beyond the slow hosts' share, after LARM_SLOW_SECS: one that is well behind them does not
+    wait for the end of their fetches."""
+    with HostileServer([*LATE_LORIS, HEALTHY]) as server:
+        crawled = crawl(
+            server.seeds(),
+            tmp_path,
+            **OURS,
+            CONCURRENT_REQUESTS="16",
+            DOWNLOAD_TIMEOUT="6",
+            LARM_SLOW_SECS="0.5",
+            LARM_HOST_MAX_FAILURES="1",
+            LARM_HOST_MAX_PARKS="0",
+            ROBOTSTXT_OBEY="1",
+        )
+    found = crawled.found
+    assert is_complete(server, found)
+    healthy = server.url("healthy").rpartition("/")[0]
+    of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
+    assert of_healthy[:PAGES] == [True] * PAGES
