@@ -28,6 +28,10 @@ from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
 MAX_LINKS = 100_000
 """Links kept of one page, in document order; those that follow are dropped without a trace."""
 
+MAX_LINK_CHARS = 10_000_000
+"""The same by the length of their URLs together: 100,000 of 100 characters. A page of 512 KB may
+name 600 MB of them, if its base element has a long path."""
+
 MOVED_SECS = 1
 """Of a meta refresh: nobody reads a page in that time. A later one lets its readers read."""
 
@@ -120,9 +124,12 @@ class Findings:
         """Complete ``page``, which has a url; its other fields stay as they are."""
         resolver = LinkResolver(page.url, self.base)
         resolve = resolver.resolve
-        add = page.links.append
+        add, chars = page.links.append, 0
         for href, kind, anchor, nofollow in self.links[:MAX_LINKS]:
             url = resolve(href)
+            chars += len(url)
+            if chars > MAX_LINK_CHARS:
+                break
             if url.startswith("http") or is_link(url):
                 add(Link(url, None, kind, one_line(anchor, MAX_ANCHOR), nofollow))
         page.title = one_line(self.title or "", MAX_TITLE)

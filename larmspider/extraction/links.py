@@ -39,7 +39,9 @@ class LinkResolver:
         self._known: dict[str, str] = {}
 
     def resolve_or_none(self, href: str) -> str | None:
-        """Absolute URL without fragment, None where ``href`` does not resolve."""
+        """Absolute URL without fragment, None where ``href`` does not resolve or is too long."""
+        if len(href) > LONGEST_URL:
+            return None
         return resolve(self._base, href.partition("#")[0])
 
     def resolve(self, href: str) -> str:

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from larmspider.errors import InvalidURL
 from larmspider.extraction import deep_html, findings, html
+from larmspider.extraction.findings import MAX_LINK_CHARS
 from larmspider.extraction.html import extract
 from larmspider.extraction.links import MAX_HREF
 from larmspider.extraction.text import MAX_ANCHOR, MAX_DESCRIPTION, MAX_TEXT, MAX_TITLE
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Page
+from larmspider.urls.canonical import LONGEST_URL, canonicalize
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 URL = "http://wiki.example/docs/start?x=1#top"
@@ -375,6 +378,24 @@ TOKENS = ["<a href=", "<a href='x'>", "</a>", "<div>", "</div>", "<table>", "<td
 def test_any_markup_is_a_page(tokens):
     found = page("".join(tokens))
     assert all(link.url and link.anchor == " ".join(link.anchor.split()) for link in found.links)
+
+
+def test_urls_are_kept_up_to_a_length_in_all():
+    """A long base makes long URLs of short hrefs."""
+    base = f"<base href=/{'b' * 60_000}/>"
+    links = page(base + "".join(f"<a href={n}>" for n in range(10_000))).links
+    assert sum(len(link.url) for link in links) <= MAX_LINK_CHARS
+    assert len(links) > 150
+
+
+def test_an_href_that_is_too_long_stays_too_long_and_is_cut():
+    """It is none that is shorter: no canonical form is made of it, so it is not fetched."""
+    (long,) = page(f"<a href='  http://h/{'ü' * 1_000_000}'>").links
+    assert len(long.url) == LONGEST_URL + 1
+    with pytest.raises(InvalidURL, match="longer than"):
+        canonicalize(long.url)
+    (short,) = page(f"<a href='{' ' * 100_000}http://h/a'>").links
+    assert short.url == "http://h/a"
 
 
 def naughty_strings() -> list[str]:

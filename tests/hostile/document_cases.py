@@ -42,6 +42,12 @@ def closed_formats(number: int) -> bytes:
     return b"<div>" * number + opened + b"</div>x" * number + b"</b>" * number + LINK
 
 
+@cache
+def long_links(number: int, path: str) -> bytes:
+    """So many links to such paths."""
+    return b"".join(b"<a href='/%d/%b'>x</a>" % (n, path.encode()) for n in range(number))
+
+
 def document(name: str, body: bytes, outcome: Outcome, content_type: str = "text/html") -> Case:
     whole = reply(f"Content-Type: {content_type}" if content_type else "X-No: type", body=body)
     return Case(name, site(lambda path: whole if path == f"/{name}" else html("end")), outcome)
@@ -70,6 +76,7 @@ DEEP = [
 ]
 LONG = [
     document("100000-links", many_links(100_000, 2_000), page(200, links=100_000)),
+    document("8000-links-of-900-umlauts", long_links(8_000, "ü" * 900), page(200)),
     document("10-mb-text-node", LINK + WORDS * (10 * MB // len(WORDS)), ONE),
     document("10-mb-of-less-than-signs", LINK + b"<" * (10 * MB), ONE),
     document("10-mb-comment", LINK + b"<!--" + b"-" * (10 * MB), ONE),
