@@ -130,9 +130,10 @@ class FilterMiddleware:
         if len(page.links) <= SLICE and len(page.body) <= SLICE_CHARS // 3:  # 6 characters for "ü"
             self._filter_slice(page.links, page)
             return
-        for links in _slices(page.links):  # a page of 100,000 links does not hold up the others
+        for number, links in enumerate(_slices(page.links)):
+            if number:
+                await asyncio.sleep(0)  # a page of 100,000 links does not hold up the others
             self._filter_slice(links, page)
-            await asyncio.sleep(0)
 
     def _filter_slice(self, links: list[Link], page: Page) -> None:
         rejected = 0

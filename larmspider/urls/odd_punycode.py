@@ -14,7 +14,7 @@ _STAND_IN = "odd-punycode.invalid"
 # Scheme, host with punycode in ASCII, and what follows.
 _URL = re.compile(
     r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
-    re.IGNORECASE | re.DOTALL,
+    re.IGNORECASE | re.DOTALL | re.ASCII,
 )
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = str.maketrans("", "", "\t\r\n")  # a parser drops these before it looks

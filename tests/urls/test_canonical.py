@@ -379,6 +379,7 @@ _URLS = st.one_of(
 @example("http://h//.a/..")
 @example("http://h/%25%34%31")
 @example("http://h/;cfto%E2%84%AAen=1")
+@example("http:xn--\u0130")
 def test_any_string_has_an_idempotent_ascii_form_or_is_invalid(url: str) -> None:
     """canonicalize(canonicalize(x)) == canonicalize(x), and nothing but InvalidURL is raised."""
     outcome(url)
