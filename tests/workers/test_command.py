@@ -245,8 +245,12 @@ def running_workers(site: Site, folder: Path, **more: str) -> Iterator[subproces
             until(lambda: len(site.stored_in(folder / "crawl")) > 10)
             yield running
         finally:
-            running.kill()
-            running.wait()
+            running.terminate()  # in order, or its Redis stays
+            try:
+                running.wait(60)
+            finally:
+                running.kill()
+                running.wait()
 
 
 def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: Path) -> None:
