@@ -51,8 +51,10 @@ class LinkResolver:
         href = href.partition("#")[0]
         known = self._known.get(href)
         if known is None:
-            if len(href) > LONGEST_URL and len(cut := href.strip(_SPACE)[:_TOO_LONG]) == _TOO_LONG:
-                return without_userinfo(cut)
+            if len(href) > LONGEST_URL:
+                long = without_userinfo(href.strip(_SPACE))
+                if len(long) > LONGEST_URL:
+                    return long[:_TOO_LONG]
             url = resolve(self._base, href)
             known = without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
             self._known[href] = known

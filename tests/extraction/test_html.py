@@ -390,7 +390,8 @@ def test_urls_are_kept_up_to_a_length_in_all():
 
 def test_an_href_that_is_too_long_stays_too_long_and_is_cut():
     """It is none that is shorter: no canonical form is made of it, so it is not fetched."""
-    (long,) = page(f"<a href='  http://h/{'ü' * 1_000_000}'>").links
+    (long,) = page(f"<a href='  http://user:secret@h/{'ü' * 1_000_000}'>").links
+    assert "secret" not in long.url
     assert len(long.url) == LONGEST_URL + 1
     with pytest.raises(InvalidURL, match="longer than"):
         canonicalize(long.url)

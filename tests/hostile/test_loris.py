@@ -8,11 +8,19 @@ import pytest
 
 from tests.hostile.healthy import HEALTHY, PAGES, is_complete
 from tests.hostile.limit_cases import LATE_LORIS, LORIS
+from tests.hostile.outcome import Found
 from tests.hostile.running import MORE_MB, crawl, differences
 from tests.hostile.server import HostileServer
 
 OURS = {"LARM_PROBE_SHARE": "0.125", "LARM_SLOW_SHARE": "0.5"}
 """As in settings.py."""
+ONE_FAILURE = {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}
+
+
+def of_healthy(server: HostileServer, found: Found) -> list[bool]:
+    """Of each URL in the order of fetch.log: is it the healthy host's?"""
+    healthy = server.url("healthy").rpartition("/")[0]
+    return [url.startswith(healthy) for url in found.results]
 
 
 def test_slow_hosts_do_not_hold_up_one_that_has_answered(tmp_path: Path, idle_mb: float) -> None:
@@ -21,13 +29,12 @@ def test_slow_hosts_do_not_hold_up_one_that_has_answered(tmp_path: Path, idle_mb
         crawled = crawl(
             server.seeds(), tmp_path, CONCURRENT_REQUESTS="32", DOWNLOAD_TIMEOUT="1.5", **OURS
         )
-        healthy = server.url("healthy").rpartition("/")[0]
     found = crawled.found
     assert not (wrong := differences(server, found)), wrong
     assert is_complete(server, found)
-    of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
-    last = len(of_healthy) - 1 - of_healthy[::-1].index(True)
-    assert of_healthy[:last].count(False) < len(LORIS) / 2
+    ours = of_healthy(server, found)
+    last = len(ours) - 1 - ours[::-1].index(True)
+    assert ours[:last].count(False) < len(LORIS) / 2
     assert crawled.peak_mb < idle_mb + MORE_MB / 4
 
 
@@ -45,16 +52,13 @@ def test_a_new_host_behind_them_waits_for_a_short_time_each(
             CONCURRENT_REQUESTS="32",
             DOWNLOAD_TIMEOUT="3",
             LARM_PROBE_SECS="0.3",
-            LARM_HOST_MAX_FAILURES="1",
-            LARM_HOST_MAX_PARKS="0",
+            **ONE_FAILURE,
             ROBOTSTXT_OBEY=obey,
         )
     found = crawled.found
     assert is_complete(server, found)
     assert len(found.results) == len(LORIS) + PAGES or obey == "1"
-    healthy = server.url("healthy").rpartition("/")[0]
-    of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
-    assert of_healthy[:PAGES] == [True] * PAGES
+    assert of_healthy(server, found)[:PAGES] == [True] * PAGES
     assert crawled.peak_mb < idle_mb + MORE_MB / 4
 
 
@@ -69,12 +73,9 @@ def test_quick_hosts_that_begin_to_hang_give_up_places(tmp_path: Path) -> None:
             CONCURRENT_REQUESTS="16",
             DOWNLOAD_TIMEOUT="6",
             LARM_SLOW_SECS="0.5",
-            LARM_HOST_MAX_FAILURES="1",
-            LARM_HOST_MAX_PARKS="0",
+            **ONE_FAILURE,
             ROBOTSTXT_OBEY="1",
         )
     found = crawled.found
     assert is_complete(server, found)
-    healthy = server.url("healthy").rpartition("/")[0]
-    of_healthy = [url.startswith(healthy) for url in found.results]  # in the order of fetch.log
-    assert of_healthy[:PAGES] == [True] * PAGES
+    assert of_healthy(server, found)[:PAGES] == [True] * PAGES
