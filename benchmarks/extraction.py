@@ -23,7 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from larmspider.extraction import html
 from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.costly_markup import is_costly
+from larmspider.extraction.markup_guard import is_costly
 from larmspider.extraction.text import page_text
 from larmspider.items import Page
 

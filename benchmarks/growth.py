@@ -34,7 +34,7 @@ from pathlib import Path
 
 from benchmarks.generated_web import address
 from benchmarks.measured_run import Run, measure
-from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 ROOT = Path(__file__).parents[1]
 MARKS = (10_000, 100_000, 1_000_000)

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from scrapy.http import HtmlResponse
 
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.scheduler.scheduler import FrontierScheduler
 from tests.servers.many_hosts import ManyHosts, Site, address
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ import statistics
 from typing import Any
 
 from benchmarks.redis_memory import memory
-from larmspider.frontier.membership import Membership
+from larmspider.cluster.membership import Membership
 from tests.servers.redis import RedisServer
 
 _TIMES = 20

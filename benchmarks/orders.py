@@ -18,15 +18,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from larmspider.extraction.html import extract
-from larmspider.frontier.build import STRATEGIES
+from larmspider.frontier.factory import STRATEGIES
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.lmdb_backend import LmdbBackend
 from larmspider.frontier.pagerank import LinkTable
-from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import UrlState, Visit
 
 Graph = dict[str, list[str]]
 HOST = "http://docs.example"

@@ -28,12 +28,12 @@ from scrapy.settings import Settings
 from benchmarks.meter import Meter
 from benchmarks.profile_steps import CHAIN, ENGINE, install
 from benchmarks.sites import SITES
-from larmspider.extraction.findings import Findings
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.scheduler import FrontierScheduler
-from larmspider.frontier.scheduler_leases import Leases
+from larmspider.extraction.page_builder import Findings
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.visited import VisitedFilter
+from larmspider.scheduler.leases import Leases
+from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.urls.canonical import Canonicalizer
 from tests.servers.nginx import Nginx
 

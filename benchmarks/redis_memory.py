@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from larmspider.frontier.host import HostRecord, pack_host
-from larmspider.frontier.keys import host_of, url_key
-from larmspider.frontier.records import Entry, UrlState, Visit
-from larmspider.frontier.redis_backend import RedisBackend
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
-from larmspider.frontier.redis_visited import member
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.redis_visited import member
+from larmspider.cluster.shared_backend import RedisBackend
+from larmspider.frontier.hosts import HostRecord, pack_host
+from larmspider.frontier.storage.keys import host_of, url_key
+from larmspider.frontier.storage.records import Entry, UrlState, Visit
 from tests.servers.redis import RedisServer
 
 BATCH = 20_000

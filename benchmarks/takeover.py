@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.redis_memory import BATCH, commit, entry, urls
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.redis_backend import RedisBackend
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.shared_backend import RedisBackend
+from larmspider.frontier.storage.records import UrlState, Visit
 from tests.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.5"

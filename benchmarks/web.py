@@ -35,11 +35,11 @@ from benchmarks.generated_web import address
 from benchmarks.growth import progress, web
 from benchmarks.large_crawl import LargeCrawl
 from benchmarks.measured_run import measure
-from larmspider.crawl_dir import CrawlDir
-from larmspider.extensions.monitor import MONITOR_COLUMNS
+from larmspider.crawl.log_index.builder import bring_up_to_date
+from larmspider.crawl.reader import CrawlDir
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.reports.indexing import bring_up_to_date
+from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.times import utc
 from tests.extensions.web.every_page import LOOKS
 from tests.extensions.web.serving import Served

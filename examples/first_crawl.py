@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
-from larmspider.crawl_shards import open_crawl
+from larmspider.crawl.worker_dirs import open_crawl
 
 DEMO_DIR = "crawl-demo"
 DEMO_SEARCH = "Reisekosten"

@@ -17,8 +17,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from larmspider import options
-from larmspider.crawl_dir import CrawlDir
-from larmspider.crawl_shards import open_crawl
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
 from larmspider.frontier.orders import NOTE, Orders
 

@@ -117,7 +117,7 @@ SPIDER_MIDDLEWARES = {
 
 # --- the frontier: a queue a host, hosts in turn ------------------------------------------------
 
-SCHEDULER = "larmspider.frontier.scheduler.FrontierScheduler"
+SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"  # the frontier says when, not its slots
 LARM_STRATEGY = "breadth-first"  # order within a host: path-words, backlinks, pagerank
 LARM_PAGERANK_SECS = 60.0  # between two computations of the ranks, where that is the order
@@ -141,7 +141,7 @@ LARM_HTTP2 = False  # over TLS, where the server can
 DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
     "larmspider.middlewares.default_headers.DefaultHeadersMiddleware": 400,
-    "larmspider.middlewares.answers.AnswersMiddleware": 550,  # tells the frontier how it went
+    "larmspider.middlewares.fetch_outcome.AnswersMiddleware": 550,  # tells the frontier how it went
     # the frontier does what these did
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
@@ -191,14 +191,14 @@ EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
-    "larmspider.extensions.monitor.MonitorExtension": 500,
+    "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.allocator.AllocatorExtension": 100,  # memory of large bodies goes back
-    "larmspider.extensions.garbage.GarbageExtension": 900,  # when all the others are there
+    "larmspider.extensions.tuning.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
-    "larmspider.extensions.totals.TotalsExtension": 500,  # counts of all runs
-    "larmspider.extensions.operator.OperatorExtension": 500,  # control, orders of earlier runs
-    "larmspider.extensions.web.WebExtension": 600,  # when the frontier is open
+    "larmspider.status.totals_extension.TotalsExtension": 500,  # counts of all runs
+    "larmspider.control.operator.OperatorExtension": 500,  # control, orders of earlier runs
+    "larmspider.web.WebExtension": 600,  # when the frontier is open
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.logstats.LogStats": None,  # the monitor says it
     "scrapy.extensions.remote_control.RemoteControl": None,
@@ -207,5 +207,7 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = "larmspider.log_formatter.LarmLogFormatter"  # DEBUG: a line for each page
-STATS_CLASS = "larmspider.stats_collector.LarmStats"
+LOG_FORMATTER = (
+    "larmspider.extensions.log_formatter.LarmLogFormatter"  # DEBUG: a line for each page
+)
+STATS_CLASS = "larmspider.extensions.stats_collector.LarmStats"

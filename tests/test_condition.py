@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from larmspider.condition import Condition, State
-from larmspider.description import SHARED
+from larmspider.crawl.state import Condition, State
+from larmspider.workdir.manifest import SHARED
 
 BEGAN, ENDED = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider import crawl_logs
-from larmspider.crawl_logs import CrawlLogs
-from larmspider.log_index.update import Update
+from larmspider.crawl import logs as crawl_logs
+from larmspider.crawl.log_index.update import Update
+from larmspider.crawl.logs import CrawlLogs
 
 BEGAN = "2026-01-31T12:00:00Z"
 

@@ -12,8 +12,8 @@ from scrapy.settings import Settings
 
 from examples.intranet.expected import Expected, load
 from examples.intranet.serve import DemoServer
-from larmspider.crawl_dir import CrawlDir
-from larmspider.explain import explain
+from larmspider.crawl.reader import CrawlDir
+from larmspider.reports.explain import explain
 from tests.crawling import Ran, crawl, records, scrapy
 
 

@@ -1,4 +1,4 @@
-"""larmspider/directory.py: one directory, one crawl."""
+"""larmspider/workdir/directory.py: one directory, one crawl."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from larmspider import locks
 from larmspider import settings as ours
-from larmspider.crawl_files import files_of_others, files_of_stores
-from larmspider.directory import CrawlDirectory
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
 from larmspider.options import check_names, check_writable, writable_dir
 from larmspider.pipelines.store import Store
+from larmspider.workdir import locks
+from larmspider.workdir.crawl_files import files_of_others, files_of_stores
+from larmspider.workdir.directory import CrawlDirectory
 
 CrawlerFor = Callable[..., Crawler]
 OURS: dict[str, Any] = {

@@ -10,9 +10,9 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider import options, stats
-from larmspider.explain import filters
 from larmspider.frontier.failures import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.reports.explain import filters
 
 DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"))

@@ -1,4 +1,4 @@
-"""larmspider/explain.py: what the stages say of one URL."""
+"""larmspider/reports/explain.py: what the stages say of one URL."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from scrapy.settings import Settings
 
 from examples.intranet.serve import DemoServer
-from larmspider.crawl_dir import CrawlDir, StoredPage
-from larmspider.description import filters_of
-from larmspider.explain import changed_filters, explain, read_again
+from larmspider.crawl.log_index.builder import bring_up_to_date
+from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.extraction import html
 from larmspider.items import Page
-from larmspider.reports.indexing import bring_up_to_date
+from larmspider.reports.explain import changed_filters, explain, read_again
+from larmspider.workdir.manifest import filters_of
 from tests.crawling import FAST, crawl, records, scrapy
 from tests.servers.scripted import Reply, Route, ScriptedServer
 
@@ -89,7 +89,7 @@ def test_a_large_page_is_read_in_another_process(
         read.append(url)
         return html.extract(body, url, content_type)
 
-    monkeypatch.setattr("larmspider.explain.extractor_for", lambda mime: extract)
+    monkeypatch.setattr("larmspider.reports.explain.extractor_for", lambda mime: extract)
     stored = StoredPage("", "http://h/", "http://h/", 0, 200, "text/html", len(body), "", 0, 0)
     page = read_again(body, stored, Settings({"LARM_EXTRACTION_SECS": 0.3}))
     assert (len(page.links), read == ["http://h/"]) == (links, here)

@@ -6,12 +6,12 @@ from math import inf
 
 import pytest
 
-from larmspider.forecast import DAY, Load, forecast, host_forecast
-from larmspider.frontier.host import HostRecord, HostState
+from larmspider.frontier.describe import HostRow
 from larmspider.frontier.host_rules import HostRule
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.politeness import Gap
-from larmspider.frontier.records import Counts
-from larmspider.frontier.report import HostRow
+from larmspider.frontier.storage.records import Counts
+from larmspider.status.forecast import DAY, Load, forecast, host_forecast
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extensions.monitor import MONITOR_COLUMNS
-from larmspider.history import COLUMNS, WHOLE_BYTES, history, together
+from larmspider.status.history import COLUMNS, WHOLE_BYTES, history, together
+from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.times import utc
 
 BEGAN = 1_774_958_400.0

@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from larmspider.extensions.web.curves import above, curve
-from larmspider.extensions.web.templating import href, outward, times, when
-from larmspider.quantities import counted, duration, rate, size
+from larmspider.formatting import counted, duration, rate, size
+from larmspider.web.curves import above, curve
+from larmspider.web.render import href, outward, times, when
 
 
 @pytest.mark.parametrize("seconds, text", [

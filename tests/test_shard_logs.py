@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl_logs import CrawlLogs
-from larmspider.frontier.keys import url_key
-from larmspider.log_index.environment import FOLDER
-from larmspider.log_index.index import LogIndex
-from larmspider.log_index.update import Update
-from larmspider.shard_logs import ShardLogs
+from larmspider.crawl.log_index.environment import FOLDER
+from larmspider.crawl.log_index.index import LogIndex
+from larmspider.crawl.log_index.update import Update
+from larmspider.crawl.logs import CrawlLogs
+from larmspider.crawl.shard_logs import ShardLogs
+from larmspider.frontier.storage.keys import url_key
 from tests.test_crawl_logs import link_line
 
 BEGAN = "2026-01-31T12:00:00Z"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from larmspider import stats
-from larmspider.totals import TOTALS_FILE, Totals
+from larmspider.status.totals import TOTALS_FILE, Totals
 
 
 def test_runs_are_summed(tmp_path: Path) -> None:

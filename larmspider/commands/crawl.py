@@ -22,7 +22,7 @@ from scrapy.exceptions import UsageError
 
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.extensions.summary import Summary
+from larmspider.status.summary import Summary
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from larmspider.command import LarmCommand, one_argument, print_json
-from larmspider.explain import Explanation, explain
+from larmspider.reports.explain import Explanation, explain
 from larmspider.terminal import printable
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.frontier.build import politeness_from
-from larmspider.frontier.report import HostRow, host_rows
+from larmspider.frontier.describe import HostRow, host_rows
+from larmspider.frontier.factory import politeness_from
 from larmspider.terminal import printable
 
 _KEYS: dict[str, Callable[[HostRow], Any]] = {

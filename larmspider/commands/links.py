@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.log_index.builder import bring_up_to_date
+from larmspider.crawl.log_index.environment import IndexBusyError
+from larmspider.crawl.log_index.records import CARRIERS
+from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.log_index.environment import IndexBusyError
-from larmspider.log_index.records import CARRIERS
-from larmspider.quantities import counted
+from larmspider.formatting import counted
 from larmspider.reports.csv_cells import to_csv
-from larmspider.reports.indexing import bring_up_to_date
 from larmspider.reports.links import (
     BROKEN_COLUMNS,
     BrokenLink,
@@ -29,7 +29,7 @@ from larmspider.reports.links import (
 from larmspider.terminal import doing, printable
 
 if TYPE_CHECKING:
-    from larmspider.log_index.index import LogIndex
+    from larmspider.crawl.log_index.index import LogIndex
 
 _MOST = 1_000
 

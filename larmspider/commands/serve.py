@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
-from larmspider.crawl_shards import open_crawl
+from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
 
 if TYPE_CHECKING:
-    from larmspider.extensions.web.serving import Binding
-    from larmspider.extensions.web.source import Source
+    from larmspider.status.crawl_view import Source
+    from larmspider.web.server import Binding
 
 
 class Command(LarmCommand):
@@ -40,15 +40,15 @@ class Command(LarmCommand):
         if opts.port is not None:
             self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
         # here, as Scrapy imports the modules of all commands for each: 0.3 s for the web pages
-        from larmspider.extensions.web.serving import Binding
+        from larmspider.web.server import Binding
 
         asyncio.run(self._serve(Binding.from_settings(self.settings)))
 
     async def _serve(self, binding: Binding) -> None:
-        from larmspider.extensions.web.application import build
-        from larmspider.extensions.web.remote import RemoteCrawl
-        from larmspider.extensions.web.serving import Server
-        from larmspider.extensions.web.source import Source
+        from larmspider.control.remote import RemoteCrawl
+        from larmspider.status.crawl_view import Source
+        from larmspider.web.app import build
+        from larmspider.web.server import Server
 
         assert self.settings is not None
         base, directory = self.settings, options.crawl_root(self.settings)
@@ -88,8 +88,8 @@ def stopped_by_signals() -> asyncio.Event:
 
 def _token(source: Source) -> str:
     """Of the crawl, or of its first worker; "" where there is none."""
-    from larmspider.extensions.web.noted import noted_server
-    from larmspider.extensions.web.token import found_token
+    from larmspider.status.noted import noted_server
+    from larmspider.web.token import found_token
 
     with suppress(CrawlDirError):
         for directory in (source.path, *source.directories):

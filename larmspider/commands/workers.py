@@ -22,14 +22,15 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 
-from larmspider import options, worker_name
-from larmspider.crawl_files import DESCRIPTION, WORKER_LOG
-from larmspider.crawl_root import REDIS_DIR, CrawlRoot
-from larmspider.crawl_shards import CrawlShards, open_crawl
+from larmspider import options
+from larmspider.crawl.worker_dirs import CrawlShards, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.extensions.component_check import check_components
 from larmspider.extensions.preflight import check
-from larmspider.frontier.records import UrlState
+from larmspider.frontier.storage.records import UrlState
+from larmspider.workdir import worker_name
+from larmspider.workdir.crawl_files import DESCRIPTION, WORKER_LOG
+from larmspider.workdir.crawl_root import REDIS_DIR, CrawlRoot
 from larmspider.workers.outcome import Outcome
 from larmspider.workers.process import WorkerProcess
 from larmspider.workers.progress import MONITOR_LOG, Progress
@@ -90,7 +91,7 @@ class Command(ScrapyCommand):
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
         # here, as Scrapy imports the modules of all commands for each: 0.1 s for Redis's client
-        from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
+        from larmspider.cluster.scheduler_shared_crawl import SharedCrawl
         from larmspider.workers.redis_server import PrivateRedis, find_program
 
         assert self.settings is not None

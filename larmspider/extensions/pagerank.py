@@ -16,10 +16,10 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from larmspider import options, stats
-from larmspider.frontier.keys import url_key
 from larmspider.frontier.pagerank import LinkTable
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.frontier.storage.keys import url_key
 from larmspider.items import Page
+from larmspider.scheduler.scheduler import FrontierScheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, NoReturn
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from larmspider import __version__, archive, options, worker_name
-from larmspider.crawl_root import CrawlRoot
-from larmspider.directory import CrawlDirectory
+from larmspider import __version__, options
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.extraction import archive
 from larmspider.fetch.bind_address import bind_address_from
-from larmspider.fetch.curl_setup import setup_from_settings
+from larmspider.fetch.curl_options import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits
-from larmspider.fetch.sites import Sites
-from larmspider.frontier.backend import FormatError
-from larmspider.frontier.build import check_settings
-from larmspider.frontier.lmdb_reader import FrontierReader
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.frontier.factory import check_settings
+from larmspider.frontier.storage.backend import FormatError
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.scheduler.scheduler import FrontierScheduler
+from larmspider.workdir import worker_name
+from larmspider.workdir.crawl_root import CrawlRoot
+from larmspider.workdir.directory import CrawlDirectory
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PAIR = (
-    "larmspider.frontier.scheduler.FrontierScheduler",
+    "larmspider.scheduler.FrontierScheduler",
     "larmspider.fetch.downloader.LarmDownloader",
 )
 
@@ -99,7 +101,7 @@ def _join(crawler: Crawler) -> None:
     """Find the crawl of many workers to be this one, if there is one; then take a name in it. The
     scheduler describes it, when nothing is left that could be refused."""
     # here, as a crawl of one process needs no client of Redis, which takes 0.1 s to import
-    from larmspider.frontier.scheduler_shared_crawl import SharedCrawl
+    from larmspider.cluster.scheduler_shared_crawl import SharedCrawl
 
     name = options.text(crawler.settings, "LARM_WORKER")
     if name:

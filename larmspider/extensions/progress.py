@@ -27,12 +27,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.control.controller import LocalCrawl
 from larmspider.errors import CrawlDirError
-from larmspider.extensions.web.board import Board, Status
-from larmspider.extensions.web.local import LocalCrawl
-from larmspider.extensions.web.numbers import Numbers
-from larmspider.extensions.web.source import Source
-from larmspider.quantities import duration
+from larmspider.formatting import duration
+from larmspider.status.crawl_view import Source
+from larmspider.status.numbers import Numbers
+from larmspider.status.status import Board, Status
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -176,4 +176,4 @@ def _again(seconds: float) -> str:
 
 def _shown_anyway(record: logging.LogRecord) -> bool:
     """False for the monitor's lines, which say what the picture says. They are in Monitor.log."""
-    return record.name != "larmspider.extensions.monitor" or record.levelno > logging.INFO
+    return record.name != "larmspider.status.monitor" or record.levelno > logging.INFO

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larmspider.forecast import HostForecast
-from larmspider.quantities import count, duration, rate, size
+from larmspider.formatting import count, duration, rate, size
+from larmspider.status.forecast import HostForecast
 from larmspider.terminal import printable
 
 NARROW, LOW = 60, 12

@@ -18,7 +18,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import is_reactor_installed
 
 from larmspider import signals as larm_signals
-from larmspider.frontier.scheduler import scheduler_of
+from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -11,7 +11,7 @@ from __future__ import annotations
 from lxml import etree
 
 from larmspider.extraction.elements import BLOCKS, BREAKS, HIDDEN
-from larmspider.extraction.findings import Attributes, Findings
+from larmspider.extraction.page_builder import Attributes, Findings
 from larmspider.extraction.text import MAX_ANCHOR
 
 _CHUNK_BYTES = 65_536

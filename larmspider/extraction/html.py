@@ -25,9 +25,9 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.costly_markup import is_costly
 from larmspider.extraction.elements import BLOCKS, BREAKS, HIDDEN
-from larmspider.extraction.findings import MAX_LINKS, Attributes, Findings
+from larmspider.extraction.markup_guard import is_costly
+from larmspider.extraction.page_builder import MAX_LINKS, Attributes, Findings
 from larmspider.extraction.text import MAX_ANCHOR
 from larmspider.items import Page
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
-from larmspider.fetch.names import Names
+from larmspider.fetch.dns import Names
 from larmspider.fetch.resolver import Answer
 from larmspider.frontier.grouping import AddressBook
 

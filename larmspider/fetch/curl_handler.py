@@ -29,18 +29,18 @@ from larmspider.fetch import errors
 from larmspider.fetch.bind_address import apply_bind_address, bind_address_from
 from larmspider.fetch.curl_errors import error_of
 from larmspider.fetch.curl_loop import CurlLoop
-from larmspider.fetch.curl_setup import setup_from_settings
+from larmspider.fetch.curl_options import setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
+from larmspider.fetch.dns import Names
 from larmspider.fetch.endpoints import names_needed, resolve_line
 from larmspider.fetch.guard import guard_of
 from larmspider.fetch.limits import LONGEST_MS, Limits
 from larmspider.fetch.listeners import Listeners
-from larmspider.fetch.names import Names
 from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.request_options import apply_request, set_option, url_for_curl
 from larmspider.fetch.responses import response_of, set_timing
-from larmspider.fetch.site_options import apply_site
-from larmspider.fetch.sites import Sites
+from larmspider.fetch.sites.curl import apply_site
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.transfer import Transfer
 from larmspider.requests import TIMING
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from larmspider.fetch.site import Site
+    from larmspider.fetch.sites.model import Site
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from larmspider import options
 from larmspider.fetch.endpoints import asks_itself, names_needed
-from larmspider.fetch.sites import Sites
+from larmspider.fetch.sites.lookup import Sites
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

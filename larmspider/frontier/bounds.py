@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from larmspider.frontier.records import Entry
+from larmspider.frontier.storage.records import Entry
 
 MAX_HOST = 300
 """Characters of host:port; DNS allows 253. A longer one would not fit a key of the backend."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from larmspider.frontier.backend import Backend
-from larmspider.frontier.host import HostState
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.host_table import HostTable
+from larmspider.frontier.hosts import HostState
 from larmspider.frontier.lease import Host
 from larmspider.frontier.orders import NOTE, HostOrder, Orders
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.records import Entry, UrlState, Visit
-from larmspider.frontier.schedule import Schedule
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import Entry, UrlState, Visit
 
 PURGED = "purged by the operator"
 """Why URLs that were queued are refused."""

@@ -22,22 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from larmspider.frontier.answers import Answers
-from larmspider.frontier.backend import Backend
-from larmspider.frontier.blocks import Blocks, SharedBackend
 from larmspider.frontier.bounds import MAX_HOST, Bounds
 from larmspider.frontier.control import Control
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.grouping import AddressBook, Grouping
 from larmspider.frontier.groups import Group
 from larmspider.frontier.host_table import HostTable
 from larmspider.frontier.lease import Host, Lease
 from larmspider.frontier.leasing import Leasing
 from larmspider.frontier.links import Added, Links
-from larmspider.frontier.places import Places
+from larmspider.frontier.partition import Blocks, SharedBackend
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.records import Counts, Entry, Recovery
+from larmspider.frontier.results import Answers
 from larmspider.frontier.robots_cache import RobotsCache
-from larmspider.frontier.schedule import Schedule
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import Counts, Entry, Recovery
 from larmspider.frontier.strategies import Strategy
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Frontier"]

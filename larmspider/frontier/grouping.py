@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.groups import Group, name_of
 from larmspider.frontier.lease import Host
-from larmspider.frontier.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from larmspider.frontier.backend import Backend
-from larmspider.frontier.host import HostRecord, pack_host, unpack_host
 from larmspider.frontier.host_rules import HostRules
+from larmspider.frontier.hosts import HostRecord, pack_host, unpack_host
 from larmspider.frontier.lease import Host
+from larmspider.frontier.storage.backend import Backend
 
 
 class HostTable:

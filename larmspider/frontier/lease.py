@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from larmspider.frontier.groups import Group
-from larmspider.frontier.host import HostRecord
 from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.places import Holding
-from larmspider.frontier.records import Entry
+from larmspider.frontier.hosts import HostRecord
+from larmspider.frontier.slots import Holding
+from larmspider.frontier.storage.records import Entry
 
 
 @dataclass(slots=True, eq=False)

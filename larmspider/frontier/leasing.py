@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from larmspider.frontier.backend import Backend
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.grouping import Grouping
-from larmspider.frontier.host import HostState
 from larmspider.frontier.host_table import HostTable
+from larmspider.frontier.hosts import HostState
 from larmspider.frontier.lease import Host, Lease
-from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.records import Entry, UrlState, Visit
 from larmspider.frontier.robots_cache import RobotsCache
-from larmspider.frontier.schedule import Schedule
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import Entry, UrlState, Visit
 
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
-from larmspider.frontier.backend import Backend
-from larmspider.frontier.blocks import Blocks
 from larmspider.frontier.bounds import Bounds
-from larmspider.frontier.keys import host_of, url_key
-from larmspider.frontier.records import Entry, UrlState
+from larmspider.frontier.partition import Blocks
 from larmspider.frontier.seen import RecentlySeen
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.keys import host_of, url_key
+from larmspider.frontier.storage.records import Entry, UrlState
 from larmspider.frontier.strategies import Strategy
 
 

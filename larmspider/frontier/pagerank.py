@@ -18,7 +18,7 @@ from functools import cache
 from math import log2
 from typing import Any
 
-from larmspider.frontier.keys import MAX_PRIORITY
+from larmspider.frontier.storage.keys import MAX_PRIORITY
 from larmspider.frontier.strategies import Strategy
 
 DAMPING, ROUNDS = 0.85, 30

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from larmspider.frontier.host import HostRecord, HostState
 from larmspider.frontier.host_rules import HostRules
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.orders import Orders
 
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from larmspider.frontier.backend import Backend
+from larmspider.frontier.storage.backend import Backend
 
 HELD_BYTES = 4 << 20
 """Of robots.txt bodies whose rules are held; the rules take up to 75 times as much memory."""

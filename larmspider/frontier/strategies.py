@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from urllib.parse import urlsplit
 
-from larmspider.frontier.keys import MAX_PRIORITY
+from larmspider.frontier.storage.keys import MAX_PRIORITY
 
 FIRST = 0x4000
 """Where the orders by small numbers begin: before it there is room for Request.priority."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
-from larmspider.frontier.places import Kind
+from larmspider.frontier.slots import Kind
 
 
 class HasTurn(Protocol):

@@ -22,10 +22,10 @@ from scrapy.http import Response
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.failures import failure_kind
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.scheduler import FrontierScheduler, scheduler_of
+from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import GIVE_BACK, LEASE
+from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -17,10 +17,10 @@ from scrapy.http.request import NO_CALLBACK
 from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import OutOfScope
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.scheduler import scheduler_of
+from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
+from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.normalizer import normalizer_from_settings
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from larmspider.frontier.scheduler import scheduler_of
 from larmspider.items import KNOWN, REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

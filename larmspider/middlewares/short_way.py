@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import signals
 
-from larmspider.frontier.scheduler import scheduler_of
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import MAX_NUMBER
+from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

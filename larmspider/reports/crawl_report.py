@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider.condition import Condition
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.log_index.records import Fetches, LinkedHost
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.state import Condition
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.records import Counts
-from larmspider.frontier.report import HostRow, host_rows
-from larmspider.history import History, history, together
-from larmspider.log_index.records import Fetches, LinkedHost
+from larmspider.frontier.describe import HostRow, host_rows
+from larmspider.frontier.storage.records import Counts
 from larmspider.reports.documents import Documents, Duplicates, documents, duplicates
 from larmspider.reports.host_graph import HostGraph, host_graph
 from larmspider.reports.links import BrokenLink, LinkedPage, broken_links, most_linked
 from larmspider.reports.refusals import Refusals, refusals
+from larmspider.status.history import History, history, together
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from larmspider.frontier.lmdb_reader import FrontierReader
+    from larmspider.crawl.log_index.index import LogIndex
     from larmspider.frontier.politeness import Politeness
-    from larmspider.log_index.index import LogIndex
+    from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 HOSTS = 50
 SLOWEST = 20

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider.crawl_dir import CrawlDir, StoredPage, last_visit
-from larmspider.frontier.records import UrlState
+from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
+from larmspider.frontier.storage.records import UrlState
 
 if TYPE_CHECKING:
-    from larmspider.frontier.lmdb_reader import FrontierReader
+    from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 LARGEST = 20
 GROUPS = 20

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, hypot, log, pi, sin, sqrt
 
-from larmspider.quantities import counted
+from larmspider.formatting import counted
 
 WIDTH, HEIGHT = 1000.0, 640.0
 MARGIN = 100.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from larmspider.frontier.report import HostRow
+from larmspider.frontier.describe import HostRow
 
 SORTS: Mapping[str, Callable[[HostRow], Any]] = {
     "queued": lambda row: -row.counts.queued,

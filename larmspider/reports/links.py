@@ -10,9 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from larmspider.crawl_logs import CrawlLogs
-from larmspider.log_index.index import LogIndex
-from larmspider.log_index.records import LinkedHost
+from larmspider.crawl.log_index.index import LogIndex
+from larmspider.crawl.log_index.records import LinkedHost
+from larmspider.crawl.logs import CrawlLogs
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from heapq import merge
 from pathlib import Path
 
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.reader import CrawlDir
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 
 TAIL_BYTES = 2 << 20

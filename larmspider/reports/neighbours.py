@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.reader import CrawlDir
 from larmspider.items import FRAME, REDIRECT
 
 LIMIT = 50

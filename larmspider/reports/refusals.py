@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from larmspider.crawl_dir import CrawlDir
-from larmspider.explain import filters
-from larmspider.frontier.records import UrlState
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.storage.records import UrlState
 from larmspider.items import Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
+from larmspider.reports.explain import filters
 from larmspider.reports.log_tail import last_fetches
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from larmspider.frontier.lmdb_reader import FrontierReader
-    from larmspider.log_index.index import LogIndex
+    from larmspider.crawl.log_index.index import LogIndex
+    from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 EXAMPLES = 5
 ASKED_MOST = 200_000

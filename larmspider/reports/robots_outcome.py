@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from larmspider.frontier.host import HostRecord, HostState
+from larmspider.frontier.hosts import HostRecord, HostState
 
 _MARK_AND_SPACE = b"\xef\xbb\xbf \t\r\n"
 

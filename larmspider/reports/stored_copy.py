@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from larmspider.crawl_dir import CrawlDir, StoredPage
+from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.extraction.charset import decode
 from larmspider.reports.charset_as_read import charset_as_read
 

@@ -17,8 +17,8 @@ from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.cost import is_large
-from larmspider.extraction.reader import Reader, ReadingRefused, ReadingStopped
-from larmspider.extraction.registry import extractor_for
+from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
 from larmspider.extraction.robots_header import robots_header
 from larmspider.extraction.sniff import media_type
 from larmspider.fetch.failures import kind_of, message_of
@@ -26,7 +26,7 @@ from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import GIVE_BACK, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
-from larmspider.userinfo import without_userinfo
+from larmspider.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

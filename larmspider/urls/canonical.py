@@ -31,11 +31,11 @@ import can_ada
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.dots import resolve_dots
-from larmspider.urls.escapes import lowercase, normalize_escapes
 from larmspider.urls.host_length import LONGEST_HOST, host_too_long
 from larmspider.urls.odd_punycode import disguised
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
-from larmspider.userinfo import without_userinfo
+from larmspider.urls.syntax import lowercase, normalize_escapes
+from larmspider.urls.userinfo import without_userinfo
 
 # The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
 # segment, no index or default file, no path parameters, a host that cannot be an IPv4 address

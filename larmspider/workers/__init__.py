@@ -1,0 +1,1 @@
+"""The processes of ``scrapy workers`` on one machine, and their private redis-server."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from larmspider.crawl_shards import CrawlShards
-from larmspider.frontier.records import UrlState
-from larmspider.quantities import counted
+from larmspider.crawl.worker_dirs import CrawlShards
+from larmspider.formatting import counted
+from larmspider.frontier.storage.records import UrlState
 
 
 @dataclass(frozen=True, slots=True)

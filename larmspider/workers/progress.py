@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from larmspider.extensions.monitor import MONITOR_COLUMNS
+from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.times import utc
 
 MONITOR_LOG = "Monitor.log"

@@ -26,9 +26,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from larmspider import locks
-from larmspider.crawl_files import LOCK
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.workdir import locks
+from larmspider.workdir.crawl_files import LOCK
 
 PROGRAM = "redis-server"
 SOCKET = "redis.sock"

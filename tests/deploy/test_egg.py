@@ -142,7 +142,7 @@ import asyncio, sys
 from pathlib import Path
 
 import pytest
-from larmspider.extraction.reader import Reader
+from larmspider.extraction.process import Reader
 reader = Reader(30, 1 << 30)
 Path(sys.argv[1]).write_bytes(b"another egg")
 for _ in range(2):

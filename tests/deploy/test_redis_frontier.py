@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.frontier.redis_backend import RedisBackend
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.shared_backend import RedisBackend
 from tests.deploy.secured_redis import Connect
 from tests.frontier.conformance import BackendConformance
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from larmspider.extensions.checkpoint import CheckpointExtension
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.scheduler.scheduler import FrontierScheduler
 
 
 def test_a_stream_of_items_without_a_gap_does_not_keep_it_waiting() -> None:

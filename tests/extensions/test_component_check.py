@@ -8,9 +8,9 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.extensions.component_check import check_components
+from larmspider.extensions.stats_collector import LarmStats
 from larmspider.options import log_level
 from larmspider.spiders.intranet import IntranetSpider
-from larmspider.stats_collector import LarmStats
 
 
 def check(**changed: object) -> None:

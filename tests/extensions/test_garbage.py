@@ -1,4 +1,4 @@
-"""larmspider/extensions/garbage.py: the collector's set-up while a spider is open."""
+"""larmspider/extensions/tuning.py: the collector's set-up while a spider is open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scrapy.crawler import Crawler
 
-from larmspider.extensions.garbage import THRESHOLDS, GarbageExtension
+from larmspider.extensions.tuning import THRESHOLDS, GarbageExtension
 
 
 def test_what_was_loaded_is_set_aside_until_the_spider_closes(

@@ -17,7 +17,7 @@ from examples.intranet.serve import DemoServer
 from larmspider.extensions.progress import LEAST_SECS, SHARE, next_after
 from larmspider.extensions.progress_region import Region
 from larmspider.extensions.progress_view import Progress, View
-from larmspider.forecast import HostForecast
+from larmspider.status.forecast import HostForecast
 from tests.crawling import crawl, environment
 from tests.pseudo_terminal import PseudoTerminal
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from larmspider.control import scope_change
+from larmspider.control.scope_change import preview
 from larmspider.errors import ConfigError
-from larmspider.extensions import scope_change
-from larmspider.extensions.scope_change import preview
-from larmspider.frontier.records import Counts, Entry
+from larmspider.frontier.storage.records import Counts, Entry
 from larmspider.urls.patterns import Engine, Pattern
 
 URLS = [f"http://wiki/{n}" for n in range(500)]

@@ -1,4 +1,4 @@
-"""larmspider/extensions/summary.py"""
+"""larmspider/status/summary.py"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from scrapy.utils.test import get_crawler
 
-from larmspider.extensions.summary import Summary
 from larmspider.settings import ITEM_PIPELINES
+from larmspider.status.summary import Summary
 
 
 def test_counts_are_sorted_and_known_links_apart() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extraction import costly_markup
-from larmspider.extraction.costly_markup import is_costly
+from larmspider.extraction import markup_guard as costly_markup
+from larmspider.extraction.markup_guard import is_costly
 
 MANY = 20_000
 ATTRIBUTES = " ".join(f"a{n}" for n in range(50))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import deep_html, html
-from larmspider.extraction.findings import Findings
+from larmspider.extraction.page_builder import Findings
 from larmspider.items import Page
 
 URL = "http://wiki.example/docs/start"

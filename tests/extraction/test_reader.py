@@ -13,8 +13,8 @@ import pytest
 
 from larmspider.extraction import html
 from larmspider.extraction.cost import MAX_BYTES, MAX_TAGS, is_large
-from larmspider.extraction.reader import Reader, ReadingRefused, ReadingStopped
-from larmspider.extraction.reader_child import receive, send
+from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
+from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page
 
 MEMORY = 1 << 30

@@ -3,7 +3,7 @@
 import pytest
 
 from larmspider.extraction import html, plain_text
-from larmspider.extraction.registry import EXTRACTORS, extractor_for
+from larmspider.extraction.formats import EXTRACTORS, extractor_for
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from pathlib import Path
 import pycurl
 import pytest
 
-from larmspider.fetch.site_options import apply_site
-from larmspider.fetch.sites import Sites
-from larmspider.fetch.sites_file import read_sites_file
+from larmspider.fetch.sites.curl import apply_site
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.fetch.sites.sites_file import read_sites_file
 from tests.servers.scripted import Reply
 
 CANARY = "canary-7d1f"

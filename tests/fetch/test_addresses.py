@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from larmspider.fetch.addresses import Addresses, smallest
-from larmspider.fetch.names import Names
+from larmspider.fetch.dns import Names
 from larmspider.fetch.resolver import Answer
 
 KNOWN = {"wiki": Answer(("10.0.0.9", "10.0.0.7"))}

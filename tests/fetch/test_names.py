@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from larmspider.fetch import names as module
-from larmspider.fetch.names import AT_ONCE, FAILED_SECS, STALE_AGAIN_SECS, STALE_SECS, Names
+from larmspider.fetch import dns as module
+from larmspider.fetch.dns import AT_ONCE, FAILED_SECS, STALE_AGAIN_SECS, STALE_SECS, Names
 from larmspider.fetch.resolver import Answer
 from tests.crawling import PROJECT
 
@@ -239,7 +239,7 @@ def test_a_look_up_under_way_does_not_hold_up_the_end_of_the_process() -> None:
     """It may take half a minute where no server of names answers."""
     program = """
 import asyncio, time
-from larmspider.fetch.names import Names
+from larmspider.fetch.dns import Names
 
 async def play():
     names = Names(30.0, 300.0, lambda name: time.sleep(60))

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from scrapy.exceptions import ResponseDataLossError
 
-from larmspider.fetch.robots_txt import RobotsFetch
 from larmspider.frontier.robots import MAX_BYTES, RobotsRules
 from larmspider.requests import LEASE
+from larmspider.scheduler.robots_fetch import RobotsFetch
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import Raw, ScriptedServer
 

@@ -1,4 +1,4 @@
-"""larmspider/fetch/site_options.py: what a host is told, and that no other host is."""
+"""larmspider/fetch/sites/curl.py: what a host is told, and that no other host is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pycurl
 import pytest
 
-from larmspider.fetch.site_options import apply_site
+from larmspider.fetch.sites.curl import apply_site
 from tests.fetch.bare_curl import CANARY, BareCurl, echo, fails
 from tests.servers.certificate import Authority
 from tests.servers.digest import DigestGuard

@@ -1,4 +1,4 @@
-"""larmspider/fetch/site_options.py: proxies, their passwords and what the environment says."""
+"""larmspider/fetch/sites/curl.py: proxies, their passwords and what the environment says."""
 
 from __future__ import annotations
 

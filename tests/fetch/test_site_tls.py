@@ -1,4 +1,4 @@
-"""larmspider/fetch/site_options.py: certificates and TLS versions, as nginx sees them."""
+"""larmspider/fetch/sites/curl.py: certificates and TLS versions, as nginx sees them."""
 
 from __future__ import annotations
 

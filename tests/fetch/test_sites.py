@@ -1,4 +1,4 @@
-"""larmspider/fetch/sites.py: which rules are meant for a URL, by scheme, host and port alone."""
+"""larmspider/fetch/sites/lookup.py: which rules are meant for a URL, by its origin alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.fetch.secret import Secret
-from larmspider.fetch.site import SiteOptions, SiteRule
-from larmspider.fetch.sites import Sites, origin_of
+from larmspider.fetch.sites.lookup import Sites, origin_of
+from larmspider.fetch.sites.model import SiteOptions, SiteRule
+from larmspider.fetch.sites.secret import Secret
 from larmspider.urls.host_pattern import HostPattern
 
 WITH_KEY = SiteOptions(headers=(("Key", Secret("canary")),))

@@ -1,4 +1,4 @@
-"""larmspider/fetch/sites_file.py: what stands in the sites file is checked when it is read."""
+"""larmspider/fetch/sites/lookup.py: what stands in the sites file is checked when it is read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.curl_features import check_method
-from larmspider.fetch.secret import Secret
-from larmspider.fetch.site import Credentials, Proxy
-from larmspider.fetch.sites_file import SitesFile, read_sites_file
+from larmspider.fetch.sites.model import Credentials, Proxy
+from larmspider.fetch.sites.secret import Secret
+from larmspider.fetch.sites.sites_file import SitesFile, read_sites_file
 from tests.servers.certificate import Authority
 
 CANARY = "canary-7d1f"

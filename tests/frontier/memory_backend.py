@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from larmspider.frontier.backend import Backend
-from larmspider.frontier.records import Counts, Entry, Recovery, UrlState, Visit
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState, Visit
 
 
 @dataclass

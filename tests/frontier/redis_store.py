@@ -7,9 +7,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from larmspider.frontier.redis_backend import RedisBackend
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.shared_backend import RedisBackend
 
 _crawls = count(1)
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.records import UrlState, Visit
 from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.frontier.strategies import BreadthFirst
 
 TIMEOUT = 30.0

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from memory_backend import Disk, MemoryBackend
 from redis_store import RedisStore
 
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import UrlState, Visit
 from tests.servers.redis import RedisServer
 
 HOSTS = ("a", "b")

@@ -5,7 +5,7 @@ from conformance import BackendConformance
 from memory_backend import Disk, MemoryBackend
 from redis_store import RedisStore
 
-from larmspider.frontier.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 
 
 class MemoryStore:

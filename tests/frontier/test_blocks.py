@@ -10,15 +10,15 @@ import pytest
 import redis
 from simulation import AllowAll, Clock, build
 
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.bounds import Bounds
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.host import HostState
+from larmspider.frontier.hosts import HostState
 from larmspider.frontier.lease import Lease
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.redis_backend import RedisBackend
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.frontier.storage.records import UrlState, Visit
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 DELAY = 2.0

@@ -3,7 +3,7 @@
 import pytest
 
 from larmspider.frontier.bounds import MAX_HOST, Bounds
-from larmspider.frontier.records import Entry
+from larmspider.frontier.storage.records import Entry
 
 
 def entry(**fields):

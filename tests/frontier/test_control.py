@@ -10,13 +10,13 @@ import pytest
 from larmspider.frontier.control import PURGED
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.lmdb_reader import SLICE, FrontierReader
 from larmspider.frontier.orders import HostOrder, Orders
-from larmspider.frontier.places import Places
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_reader import SLICE, FrontierReader
+from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.frontier.strategies import BreadthFirst
 
 

@@ -6,12 +6,12 @@ import pytest
 from memory_backend import Disk, MemoryBackend
 from simulation import Clock, Simulation, build
 
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.groups import name_of
 from larmspider.frontier.host_rules import HostRule
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.schedule import Schedule
+from larmspider.frontier.storage.records import UrlState, Visit
 
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0)
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.1", "c": "10.0.0.2"}

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from larmspider.frontier.backend import Fenced
-from larmspider.frontier.heartbeat import Heartbeat
-from larmspider.frontier.membership import Beat, Membership
-from larmspider.frontier.worker_lease import WorkerLease
+from larmspider.cluster.heartbeat import Heartbeat
+from larmspider.cluster.membership import Beat, Membership
+from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.frontier.storage.backend import Fenced
 
 SECS = 0.3
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.frontier.heartbeat import pause
-from larmspider.frontier.membership import Beat
+from larmspider.cluster.heartbeat import pause
+from larmspider.cluster.membership import Beat
 
 LEASE_SECS = 15.0
 

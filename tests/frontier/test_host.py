@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.host import HostRecord, HostState, pack_host, unpack_host
+from larmspider.frontier.hosts import HostRecord, HostState, pack_host, unpack_host
 
 N, L, R, S, P = HostState
 

@@ -2,11 +2,11 @@
 
 from memory_backend import Disk, MemoryBackend
 
-from larmspider.frontier.host import HostState, unpack_host
 from larmspider.frontier.host_rules import HostRule, HostRules
 from larmspider.frontier.host_table import HostTable
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.records import Entry
+from larmspider.frontier.hosts import HostState, unpack_host
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import Entry
 
 RULES = HostRules([HostRule("slow", delay=9.0)], HostRule(delay=2.0))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from larmspider.frontier.layers import Layers
-from larmspider.frontier.lmdb_files import LmdbFiles
+from larmspider.frontier.storage.lmdb_env import LmdbFiles
+from larmspider.frontier.storage.overlay import Layers
 
 A, B, C, D = (bytes((n,)) * 16 for n in b"abcd")
 

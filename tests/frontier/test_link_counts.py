@@ -7,10 +7,10 @@ from conformance import entries, urls
 from redis_store import RedisStore
 from simulation import AllowAll, Clock, build
 
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.link_counts import LinkCounts, pack_links, unpack_links
-from larmspider.frontier.records import pack_entry
-from larmspider.frontier.redis_scripts import APPLY
+from larmspider.cluster.link_counts import LinkCounts, pack_links, unpack_links
+from larmspider.cluster.redis_scripts import APPLY
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import pack_entry
 from larmspider.frontier.strategies import Backlinks, BreadthFirst
 
 POPULAR, SIBLINGS = "http://b/popular", [f"http://b/{n}" for n in range(4)]

@@ -14,12 +14,12 @@ import pytest
 from conformance import OK, Q, S, U, entries, entry, urls
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.backend import BackendError, FormatError
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.lmdb_files import LmdbFiles
-from larmspider.frontier.lmdb_reader import FrontierReader
-from larmspider.frontier.pending import Pending
+from larmspider.frontier.storage.backend import BackendError, FormatError
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_env import LmdbFiles
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.pending import Pending
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ class FrontierReaderInChild:
             """
             import sys
             from pathlib import Path
-            from larmspider.frontier.lmdb_reader import FrontierReader
+            from larmspider.frontier.storage.lmdb_reader import FrontierReader
             with FrontierReader(Path(sys.argv[1])) as frontier:
                 print(frontier.counts().queued, frontier.positions()["s"])
             """,
@@ -125,7 +125,7 @@ def test_a_reader_that_stays_open_follows_a_map_that_grows(path):
     program = """
     import sys
     from pathlib import Path
-    from larmspider.frontier.lmdb_reader import FrontierReader
+    from larmspider.frontier.storage.lmdb_reader import FrontierReader
     with FrontierReader(Path(sys.argv[1])) as frontier:
         for _ in sys.stdin:
             print(frontier.counts().queued, flush=True)
@@ -210,7 +210,7 @@ def test_a_second_crawl_in_the_directory_is_refused(path):
         """
         import sys
         from pathlib import Path
-        from larmspider.frontier.lmdb_backend import LmdbBackend
+        from larmspider.frontier.storage.lmdb_backend import LmdbBackend
         LmdbBackend(Path(sys.argv[1]))
         """,
         path,
@@ -248,7 +248,7 @@ WRITER = """
     from pathlib import Path
     sys.path.insert(0, "tests/frontier")
     from conformance import OK, entry
-    from larmspider.frontier.lmdb_backend import LmdbBackend
+    from larmspider.frontier.storage.lmdb_backend import LmdbBackend
     backend = LmdbBackend(Path(sys.argv[1]))
     recovery = backend.recover()
     number = int(recovery.positions.get("s", b"0"))
@@ -292,7 +292,7 @@ def test_killed_while_it_is_made_it_is_made_again(path, nth):
     done = child(
         """
         import os, pathlib, signal, sys, lmdb
-        from larmspider.frontier.lmdb_files import LmdbFiles
+        from larmspider.frontier.storage.lmdb_env import LmdbFiles
 
         class Env:
             def __init__(self, env):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from larmspider.frontier.backend import Fenced
-from larmspider.frontier.membership import Beat, Membership, NameTaken, OtherCrawl
+from larmspider.cluster.membership import Beat, Membership, NameTaken, OtherCrawl
+from larmspider.frontier.storage.backend import Fenced
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 LEASE = 10.0

@@ -14,9 +14,9 @@ from contextlib import suppress
 import pytest
 import redis
 
-from larmspider.frontier.backend import Fenced
-from larmspider.frontier.membership import Beat, Membership, NameTaken
-from larmspider.frontier.worker_lease import WorkerLease
+from larmspider.cluster.membership import Beat, Membership, NameTaken
+from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.frontier.storage.backend import Fenced
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 LEASE = 6.0

@@ -6,8 +6,8 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.failures import failure_kind
-from larmspider.frontier.host import HostRecord, HostState
 from larmspider.frontier.host_rules import HostRule, HostRules
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.politeness import Limits, Politeness
 
 LIMITS = Limits(

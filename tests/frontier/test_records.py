@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from larmspider.frontier import records as r
+from larmspider.frontier.storage import records as r
 
 TEXT = st.text(st.characters(codec=None), max_size=30)
 U16 = st.integers(0, 65535)

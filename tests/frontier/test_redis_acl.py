@@ -10,9 +10,9 @@ import redis
 from conformance import OK, entries
 from redis_store import RedisStore
 
-from larmspider.frontier.records import Counts
-from larmspider.frontier.redis_admin import wipe
-from larmspider.frontier.redis_keys import Keys
+from larmspider.cluster.redis_admin import wipe
+from larmspider.cluster.redis_keys import Keys
+from larmspider.frontier.storage.records import Counts
 
 ACL = Path(__file__).parents[2] / "deploy" / "users.acl"
 

@@ -6,9 +6,9 @@ import pytest
 from conformance import OK, entries, entry, urls
 from redis_store import RedisStore
 
-from larmspider.frontier.backend import Fenced, FormatError
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.records import Counts, Entry, UrlState, Visit, unpack_positions
+from larmspider.frontier.storage.backend import Fenced, FormatError
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit, unpack_positions
 
 U, Q, L, S, F, R = UrlState
 BLOCKS = range(8)

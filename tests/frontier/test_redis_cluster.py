@@ -13,7 +13,7 @@ import redis
 from conformance import OK, BackendConformance, entry
 from redis_store import RedisStore
 
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.cluster.redis_client import RedisLink
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 

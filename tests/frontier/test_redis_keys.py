@@ -8,10 +8,10 @@ import pytest
 from conformance import entry
 from redis_store import RedisStore
 
+from larmspider.cluster.redis_admin import wipe
+from larmspider.cluster.redis_keys import Keys
 from larmspider.errors import ConfigError
-from larmspider.frontier.keys import host_of, url_key
-from larmspider.frontier.redis_admin import wipe
-from larmspider.frontier.redis_keys import Keys
+from larmspider.frontier.storage.keys import host_of, url_key
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 256, 16_384])

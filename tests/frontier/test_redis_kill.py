@@ -11,7 +11,7 @@ import pytest
 from conformance import OK, entry, urls
 from redis_store import DyingLink, Killed, RedisStore
 
-from larmspider.frontier.records import Counts, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, UrlState, Visit
 
 U, Q, L, S, F, R = UrlState
 HOSTS = [f"h{n}" for n in range(12)]

@@ -10,10 +10,10 @@ import pytest
 from conformance import OK, entries, entry
 from redis_store import RedisStore
 
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
-from larmspider.frontier.backend import BackendError
-from larmspider.frontier.records import Counts, Visit
-from larmspider.frontier.redis_link import RedisLink
+from larmspider.frontier.storage.backend import BackendError
+from larmspider.frontier.storage.records import Counts, Visit
 
 
 def wait_until(true, what):

@@ -1,4 +1,4 @@
-"""larmspider/frontier/redis_reader.py: the queues of a shared crawl, read beside its workers."""
+"""larmspider/cluster/reader.py: the queues of a shared crawl, read beside its workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 from conformance import OK, entries, entry
 from redis_store import RedisStore
 
+from larmspider.cluster.reader import RedisReader
+from larmspider.cluster.shards_reader import ShardsReader
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.lmdb_reader import FrontierReader
-from larmspider.frontier.records import Counts, UrlState, Visit
-from larmspider.frontier.redis_reader import RedisReader
-from larmspider.frontier.shards_reader import ShardsReader
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import Counts, UrlState, Visit
 
 U, Q, L, S, F, R = UrlState
 

@@ -5,14 +5,14 @@ from math import inf
 import pytest
 from simulation import Clock, build
 
-from larmspider.frontier.host import HostState
+from larmspider.frontier.describe import host_rows, url_report
 from larmspider.frontier.host_rules import HostRule, local_hour
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.hosts import HostState
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.report import host_rows, url_report
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import UrlState, Visit
 
 NOW = 1_000_000.0
 

@@ -6,14 +6,14 @@ import pytest
 from memory_backend import Disk, MemoryBackend
 from simulation import Clock
 
-from larmspider.frontier.host import HostRecord, HostState
+from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.keys import url_key
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.lease import Host
-from larmspider.frontier.places import Kind, Places
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.records import Entry
-from larmspider.frontier.schedule import Schedule
+from larmspider.frontier.slots import Kind, Places
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import Entry
 
 NOW = 1_000_000.0
 READY, LOADING = HostState.READY, HostState.LOADING

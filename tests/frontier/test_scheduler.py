@@ -1,4 +1,4 @@
-"""larmspider/frontier/scheduler.py: Requests become entries, and leases stay with their Request."""
+"""larmspider/scheduler/scheduler.py: Requests become entries; leases stay with their Request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from larmspider.frontier.records import UrlState, Visit
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.requests import LEASE, page_request
+from larmspider.scheduler.scheduler import FrontierScheduler
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def scheduler(
     crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FrontierScheduler]:
     no_loop_runs: Callable[..., None] = lambda *_: None  # noqa: E731
-    monkeypatch.setattr("larmspider.frontier.scheduler_probes.call_later", no_loop_runs)
+    monkeypatch.setattr("larmspider.scheduler.probes.call_later", no_loop_runs)
     crawler = crawler_for(ROBOTSTXT_OBEY=False, DOWNLOAD_DELAY=0, LARM_DELAY_RESPONSE_FACTOR=0)
     crawler.request_fingerprinter = None
     scheduler = FrontierScheduler(crawler)

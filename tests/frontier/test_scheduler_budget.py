@@ -1,4 +1,4 @@
-"""larmspider/frontier/scheduler_budget.py: a worker hears of the pages of others between its own
+"""larmspider/cluster/scheduler_budget.py: a worker hears of the pages of others between its own
 checkpoints, or one with a long time between two would go on with all that it has."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from larmspider.frontier import scheduler_budget
-from larmspider.frontier.scheduler_budget import Budget
+from larmspider.cluster import scheduler_budget
+from larmspider.cluster.scheduler_budget import Budget
 
 
 class Worker:

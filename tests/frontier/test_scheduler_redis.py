@@ -10,10 +10,10 @@ import pytest
 import redis
 from scrapy.settings import Settings
 
+from larmspider.cluster import scheduler_redis
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.scheduler_redis import connect, link_to
 from larmspider.errors import ConfigError
-from larmspider.frontier import scheduler_redis
-from larmspider.frontier.redis_link import RedisLink
-from larmspider.frontier.scheduler_redis import connect, link_to
 
 SECRET = "s3cr%40t"
 

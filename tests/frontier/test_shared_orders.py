@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from larmspider.cluster.redis_admin import wipe
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.shared_orders import SharedOrders
 from larmspider.frontier.orders import HostOrder, Orders
-from larmspider.frontier.redis_admin import wipe
-from larmspider.frontier.redis_keys import Keys
-from larmspider.frontier.redis_link import RedisLink
-from larmspider.frontier.shared_orders import SharedOrders
 
 KEYS = Keys("intranet", 8)
 

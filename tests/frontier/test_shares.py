@@ -3,8 +3,8 @@
 import pytest
 from simulation import Clock, Simulation, build
 
-from larmspider.frontier.lmdb_backend import LmdbBackend
-from larmspider.frontier.places import Places
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 
 GAP, HOSTS = 2.0, 300
 

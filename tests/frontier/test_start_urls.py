@@ -1,4 +1,4 @@
-"""larmspider/frontier/scheduler_start_urls.py: many seeds at once, and each out of Redis only when
+"""larmspider/cluster/start_urls.py: many seeds at once, and each out of Redis only when
 it is committed."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pytest
 from scrapy import Spider
 from scrapy.settings import Settings
 
-from larmspider.frontier import scheduler_start_urls
-from larmspider.frontier.scheduler_start_urls import StartUrls
+from larmspider.cluster import start_urls as scheduler_start_urls
+from larmspider.cluster.start_urls import StartUrls
 
 KEY = "intranet:start_urls"
 AT_ONCE, SLICE = 50, 20

@@ -5,8 +5,8 @@ from memory_backend import MemoryBackend
 from simulation import Clock, build
 
 from larmspider.frontier import pagerank
-from larmspider.frontier.keys import MAX_PRIORITY, url_key
 from larmspider.frontier.pagerank import LinkTable, PageRank, plain_ranks, rank_priority
+from larmspider.frontier.storage.keys import MAX_PRIORITY, url_key
 from larmspider.frontier.strategies import FIRST, Backlinks, BreadthFirst, PathWords
 
 

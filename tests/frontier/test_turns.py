@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from larmspider.frontier.places import Kind, Places
+from larmspider.frontier.slots import Kind, Places
 from larmspider.frontier.turns import Turns
 
 Q, S, U, F = Kind

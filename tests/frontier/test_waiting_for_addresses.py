@@ -7,7 +7,7 @@ from memory_backend import MemoryBackend
 from simulation import Clock, build
 
 from larmspider.frontier.frontier import MOST_IN_VAIN, AddressBook, Frontier
-from larmspider.frontier.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit
 
 
 class World:

@@ -11,14 +11,14 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from larmspider.frontier.host import HostRecord
 from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.keys import url_key
+from larmspider.frontier.hosts import HostRecord
 from larmspider.frontier.lease import Host, Lease
-from larmspider.frontier.records import Entry
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import Entry
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.requests import LEASE
+from larmspider.scheduler.scheduler import FrontierScheduler
 
 
 def test_no_request_of_the_spider_takes_the_lease_along(

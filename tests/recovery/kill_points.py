@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.signals import item_scraped
 
 from larmspider import signals
-from larmspider.frontier.scheduler import FrontierScheduler
+from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import EXTENSIONS, ITEM_PIPELINES
 

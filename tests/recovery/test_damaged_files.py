@@ -9,7 +9,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from larmspider.frontier.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from tests.crawling import crawl as run_crawl
 from tests.recovery.killed_crawl import Kill, KilledCrawl
 from tests.recovery.site import Site

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.frontier.lmdb_reader import FrontierReader
-from larmspider.frontier.records import UrlState
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import UrlState
 from larmspider.index.search import Searcher
 from tests.crawling import records
 from tests.recovery.failing_stores import settings_with

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.frontier.records import UrlState
+from larmspider.frontier.storage.records import UrlState
 from tests.crawling import records
 from tests.recovery.running import RunningCrawl, counts, description, visit, wait_until
 from tests.servers.scripted import Raw, ScriptedServer

@@ -26,7 +26,7 @@ store.IndexWriter = {{name}}
 """
 READING = """
 from larmspider.settings import *
-import larmspider.extraction.reader as reader
+import larmspider.extraction.process as reader
 reader._PROGRAM = "import time, pathlib; pathlib.Path('reading').touch(); time.sleep(60)"
 LARM_EXTRACTION_SECS = 60
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.frontier.host import HostRecord, HostState
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.reports.robots_outcome import robots_outcome
 
 RULES = b"User-agent: *\nDisallow: /no\n"

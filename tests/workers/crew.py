@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from larmspider.frontier.records import unpack_positions
+from larmspider.frontier.storage.records import unpack_positions
 from tests.crawling import begin, records
 from tests.forking import Forked
 from tests.servers.redis import RedisServer

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from larmspider.frontier.membership import Beat
-from larmspider.frontier.scheduler_sharing import Sharing
+from larmspider.cluster.membership import Beat
+from larmspider.cluster.worker import Sharing
 from larmspider.settings import *  # noqa: F403
 
 LATE_SECS = 1.2

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from larmspider.frontier.keys import url_key
-from larmspider.frontier.redis_changes import unpack_queued
-from larmspider.frontier.redis_keys import Keys
+from larmspider.cluster.redis_changes import unpack_queued
+from larmspider.cluster.redis_keys import Keys
+from larmspider.frontier.storage.keys import url_key
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.servers.scripted import Request, ScriptedServer
 from tests.workers.crew import Crew

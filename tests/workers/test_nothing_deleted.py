@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl_shards import open_crawl
+from larmspider.crawl.worker_dirs import open_crawl
 from tests.crawling import FAST, Ran, scrapy
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.servers.scripted import ScriptedServer

@@ -1,4 +1,4 @@
-"""larmspider/crawl_shards.py and the commands over the directories of several workers."""
+"""larmspider/crawl/worker_dirs.py and the commands over the directories of several workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import lmdb
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.condition import State
-from larmspider.crawl_shards import open_crawl
-from larmspider.extensions.web.source import Source
-from larmspider.locks import locked
+from larmspider.crawl.state import State
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.status.crawl_view import Source
+from larmspider.workdir.locks import locked
 from tests.crawling import crawl, records, scrapy
 from tests.servers.scripted import Route, ScriptedServer
 from tests.workers.sharing import describe, shared_crawl, take_back_pages

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl_shards import open_crawl
+from larmspider.crawl.worker_dirs import open_crawl
 from tests.crawling import Ran, scrapy
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.workers.crew import SETTINGS, Crew

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from larmspider.crawl_root import shard_dirs
-from larmspider.extensions.web.noted import noted_server
-from larmspider.extensions.web.remote import RemoteCrawl
+from larmspider.control.remote import RemoteCrawl
+from larmspider.status.noted import noted_server
+from larmspider.workdir.crawl_root import shard_dirs
 from tests.crawling import FAST, environment
 from tests.extensions.web.serving import TOKEN, Got, Served, request
 from tests.workers.cross_linked import CrossLinked

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.extensions.monitor import MONITOR_COLUMNS
+from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.times import utc
 from larmspider.workers import process
 from larmspider.workers.process import RESTARTS, WorkerProcess

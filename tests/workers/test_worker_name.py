@@ -1,4 +1,4 @@
-"""larmspider/worker_name.py: who is who in LARM_DIR."""
+"""larmspider/workdir/worker_name.py: who is who in LARM_DIR."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from larmspider import worker_name
 from larmspider.errors import ConfigError
-from larmspider.locks import locked
 from larmspider.options import larm_dir
+from larmspider.workdir import worker_name
+from larmspider.workdir.locks import locked
 
 
 @pytest.mark.parametrize(

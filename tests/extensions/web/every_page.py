@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.reader import CrawlDir
 
 LOOKS = {
     "overview": "/",

@@ -20,11 +20,11 @@ from urllib.parse import urlencode, urlsplit
 from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
-from larmspider.extensions.web.application import build
-from larmspider.extensions.web.guard import Guard
-from larmspider.extensions.web.live import Live
-from larmspider.extensions.web.serving import Server
-from larmspider.extensions.web.source import Source
+from larmspider.status.crawl_view import Source
+from larmspider.status.live import Live
+from larmspider.web.app import build
+from larmspider.web.auth import Guard
+from larmspider.web.server import Server
 
 TOKEN = "a token of the tests, 32 letters"
 ADDRESS = "127.0.0.1"

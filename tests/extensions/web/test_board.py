@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from larmspider import stats
-from larmspider.crawl_files import LOCK
-from larmspider.extensions.web import site as sites
-from larmspider.extensions.web.board import CURVES_SECS, Board
-from larmspider.extensions.web.kept import Kept
+from larmspider.status.refreshing import Kept
+from larmspider.status.status import CURVES_SECS, Board
+from larmspider.web import site as sites
+from larmspider.workdir.crawl_files import LOCK
 from tests.extensions.web.serving import TOKEN, Served, request
 
 

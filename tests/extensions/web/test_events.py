@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from larmspider.extensions.web.events import changes
+from larmspider.web.events import changes
 from tests.extensions.web.serving import Served
 
 
@@ -54,7 +54,7 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
     """What is shown is made once a second, however many look."""
     site = served(demo_crawl)
     made: list[int] = []
-    from larmspider.extensions.web import board
+    from larmspider.status import status as board
 
     real = board.Board._status
 

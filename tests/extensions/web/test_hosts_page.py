@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from larmspider.crawl_dir import CrawlDir
-from larmspider.extensions.web.views import hosts
-from larmspider.frontier.host import HostRecord, HostState
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.describe import HostRow
 from larmspider.frontier.host_rules import HostRule
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.politeness import Gap
-from larmspider.frontier.records import Counts
-from larmspider.frontier.report import HostRow
+from larmspider.frontier.storage.records import Counts
+from larmspider.web.views import hosts
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.serving import Served
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from larmspider.errors import CrawlDirError
-from larmspider.extensions.web.kept import STALE, Kept
+from larmspider.status.refreshing import STALE, Kept
 
 
 class Maker:

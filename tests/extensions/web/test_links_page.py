@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl_dir import CrawlDir
-from larmspider.log_index.update import Update
-from larmspider.reports.indexing import LogIndexing
+from larmspider.crawl.log_index.builder import LogIndexing
+from larmspider.crawl.log_index.update import Update
+from larmspider.crawl.reader import CrawlDir
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.serving import Got, Served
 

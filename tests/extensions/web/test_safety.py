@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from larmspider.crawl_dir import CrawlDir
-from larmspider.extensions.web.views import PAGES
+from larmspider.crawl.reader import CrawlDir
+from larmspider.web.views import PAGES
 from tests.crawling import crawl
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.every_page import LOOKS, QUERIES, asked, shown
@@ -257,7 +257,7 @@ def test_where_others_can_connect_everything_asks_for_the_token(
     hostile_crawl: Path, served: Callable[..., Served]
 ) -> None:
     """But what says that the server lives, the way in, and what is opened by name."""
-    from larmspider.extensions.web.guard import Guard
+    from larmspider.web.auth import Guard
 
     guard = Guard(TOKEN, ["wiki.example"], closed=True, open_paths=["/metrics"])
     site = served(hostile_crawl, guard=guard)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from larmspider.crawl_dir import CrawlDir
+from larmspider.crawl.reader import CrawlDir
 from tests.crawling import crawl
 from tests.extensions.web.browser import Browser
 from tests.extensions.web.serving import Got, Served
@@ -221,8 +221,8 @@ def test_a_search_without_an_index_ends_in_time_and_says_so(
 ) -> None:
     """On a crawl whose logs are too long."""
     site = served(demo_crawl)
-    monkeypatch.setattr("larmspider.extensions.web.views.url.SEARCH_SECS", 0.0)
-    monkeypatch.setattr("larmspider.crawl_logs.FOLDER", "no-such-index")
+    monkeypatch.setattr("larmspider.web.views.url.SEARCH_SECS", 0.0)
+    monkeypatch.setattr("larmspider.crawl.logs.FOLDER", "no-such-index")
     page = site.get(f"/url?u={quote(seed(demo_crawl), safe='')}").text
     assert "there may be more than is shown" in page
 

@@ -1,0 +1,121 @@
+"""A worker's signs of life: a thread that renews its lease every third of it, come what may, and
+more often while blocks are to change hands: else each would wait for its next turn to hear of it.
+
+    heart = Heartbeat(membership, lease, on_beat=..., on_fenced=...)
+    heart.beat()                  # the first one, in this thread
+    heart.start()
+    ...
+    heart.stop()
+
+Where Redis does not answer it is asked again many times a lease; meanwhile the lease may end by the
+clock, and then the worker rests until Redis says that nobody has taken its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import redis
+from redis.exceptions import RedisClusterException
+
+from larmspider.cluster.membership import Beat, Membership
+from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.frontier.storage.backend import Fenced
+
+logger = logging.getLogger(__name__)
+
+BEATS = 3
+"""In a lease."""
+SOON_SECS = 0.5
+"""Between two while blocks are to change hands, or may be: in a worker's first lease others may be
+about to join."""
+SOON_WORKERS = 8
+"""With more of them it is longer, so that all together ask Redis 16 times a second at most."""
+_TRIES = 20  # in a lease, while Redis does not answer
+UNREACHABLE = (redis.RedisError, RedisClusterException, OSError)
+
+
+def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:
+    """Seconds until the next one. ``young``: the worker is in its first lease."""
+    regular = lease_secs / BEATS
+    if not (beat.moving or young):
+        return regular
+    return min(regular, SOON_SECS * max(1.0, beat.workers / SOON_WORKERS))
+
+
+class Heartbeat:
+    """``on_beat`` and ``on_fenced`` are called in the thread."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        lease: WorkerLease,
+        on_beat: Callable[[Beat], None],
+        on_fenced: Callable[[Fenced], None],
+    ) -> None:
+        self.membership, self.lease = membership, lease
+        self._on_beat, self._on_fenced = on_beat, on_fenced
+        self._stopped = threading.Event()
+        self._now = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._rests = False
+
+    def beat(self) -> Beat:
+        """Renew the lease. Raises Fenced, and what UNREACHABLE lists."""
+        sent = self.lease.now()
+        beat = self.membership.beat()
+        self.lease.renewed(sent)
+        return beat
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def soon(self) -> None:
+        """Do not wait for the next time."""
+        self._now.set()
+
+    def stop(self) -> None:
+        """No beat comes after this; the lease is not given back."""
+        self._stopped.set()
+        self._now.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        seconds = self.lease.seconds
+        born = self.lease.now()
+        wait = pause(Beat(), seconds, young=True)
+        while True:
+            self._now.wait(wait)
+            self._now.clear()
+            if self._stopped.is_set():
+                return
+            try:
+                beat = self.beat()
+            except Fenced as error:
+                self.lease.end()
+                self._on_fenced(error)
+                return
+            except Exception as error:  # noqa: BLE001 - whatever it is: without a beat it rests
+                self._tell(error)
+                wait = seconds / _TRIES
+            else:
+                self._tell(None)
+                wait = pause(beat, seconds, young=self.lease.now() < born + seconds)
+                if not self._stopped.is_set():
+                    self._on_beat(beat)
+
+    def _tell(self, error: Exception | None) -> None:
+        if error is None and self._rests and self.lease.valid:
+            self._rests = False
+            logger.warning("The lease of this worker is renewed: it goes on")
+        elif error is not None and not self._rests and not self.lease.valid:
+            self._rests = True
+            logger.warning(
+                "Redis has not renewed this worker's lease for %.0f s (%s): nothing is fetched"
+                " until it does",
+                self.lease.seconds,
+                " ".join(str(error).split()) or type(error).__name__,
+            )

@@ -1,0 +1,140 @@
+"""A worker joins a crawl in Redis, where it is that crawl: same seeds, scope, filters, budgets.
+
+The first worker writes them down. While workers live by them, one with others is refused. When none
+does, budgets and pace may be others than before, and all else with -a resume=anyway, as with one
+process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from larmspider import options
+from larmspider.cluster.heartbeat import UNREACHABLE
+from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl
+from larmspider.cluster.redis_admin import wipe
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_errors import lasting, why
+from larmspider.cluster.redis_keys import Keys
+from larmspider.errors import ConfigError
+from larmspider.formatting import counted
+from larmspider.frontier.storage.backend import BackendError
+from larmspider.workdir.directory import asked_fresh
+from larmspider.workdir.manifest import identity_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+AWAY_SECS = 60.0
+
+SHARED = (
+    "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
+    "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
+    "LARM_STRATEGY", "LARM_LEASE_SECS",
+)  # fmt: skip
+"""Settings that have to be the same for all who work at the same time: hosts pass between them."""
+
+
+def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) -> int:
+    """The epoch of an earlier run of this worker that did not leave, or 0. Waits for its lease to
+    run out. Raises ConfigError."""
+    settings = crawler.settings
+    if fresh := asked_fresh(settings):
+        insist(lambda: refuse_to_wipe(membership, link.name, fresh), link.name)
+        wipe(link, keys)
+    anyway = options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway"
+    ours = description(crawler)
+    text, before, waited_for = json.dumps(ours, sort_keys=True), "", 0
+
+    def ask() -> int:
+        return membership.join(text, before)[1]
+
+    while True:
+        try:
+            return insist(ask, link.name)
+        except NameTaken as taken:
+            if taken.epoch == waited_for:
+                raise ConfigError(
+                    f"LARM_WORKER={membership.name}: a worker of this name is running;"
+                    " each needs its own"
+                ) from None
+            waited_for = taken.epoch
+            logger.warning(
+                "Waiting up to %.0f s for the lease of worker %s, whose last run ended without"
+                " giving up its blocks",
+                taken.seconds + 0.5,
+                membership.name,
+            )
+            time.sleep(taken.seconds + 0.05)
+        except OtherCrawl as other:
+            known = json.loads(other.known)
+            refuse_other(known, ours, link.name, other.living, anyway=anyway)
+            before = other.known
+
+
+def insist(ask: Callable[[], T], where: str) -> T:
+    """Redis answered a moment ago: it is waited for, but not for ever."""
+    end, told = time.monotonic() + AWAY_SECS, False
+    while True:
+        try:
+            return ask()
+        except UNREACHABLE as error:
+            if (refusal := lasting(error, where, starting=True)) is not None:
+                raise refusal from None
+            if time.monotonic() > end:
+                raise BackendError(f"Redis at {where} cannot be used: {why(error)}") from None
+            if not told:
+                logger.warning("Redis at %s cannot be used (%s): waiting", where, why(error))
+            told = True
+            time.sleep(0.2)
+
+
+def description(crawler: Crawler) -> dict[str, Any]:
+    """What workers of one crawl have in common."""
+    shared = {name: options.typed(crawler.settings, name) for name in SHARED}
+    return {"crawl": identity_of(crawler), "shared": shared}
+
+
+def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
+    """Raise ConfigError where workers would lose what they are at by starting over, or pages are
+    stored, by whichever machine, and ``fresh`` is not "yes,yes"."""
+    if living := membership.living():
+        raise ConfigError(
+            f"-a fresh=yes would delete the crawl in Redis at {where}, and"
+            f" {', '.join(living)} work on it: stop them first"
+        )
+    if fresh != "yes,yes" and (stored := membership.stored()):
+        raise ConfigError(
+            f"the crawl in Redis at {where} has {counted(stored, 'stored page')}: to delete it ask"
+            " twice, -a fresh=yes,yes; another database of Redis takes another crawl"
+        )
+
+
+def refuse_other(
+    known: dict[str, Any], ours: dict[str, Any], where: str, living: int, *, anyway: bool
+) -> None:
+    """Raise ConfigError unless this crawl may go on with the one that is in Redis."""
+    parts = ["crawl"] if not anyway or living else []
+    for part in [*parts, *(["shared"] if living else [])]:
+        was, now = known.get(part) or {}, ours[part]
+        for name in (*now, *was):
+            if was.get(name) != now.get(name):
+                how = (
+                    "" if living else "; -a resume=anyway goes on with it, -a fresh=yes starts over"
+                )
+                raise ConfigError(
+                    f"the crawl in Redis at {where} has other {name}:"
+                    f" {_short(was.get(name))} there, {_short(now.get(name))} here{how}"
+                )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,138 @@
+"""The queues of a crawl of many workers as Redis has them: as of each owner's last checkpoint.
+
+    waiting = RedisReader(client, Keys("intranet", 256))
+    waiting.state(url_key("http://wiki/a"))     # queued, which it is while it is fetched too
+    waiting.hosts()                             # of all blocks: record and counters
+
+What became of URLs is with the workers (ShardsReader). Each call is one round trip or two, and
+raises CrawlDirError where there is no answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from redis.exceptions import RedisClusterException
+
+from larmspider.cluster.commit import pairs
+from larmspider.cluster.redis_changes import unpack_queued
+from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.redis_visited import BUCKET, member
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage.records import Counts, Entry, UrlState
+
+_STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
+_BUCKETS_MOST = 2_000
+"""Sets of a block that are looked through for one URL: a million URLs."""
+
+
+class RedisReader:
+    """Read-only."""
+
+    def __init__(self, client: Any, keys: Keys) -> None:
+        self._client, self._keys = client, keys
+
+    def ping(self) -> None:
+        """Raises CrawlDirError where Redis does not answer."""
+        self._run([("PING",)])
+
+    def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                for command in commands:
+                    pipe.execute_command(*command)
+                return list(pipe.execute())
+        except (redis.RedisError, RedisClusterException, OSError) as error:
+            raise CrawlDirError(f"Redis cannot be asked: {' '.join(str(error).split())}") from None
+
+    def _queued(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """Place in the queue, packed entry."""
+        name = self._keys.block("entries", self._keys.block_of_key(key))
+        (found,) = self._run([("HGET", name, key)])
+        if found is None:
+            return None
+        place, _, packed = unpack_queued(found)
+        return place, packed
+
+    def state(self, key: bytes) -> UrlState:
+        """QUEUED also while it is fetched."""
+        block = self._keys.block_of_key(key)
+        queued, visited = self._run(
+            [
+                ("HEXISTS", self._keys.block("entries", block), key),
+                ("HGET", self._keys.block("owner", block), "visited"),
+            ]
+        )
+        return UrlState.QUEUED if queued else self._final(key, block, int(visited or 0))
+
+    def _final(self, key: bytes, block: int, visited: int) -> UrlState:
+        buckets = range(min(_BUCKETS_MOST, -(-visited // BUCKET)))
+        members = [member(key, state) for state in _STATES]
+        found = self._run(
+            [("SMISMEMBER", self._keys.dupefilter(block, at), *members) for at in buckets]
+        )
+        hits = {state for row in found for state, hit in zip(_STATES, row, strict=True) if hit}
+        return min(hits, default=UrlState.UNKNOWN)
+
+    def entry(self, key: bytes) -> Entry | None:
+        """Of a URL that waits."""
+        found = self._queued(key)
+        return None if found is None else r.unpack_entry(found[1])
+
+    def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
+        """As FrontierReader.place()."""
+        found = self._queued(key)
+        if found is None:
+            return None
+        place, packed = found
+        if k.run_of(place) == k.DELAYED:
+            return 0, k.earliest_of(place)
+        host = r.unpack_entry(packed).host
+        queue = self._keys.requests(self._keys.block_of_key(key), host)
+        (before,) = self._run([("ZRANK", queue, key)])
+        return min(limit, before or 0), 0.0
+
+    def queued(self, host: str, limit: int = 10) -> list[Entry]:
+        """The next entries of a host."""
+        block = self._keys.block_of(host)
+        (names,) = self._run([("ZRANGE", self._keys.requests(block, host), 0, limit - 1)])
+        if not names:
+            return []
+        (found,) = self._run([("HMGET", self._keys.block("entries", block), *names)])
+        return [r.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
+
+    def hosts(self) -> dict[str, tuple[bytes, Counts]]:
+        """As FrontierReader.hosts(); what is fetched now counts as queued."""
+        blocks = range(self._keys.blocks)
+        names = [self._keys.block(name, at) for at in blocks for name in ("hosts", "counts")]
+        found = [pairs(answer) for answer in self._run([("HGETALL", name) for name in names])]
+        rows = {}
+        for records, counts in zip(found[::2], found[1::2], strict=True):
+            for host, packed in counts.items():
+                rows[host.decode()] = records.get(host, b""), _with_those_fetched(packed)
+        return rows
+
+    def host(self, name: str) -> tuple[bytes, Counts]:
+        """One row of these."""
+        block = self._keys.block_of(name)
+        record, counts = self._run(
+            [("HGET", self._keys.block(where, block), name) for where in ("hosts", "counts")]
+        )
+        return record or b"", _with_those_fetched(counts)
+
+    def note(self, name: str) -> bytes | None:
+        """Of a host: ``robots wiki:80``."""
+        block = self._keys.block_of(name.rpartition(" ")[2])
+        (found,) = self._run([("HGET", self._keys.block("notes", block), name)])
+        return bytes(found) if found is not None else None
+
+
+def _with_those_fetched(packed: bytes | None) -> Counts:
+    """Counters in which what is fetched now is queued."""
+    counts = r.unpack_counts(packed) if packed else Counts()
+    counts.queued += counts.leased
+    counts.leased = 0
+    return counts

@@ -1,0 +1,176 @@
+"""Seeds that somebody pushes to Redis while the crawl runs, under scrapy-redis's key and settings.
+
+    redis-cli rpush intranet:start_urls http://wiki/new http://docs/
+    redis-cli rpush intranet:start_urls '{"url": "http://wiki/new"}'
+
+The owner of block 0 reads them, as many at once as a commit has changes, and queues them a slice at
+a time. They pass the filters as the spider's own seeds do, and leave Redis when they are committed;
+while more wait than were read, that is as soon as these are queued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import redis
+from scrapy import Request
+from scrapy_redis import defaults
+
+from larmspider.errors import ConfigError
+from larmspider.frontier.frontier import CHECKPOINT_AT
+from larmspider.requests import page_request
+from larmspider.urls.seeds import read_seeds
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from larmspider.cluster.scheduler_parts import Worker
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+READ_SECS = 1.0
+SLICE = 1000
+"""Seeds that are queued before the crawl does something else: 0.2 s."""
+_READ = {
+    "list": lambda client, key: client.lrange(key, 0, CHECKPOINT_AT - 1),
+    "set": lambda client, key: client.srandmember(key, CHECKPOINT_AT),
+    "zset": lambda client, key: client.zrevrange(key, 0, CHECKPOINT_AT - 1),
+}
+_REMOVE = {
+    "list": lambda pipe, key, value: pipe.lrem(key, 1, value),
+    "set": lambda pipe, key, value: pipe.srem(key, value),
+    "zset": lambda pipe, key, value: pipe.zrem(key, value),
+}
+_LENGTH = {"list": "llen", "set": "scard", "zset": "zcard"}
+_NAME = {"list": "list", "set": "set", "zset": "sorted set"}
+
+
+class StartUrls:
+    """REDIS_START_URLS_KEY, REDIS_START_URLS_AS_SET, REDIS_START_URLS_AS_ZSET."""
+
+    def __init__(self, sharing: Worker, client: Any, crawler: Crawler) -> None:
+        self._sharing, self._client, self._crawler = sharing, client, crawler
+        settings = crawler.settings
+        assert crawler.spider is not None
+        key = str(settings.get("REDIS_START_URLS_KEY") or defaults.START_URLS_KEY)
+        self.key = key % {"name": crawler.spider.name}
+        as_set = settings.getbool("REDIS_START_URLS_AS_SET")
+        as_zset = settings.getbool("REDIS_START_URLS_AS_ZSET")
+        self._kind = "set" if as_set else "zset" if as_zset else "list"
+        self._read: list[bytes] = []  # and not queued yet
+        self._full = False  # as many were read as may be at once
+        self._queued: list[bytes] = []  # since the last cut
+        self._cut: list[bytes] = []
+        self._next = 0.0
+        self._told = False
+
+    async def waiting(self) -> int:
+        """How many there are. Raises redis.RedisError."""
+        return await self._ask(getattr(self._client, _LENGTH[self._kind]), self.key, otherwise=0)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """So that more can be read: all that were are queued, and there may be others."""
+        return self._full and bool(self._queued) and not self._read
+
+    async def read(self) -> None:
+        """Queue the next ones, if it is on this worker to do so."""
+        loop = asyncio.get_running_loop()
+        blocks = self._sharing.blocks
+        mine = 0 in self._sharing.backend.owned and 0 not in blocks.leaving
+        if not (mine and self._sharing.scheduler.opened):
+            self._read = []  # they are in Redis, for the next owner
+            return
+        if not self._read:
+            if loop.time() < self._next or self._queued or self._cut:
+                return
+            self._next = loop.time() + READ_SECS
+            self._read = list(
+                await self._ask(_READ[self._kind], self._client, self.key, otherwise=())
+            )
+            self._full = len(self._read) == CHECKPOINT_AT
+        if self._read:
+            await self._queue_slice()
+
+    async def _queue_slice(self) -> None:
+        values, self._read = self._read[:SLICE], self._read[SLICE:]
+        requests = [request async for request in self._filtered(values)]
+        for request in requests:
+            self._crawler.engine.crawl(request)
+        self._queued += values
+        logger.info("%d seeds of %s: %d are queued", len(values), self.key, len(requests))
+
+    async def _ask(self, ask: Callable[..., T], *arguments: Any, otherwise: T) -> T:
+        """In a thread. ``otherwise`` where the key holds something else than is read here: whoever
+        may push can do so, and it must not keep the crawl from its end."""
+        try:
+            answer = await asyncio.to_thread(ask, *arguments)
+        except redis.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            if not self._told:
+                logger.warning(
+                    "%s holds no %s, and nothing is read from it: REDIS_START_URLS_AS_SET and"
+                    " REDIS_START_URLS_AS_ZSET say what it is",
+                    self.key,
+                    _NAME[self._kind],
+                )
+            self._told = True
+            return otherwise
+        self._told = False
+        return answer
+
+    async def _filtered(self, values: Sequence[bytes]) -> AsyncIterator[Request]:
+        stream = self._requests(values)
+        for method in self._crawler.engine.scraper.spidermw.methods["process_start"]:
+            if method is not None:
+                stream = method(stream)
+        async for item in stream:
+            if isinstance(item, Request):
+                yield item
+
+    async def _requests(self, values: Sequence[bytes]) -> AsyncIterator[Request]:
+        assert self._crawler.spider is not None
+        for value in values:
+            try:
+                urls = read_seeds(_url(value))
+            except (ConfigError, ValueError, RecursionError) as error:  # the last by deep JSON
+                logger.warning("%s: one is no seed: %s", self.key, error)
+                continue
+            for url in urls:
+                yield page_request(self._crawler.spider, url)
+
+    def cut(self) -> None:
+        """The batch ends that holds those that were read."""
+        self._cut, self._queued = self._queued, []
+
+    async def committed(self) -> None:
+        """Take them out of Redis. By value: others may have pushed more to either end."""
+        if self._cut:
+            await asyncio.to_thread(self._remove, self._cut)
+            self._cut = []
+            self._next = 0.0
+
+    def _remove(self, values: Sequence[bytes]) -> None:
+        for start in range(0, len(values), SLICE):
+            with self._client.pipeline(transaction=False) as pipe:
+                for value in values[start : start + SLICE]:
+                    _REMOVE[self._kind](pipe, self.key, value)
+                pipe.execute()
+
+
+def _url(value: bytes) -> str:
+    """Plain, or in the JSON that scrapy-redis wants now. Raises ValueError."""
+    url = value.decode("utf-8").strip()
+    if url.startswith("{"):
+        url = json.loads(url).get("url")
+    if not isinstance(url, str) or not url.strip():
+        raise ValueError("it holds no url")
+    if url.strip().startswith("@"):
+        raise ValueError("files are not read for those who push seeds")
+    return url

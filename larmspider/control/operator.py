@@ -1,0 +1,223 @@
+"""What an operator may do to a running crawl; each act is logged, in the log and in control.log.
+
+    operator = operator_of(crawler)
+    await operator.act("pause-host", {"host": "wiki:80"}, who="127.0.0.1")
+
+The web pages ask for it; whoever else runs in the crawl's process may too. Acts that last
+(frontier/orders.py) hold for the runs that go on with this crawl. One who asks wrongly is told so
+by ConfigError, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+
+from larmspider import options
+from larmspider import signals as larm_signals
+from larmspider.control.scope_change import ScopeChange
+from larmspider.control.seeding import add_seeds
+from larmspider.errors import ConfigError
+from larmspider.formatting import counted
+from larmspider.pipelines.records import RecordLog
+from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+from larmspider.times import utc
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
+KEPT = ", when this worker has it"
+"""Ends what is said of a host that another worker has."""
+UNSHARED = " (Redis does not answer: a worker that gets hosts later has not heard of it)"
+FACTOR_MOST, DELAY_MOST = 1_000.0, 86_400.0
+Form = Mapping[str, str]
+
+
+class OperatorExtension:
+    """Acts while the spider is open."""
+
+    files = ("control.log",)
+
+    def __init__(self, crawler: Crawler, directory: Path) -> None:
+        self.crawler, self.directory = crawler, directory
+        self.scope = ScopeChange(crawler)
+        self._log: RecordLog | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._acts: dict[str, Callable[[Form], Awaitable[str]]] = {
+            "pause": self._pause,
+            "resume": self._resume,
+            "stop": self._stop,
+            "seeds": self._seeds,
+            "slow": self._slow,
+            "delay": self._delay,
+            "pause-host": self._pause_host,
+            "resume-host": self._resume_host,
+            "retry-host": self._retry_host,
+            "purge-host": self._purge_host,
+            "scope": self._scope,
+        }
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        extension = cls(crawler, options.larm_dir(crawler.settings))
+        connect = crawler.signals.connect
+        connect(extension.spider_opened, signal=signals.spider_opened)
+        connect(extension.flush, signal=larm_signals.commit)
+        connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self) -> None:
+        """Before the first URL is handed out."""
+        self.scope.apply_order()
+
+    def flush(self) -> None:
+        if self._log is not None:
+            self._log.flush()
+
+    def spider_closed(self) -> None:
+        self.scope.cancel()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    async def act(self, name: str, form: Form, who: str = "") -> str:
+        """Do one of the acts and say what was done. Raises ConfigError: nothing was."""
+        if name not in self._acts:
+            raise ConfigError(f"{name!r} is no act: {', '.join(self._acts)} are")
+        done = await self._acts[name](form)
+        what = " ".join(
+            form.get(key, "") for key in ("host", "urls", "factor", "seconds", "restrict")
+        )
+        logger.info("Control: %s %s: %s", name, " ".join(what.split())[:500], done)
+        if self._log is None:
+            path = options.writable_dir(self.directory) / "control.log"
+            self._log = RecordLog(path, CONTROL_LOG_COLUMNS)
+        self._log.append(
+            utc(self._scheduler.frontier.clock()), who, name, " ".join(what.split()), done
+        )
+        self._log.flush()
+        return done
+
+    @property
+    def _scheduler(self) -> FrontierScheduler:
+        scheduler = scheduler_of(self.crawler) if self.crawler.engine.spider is not None else None
+        if scheduler is None or scheduler.closed:
+            raise ConfigError("this crawl has no frontier of larmspider, or is closing")
+        return scheduler
+
+    # the crawl
+
+    async def _pause(self, form: Form) -> str:
+        self._scheduler.frontier.control.paused = True
+        return "the crawl is paused; what is in flight ends"
+
+    async def _resume(self, form: Form) -> str:
+        scheduler = self._scheduler
+        scheduler.frontier.control.paused = False
+        scheduler.wake()
+        return "the crawl goes on"
+
+    async def _stop(self, form: Form) -> str:
+        self._scheduler.frontier.control.paused = False
+        self._stopping = asyncio.get_running_loop().create_task(self.crawler.stop_async())
+        return "the crawl stops; the same command goes on with it"
+
+    async def _seeds(self, form: Form) -> str:
+        return await add_seeds(self.crawler, form.get("urls", ""))
+
+    async def _slow(self, form: Form) -> str:
+        factor = _number(form, "factor", 0.01, FACTOR_MOST)
+        self._scheduler.frontier.control.slow_down(factor)
+        sharing, kept = self._scheduler.sharing, True
+        if sharing is not None and "everywhere" in form:
+            kept = await asyncio.to_thread(sharing.orders.keep_factor, factor)
+        said = f"all hosts are asked {factor:g} times as slowly as their rules say"
+        return said if kept else said + UNSHARED
+
+    async def _scope(self, form: Form) -> str:
+        return await self.scope.change(form.get("restrict", ""))
+
+    # a host
+
+    def _host(self, form: Form) -> str:
+        name = form.get("host", "").strip()
+        if name not in self._scheduler.frontier.hosts:
+            raise ConfigError(f"{name!r} is no host of this crawl: host:port, as in the table, is")
+        return name
+
+    def _ordered(self, form: Form) -> tuple[str, str]:
+        """A host that orders may be given for, and what is to be said of it. In a crawl of many
+        workers it may be another one's now, and come here later."""
+        name = form.get("host", "").strip()
+        scheduler = self._scheduler
+        if scheduler.sharing is not None and name and name not in scheduler.frontier.hosts:
+            return name, KEPT
+        return self._host(form), ""
+
+    async def _share_host(self, name: str) -> str:
+        """Of many workers: for the one that gets the host later. What is to be said if it fails."""
+        scheduler = self._scheduler
+        if scheduler.sharing is None:
+            return ""
+        order = replace(scheduler.frontier.control.orders.of(name))
+        kept = await asyncio.to_thread(scheduler.sharing.orders.keep_host, name, order)
+        return "" if kept else UNSHARED
+
+    async def _delay(self, form: Form) -> str:
+        name, later = self._ordered(form)
+        control = self._scheduler.frontier.control
+        if not form.get("seconds", "").strip():
+            control.set_delay(name, None)
+            return f"{name} has the delay of its rules again{await self._share_host(name)}{later}"
+        seconds = _number(form, "seconds", 0.0, DELAY_MOST)
+        control.set_delay(name, seconds)
+        return f"{name} is asked every {seconds:g} s at most{await self._share_host(name)}{later}"
+
+    async def _pause_host(self, form: Form) -> str:
+        name, later = self._ordered(form)
+        self._scheduler.frontier.control.pause_host(name)
+        return f"{name} is paused{await self._share_host(name)}{later}"
+
+    async def _resume_host(self, form: Form) -> str:
+        (name, later), scheduler = self._ordered(form), self._scheduler
+        scheduler.frontier.control.resume_host(name)
+        scheduler.wake()
+        return f"{name} is asked again{await self._share_host(name)}{later}"
+
+    async def _retry_host(self, form: Form) -> str:
+        name, scheduler = self._host(form), self._scheduler
+        late = scheduler.frontier.control.retry_host(name)
+        scheduler.wake()
+        return f"{name} is tried again now, {counted(late, 'URL')} that had failed among the rest"
+
+    async def _purge_host(self, form: Form) -> str:
+        name, scheduler = self._host(form), self._scheduler
+        gone = await self.scope.purge(name)
+        scheduler.wake()
+        return f"{counted(gone, 'URL')} of {name} {'is' if gone == 1 else 'are'} purged"
+
+
+def _number(form: Form, name: str, low: float, high: float) -> float:
+    try:
+        number = float(form.get(name, ""))
+    except ValueError:
+        number = float("nan")
+    if not low <= number <= high:
+        raise ConfigError(
+            f"{name} {form.get(name, '')!r} is not accepted: a number from {low:g} to {high:g} is"
+        )
+    return number
+
+
+def operator_of(crawler: Crawler) -> OperatorExtension | None:
+    """The crawl's; None where its settings leave it out."""
+    return crawler.get_extension(OperatorExtension)

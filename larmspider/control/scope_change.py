@@ -1,0 +1,225 @@
+"""Another scope for a crawl that runs, and what that takes out of its queues.
+
+    preview(crawl, pattern, queued)    ->  "about 1,200 of 40,000 queued URLs would be dropped"
+    await change.change("https?://[^/]*\\.example/.*")
+
+The filters go by the new scope at once. What is queued is read as of the last checkpoint, in slices
+and in a thread, and refused slice by slice; then once more, for what was found meanwhile. The order
+is kept with the frontier: the same command goes on with the new scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider import options, stats
+from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import Entry
+from larmspider.middlewares.filter_middleware import FilterMiddleware
+from larmspider.middlewares.last_check import LastCheckMiddleware
+from larmspider.middlewares.scope import ScopeFilter
+from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+from larmspider.urls.backtracking import LONGEST_MATCH_SECS
+from larmspider.urls.patterns import Pattern, compile_pattern
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+PREVIEW_SECS = 2.0
+REASON = "out of the scope that the operator set"
+_SOON_SECS = 3.0
+"""So long the answer to a change waits for the queues; then it goes on by itself."""
+
+
+def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
+    """How many queued URLs the scope ``restrict`` would drop; told from a part where to look at all
+    takes longer. Raises ConfigError for what is no pattern, and for one that takes longer for a
+    URL than any may (urls/backtracking.py tries some, here are those that are queued)."""
+    pattern, end = compiled(restrict), time.monotonic() + seconds
+    seen = dropped = 0
+    example = ""
+    with crawl.frontier() as frontier:
+        if frontier is None:
+            raise CrawlDirError("this crawl has no frontier of larmspider")
+        counts = frontier.counts()
+        for entries in _slices(frontier.waiting):
+            out, looked_at = _first_out_of(entries, pattern, end)
+            seen, dropped = seen + looked_at, dropped + len(out)
+            example = example or (out[0].normalized if out else "")
+            if time.monotonic() > end:
+                break
+    total = counts.queued + counts.leased
+    such = f", such as {example}" if example else ""
+    if seen >= total:
+        return f"{dropped:,} of {seen:,} queued URLs would be dropped{such}"
+    share = dropped / max(1, seen)
+    return (
+        f"about {share * total:,.0f} of {total:,} queued URLs would be dropped ({dropped:,} of the"
+        f" {seen:,} that were looked at){such}"
+    )
+
+
+def _first_out_of(entries: list[Entry], pattern: Pattern, end: float) -> tuple[list[Entry], int]:
+    """Those that do not match, of as many as were looked at until ``end``: how many."""
+    out: list[Entry] = []
+    began = time.thread_time()
+    for number, entry in enumerate(entries, 1):
+        if not pattern.fullmatch(entry.normalized):
+            out.append(entry)
+        now = time.thread_time()
+        if pattern.engine != "re2" and now - began > LONGEST_MATCH_SECS:
+            raise ConfigError(
+                f"the scope: pattern {pattern.text!r} takes {now - began:.1f} s for the queued URL"
+                f" {entry.normalized[:200]}, and RE2 does not take it; accepted are patterns that"
+                f" RE2 takes, or that need less than {LONGEST_MATCH_SECS:g} s for a URL"
+            )
+        if time.monotonic() > end:
+            return out, number
+        began = now
+    return out, len(entries)
+
+
+def compiled(restrict: str) -> Pattern:
+    """Raises ConfigError."""
+    if not restrict.strip():
+        raise ConfigError("an empty scope is not accepted: a regular expression is, such as .*")
+    return compile_pattern(restrict.strip(), name="the scope")
+
+
+def _slices(
+    waiting: Callable[[bytes], tuple[list[Entry], bytes | None]],
+) -> Iterator[list[Entry]]:
+    after: bytes | None = b""
+    while after is not None:
+        entries, after = waiting(after)
+        yield entries
+
+
+class ScopeChange:
+    """For the operator of one crawl."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._sweep: asyncio.Task[int] | None = None
+        self.restrict = ""
+        """The scope that was ordered, where one was and it holds."""
+
+    @property
+    def _scheduler(self) -> FrontierScheduler:
+        scheduler = scheduler_of(self.crawler)
+        assert scheduler is not None
+        return scheduler
+
+    def apply_order(self) -> None:
+        """At the start of a run: the scope that was ordered in an earlier one, where the command
+        still says what it said then."""
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None:
+            return
+        orders = scheduler.frontier.control.orders
+        if orders.restrict and orders.instead_of == self._of_the_settings:
+            logger.info("The scope is %s, as the operator set it", orders.restrict)
+            self._restrict(compiled(orders.restrict))
+
+    @property
+    def _of_the_settings(self) -> str:
+        return options.text(self.crawler.settings, "LARM_RESTRICT")
+
+    @property
+    def _frontier(self) -> Path:
+        return options.larm_dir(self.crawler.settings) / "frontier"
+
+    async def change(self, restrict: str) -> str:
+        """Raises ConfigError for what is no pattern, or while another change is under way."""
+        if self._sweep is not None and not self._sweep.done():
+            raise ConfigError("the queues are still being searched for the last change; wait")
+        if options.many_workers(self.crawler.settings):
+            raise ConfigError(
+                "many workers share this crawl, and one cannot change the scope of all: stop them,"
+                " and begin with another restrict and resume=anyway"
+            )
+        pattern = await asyncio.to_thread(compiled, restrict)
+        self._restrict(pattern)
+        control = self._scheduler.frontier.control
+        control.orders.restrict, control.orders.instead_of = pattern.text, self._of_the_settings
+        control.keep()
+        self._sweep = asyncio.get_running_loop().create_task(self._drop(pattern))
+        done, _ = await asyncio.wait([self._sweep], timeout=_SOON_SECS)
+        if not done:
+            return f"the scope is {pattern.text}; queued URLs out of it are being dropped"
+        return f"the scope is {pattern.text}; {self._sweep.result():,} queued URLs were dropped"
+
+    def _restrict(self, pattern: Pattern) -> None:
+        """In every place that judges scope."""
+        self.restrict = pattern.text
+        engine = self.crawler.engine
+        for one in engine.scraper.spidermw.middlewares:
+            if isinstance(one, FilterMiddleware) and isinstance(one.filter, ScopeFilter):
+                one.filter.restrict_to(pattern)
+        for one in engine.downloader.middleware.middlewares:
+            if isinstance(one, LastCheckMiddleware):
+                one.scope.restrict_to(pattern)
+
+    async def _drop(self, pattern: Pattern) -> int:
+        """All that is queued and out of scope; twice, for what no checkpoint had the first time."""
+        dropped = 0
+        for _ in range(2):
+            await self._checkpoint()
+            dropped += await self._drop_once(pattern)
+        logger.info("Control: %d queued URLs were out of the new scope", dropped)
+        return dropped
+
+    async def _checkpoint(self) -> None:
+        """Wait for one that began after now."""
+        assert self.crawler.stats is not None
+        taken = self.crawler.stats.get_value(stats.CHECKPOINTS, 0)
+        if self._scheduler.checkpointing.locked():
+            taken += 1  # that one began earlier
+        while self.crawler.stats.get_value(stats.CHECKPOINTS, 0) <= taken:
+            await asyncio.sleep(0.05)
+
+    async def _drop_once(self, pattern: Pattern) -> int:
+        dropped, after = 0, b""
+        with FrontierReader(self._frontier) as reader:
+            more: bytes | None = after
+            while more is not None:
+                out, more = await asyncio.to_thread(_out_of, reader, more, pattern)
+                if out:
+                    dropped += self._scheduler.frontier.control.refuse(out, REASON)
+        self._count(dropped)
+        return dropped
+
+    async def purge(self, host: str) -> int:
+        """Refuse all that is queued of a host, some at a time."""
+        purged = 0
+        while some := self._scheduler.frontier.control.purge_host(host):
+            purged += some
+            self._count(some)
+            await asyncio.sleep(0)
+        return purged
+
+    def _count(self, refused: int) -> None:
+        if refused:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(stats.RUN.format(state="refused"), refused)
+
+    def cancel(self) -> None:
+        """The crawl ends; what is left out of scope is refused as it comes up."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+
+
+def _out_of(
+    reader: FrontierReader, after: bytes, pattern: Pattern
+) -> tuple[list[Entry], bytes | None]:
+    entries, more = reader.waiting(after)
+    return [one for one in entries if not pattern.fullmatch(one.normalized)], more

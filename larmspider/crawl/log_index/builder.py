@@ -1,0 +1,143 @@
+"""Keeps the index of the logs up to date beside the web pages, in a process of lowest priority.
+
+    indexing = LogIndexing()
+    indexing.keep(crawl)      # Indexed(time=1769860800.0, running=True, done=0.4)
+
+It begins when a page that needs the index is looked at and the logs have grown, one process at a
+time, and rests ten times as long as it took: a crawl that nobody looks at pays nothing, one that
+is looked at all the time 9% of a processor that nothing else wants.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import LarmspiderError
+from larmspider.crawl.log_index.environment import IndexBusyError
+from larmspider.crawl.log_index.update import Progress, Update
+
+REST = 10
+"""Times as long as it took."""
+REST_SECS = 10.0
+"""At least."""
+_PROGRAM = """\
+import sys
+sys.path[:] = {path!r}
+from larmspider.crawl.log_index.builder import child
+child({directory!r}, {shards!r}, {parent!r})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """``time`` as of which the index is, 0.0 for none; ``done`` is the part of the logs' bytes that
+    is in it, ``running``: more is being read now. ``problem`` says why it cannot be made."""
+
+    time: float = 0.0
+    running: bool = False
+    done: float = 0.0
+    problem: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been whole once: before that it has a part of the lists alone."""
+        return self.time > 0 or (self.done >= 1 and not self.running)
+
+
+def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
+    """In this process, until it is done. Raises CrawlDirError; IndexBusyError: another one does."""
+    Update(crawl.path, crawl.committed(), crawl.began, progress=progress).run()
+
+
+class LogIndexing:
+    """``start`` makes the process; threads may use it together."""
+
+    def __init__(
+        self,
+        start: Callable[[CrawlDir], subprocess.Popen[bytes]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start, self._clock = start or _process, clock
+        self._child: subprocess.Popen[bytes] | None = None
+        self._began = self._due = 0.0
+        self._problem = ""
+        self._lock = threading.Lock()
+
+    def keep(self, crawl: CrawlDir) -> Indexed:
+        """How up to date it is; a process is started where that is not enough. 1 ms."""
+        with crawl.logs.index() as index:
+            state = {} if index is None else index.state()
+        ends = crawl.committed()
+        read = sum(min(end, state.get("positions", {}).get(n, 0)) for n, end in ends.items())
+        whole = sum(ends.values())
+        with self._lock:
+            self._look_after()
+            if self._child is None and read < whole and self._clock() >= self._due:
+                self._began = self._clock()
+                self._child = self._start(crawl)
+            return Indexed(
+                time=float(state.get("time", 0.0)),
+                running=self._child is not None,
+                done=read / whole if whole else 1.0,
+                problem=self._problem,
+            )
+
+    def _look_after(self) -> None:
+        if self._child is None or (status := self._child.poll()) is None:
+            return
+        took = self._clock() - self._began
+        self._due = self._clock() + max(REST_SECS, REST * took)
+        self._child = None
+        self._problem = "" if status in (0, _BUSY) else f"its process ended with status {status}"
+
+    def stop(self) -> None:
+        """End the process; what it has read is kept."""
+        with self._lock:
+            if self._child is not None:
+                with suppress(ProcessLookupError):
+                    self._child.kill()
+                self._child.wait()
+                self._child = None
+            self._due = float("inf")
+
+
+_BUSY = 3
+
+
+def _process(crawl: CrawlDir) -> subprocess.Popen[bytes]:
+    listed = [str(part.path) for part in crawl.parts if part is not crawl]
+    program = _PROGRAM.format(
+        path=sys.path, directory=str(crawl.path), shards=listed, parent=os.getpid()
+    )
+    return subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+        [sys.executable, "-W", "ignore", "-c", program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        process_group=0,  # what is sent to the crawl's group is for the crawl
+    )
+
+
+def child(directory: str, shards: list[str], parent: int) -> None:
+    """What the process does; it ends with its parent."""
+    os.nice(19)
+
+    def still_wanted(_done: int, _all: int) -> None:
+        if os.getppid() != parent:
+            raise SystemExit(1)
+
+    try:
+        bring_up_to_date(open_crawl(Path(directory), [*map(Path, shards)]), still_wanted)
+    except IndexBusyError:
+        raise SystemExit(_BUSY) from None
+    except LarmspiderError as error:
+        raise SystemExit(f"The index of the logs cannot be made: {error}") from None

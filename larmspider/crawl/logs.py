@@ -1,0 +1,233 @@
+"""Looks lines up in a crawl's logs: by their index as far as it goes, the rest by searching.
+
+    logs = CrawlLogs(Path("crawl"), began="2026-01-31T12:00:00Z", seconds=2.0)
+    logs.last("store.log", "http://wiki/a")     # the fields of its last line, or None
+    logs.cut_short                              # True: there was more than 2 s could search
+
+A search takes about a second a gigabyte, and lets other threads run after every 4 MB.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from io import RawIOBase
+from itertools import accumulate
+from pathlib import Path
+from typing import BinaryIO
+
+from larmspider.errors import CrawlDirError
+from larmspider.crawl.log_index.environment import FOLDER
+from larmspider.crawl.log_index.index import LogIndex
+from larmspider.crawl.log_index.marks import mark_of, marks
+from larmspider.crawl.log_index.records import Target
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+from larmspider.crawl.log_index.shared_handles import SharedHandles
+
+COLUMNS: Mapping[str, int] = {
+    "store.log": len(STORE_LOG_COLUMNS),
+    "fetch.log": len(FETCH_LOG_COLUMNS),
+    "links.log": len(LINK_LOG_COLUMNS),
+}
+NORMALIZED = 2
+"""The field that holds the canonical form, in all three."""
+TABLES = {"store.log": "stored", "fetch.log": "fetched"}
+_WINDOW = 4 << 20
+_LONGEST_LINE = 1 << 20
+
+_indexes = SharedHandles(LogIndex)
+
+
+class CrawlLogs:
+    """``seconds`` bound all searches of this object together; None: no bound. ``end`` says of a log
+    by its name and size up to which byte it counts; None: to its end."""
+
+    def __init__(
+        self,
+        path: Path,
+        began: str,
+        seconds: float | None = None,
+        end: Callable[[str, int], int] | None = None,
+    ) -> None:
+        self.path, self.began = path, began
+        self._end = end or (lambda _, size: size)
+        self.cut_short = False
+        self._left = seconds
+
+    @contextmanager
+    def index(self) -> Iterator[LogIndex | None]:
+        """The index of the logs; None where there is none, or one of another crawl."""
+        folder = self.path / FOLDER
+        if not (folder / "data.mdb").exists():
+            yield None
+            return
+        with ExitStack() as stack:
+            index = None
+            with suppress(CrawlDirError):  # one that is only just being made
+                index = stack.enter_context(_indexes.of(folder))
+            yield index if index is not None and self._is_ours(index) else None
+
+    def _is_ours(self, index: LogIndex) -> bool:
+        state = index.state()
+        return state.get("began") == self.began and all(
+            position <= self.size(name) and mark_of(self.path / name, position) == mark
+            for name, position, mark in marks(state)
+        )
+
+    def size(self, name: str) -> int:
+        """Bytes of a log that count, 0 where there is none."""
+        try:
+            return self._end(name, (self.path / name).stat().st_size)
+        except FileNotFoundError:
+            return 0
+
+    def last(self, name: str, normalized: str) -> list[str] | None:
+        """The last record of a canonical form in store.log or fetch.log."""
+        with self.index() as index:
+            place = None if index is None else index.place(TABLES[name], normalized)
+            start = 0 if index is None else index.end(name)
+        found = None if place is None else self.record(name, place)
+        for _, fields in self.search(name, normalized, NORMALIZED, start):
+            found = fields
+        return found
+
+    def links_to(self, normalized: str) -> Iterator[list[str]]:
+        """Records of links.log with links to a canonical form: of as many pages as the index keeps,
+        then of those that are not yet in it."""
+        with self.index() as index:
+            target = None if index is None else index.target(normalized)
+            start = 0 if index is None else index.end("links.log")
+        for fields in self.records_at("links.log", () if target is None else target.places):
+            if fields:
+                yield fields
+        for _, found in self.search("links.log", normalized, NORMALIZED, start):
+            yield found
+
+    def target(self, normalized: str) -> Target | None:
+        """What the index has of the links to it."""
+        with self.index() as index:
+            return None if index is None else index.target(normalized)
+
+    def links_from(self, page: str, limit: int) -> list[list[str]] | None:
+        """The first ``limit`` links of a page, by its URL as fetched; None if not found in time."""
+        with self.index() as index:
+            place = None if index is None else index.place("sources", page)
+            start = 0 if index is None else index.end("links.log")
+        if place is None:
+            found = next(self.search("links.log", page, 0, start), None)
+            if found is None:
+                return None if self.cut_short else []
+            place = found[0]
+        return self.links_at(place, page, limit)
+
+    def links_at(self, place: int, page: str, limit: int) -> list[list[str]]:
+        """The links of a page whose first one is at ``place`` of links.log."""
+        links: list[list[str]] = []
+        for fields in self.records("links.log", place):
+            if fields[0] != page or len(links) >= limit:
+                break
+            links.append(fields)
+        return links
+
+    def record(self, name: str, place: int) -> list[str] | None:
+        """The record that begins at ``place``; None if it is not there, or damaged."""
+        return next(self.records_at(name, (place,)))
+
+    def records_at(self, name: str, places: Iterable[int]) -> Iterator[list[str] | None]:
+        """The same for many places; the file is opened once."""
+        with ExitStack() as opened:
+            file: BinaryIO | None = None
+            with suppress(FileNotFoundError):
+                file = opened.enter_context((self.path / name).open("rb"))
+            for place in places:
+                line = b""
+                if file is not None:
+                    file.seek(place)
+                    line = file.readline(_LONGEST_LINE)
+                fields = _fields(line[:-1]) if line.endswith(b"\n") else []
+                yield fields if len(fields) == COLUMNS[name] else None
+
+    def records(self, name: str, place: int) -> Iterator[list[str]]:
+        """Records from ``place`` on, until one is damaged."""
+        try:
+            with (self.path / name).open("rb") as file:
+                file.seek(place)
+                while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+                    fields = _fields(line[:-1])
+                    if len(fields) != COLUMNS[name]:
+                        return
+                    yield fields
+        except FileNotFoundError:
+            return
+
+    def search(
+        self, name: str, value: str | None, field: int, start: int = 0
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Place and fields of records that hold ``value`` in ``field``, all for None, in order."""
+        try:
+            with (self.path / name).open("rb", buffering=0) as file:
+                end = self._end(name, file.seek(0, 2))
+                for begin, lines in self._hits(file, value, field, start, end):
+                    for at, line in lines:
+                        fields = _fields(line)
+                        if len(fields) == COLUMNS[name] and value in (None, fields[field]):
+                            yield begin + at, fields
+        except FileNotFoundError:
+            return
+
+    def _hits(
+        self, file: RawIOBase, value: str | None, field: int, start: int, end: int
+    ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+        """Lines that may be records wanted, by their places in a stretch of some 4 MB, and where
+        that begins. It is read and not mapped: a crawl that goes on from its last checkpoint cuts
+        its logs, and who reads a map behind a file's end is ended by the system."""
+        window = _WINDOW
+        while start < end:
+            if self._left is not None and self._left <= 0:
+                self.cut_short = True
+                return
+            began = time.monotonic()
+            file.seek(start)
+            data = file.read(min(window, end - start)) or b""
+            whole = data.rfind(b"\n") + 1
+            found = _lines(data[:whole]) if value is None else _with(data, whole, value, field)
+            if self._left is not None:
+                self._left -= time.monotonic() - began
+            yield start, found
+            if whole:
+                start, window = start + whole, _WINDOW
+            elif len(data) < window:
+                return  # a line still being written, or one that was cut
+            else:
+                window *= 2
+
+
+def _lines(data: bytes) -> list[tuple[int, bytes]]:
+    """All lines, each with its place."""
+    lines = data.split(b"\n")[:-1]
+    return list(zip(accumulate((len(line) + 1 for line in lines), initial=0), lines, strict=False))
+
+
+def _with(data: bytes, whole: int, value: str, field: int) -> list[tuple[int, bytes]]:
+    """The lines, up to ``whole``, that hold ``value`` in this field, or in another but the
+    first."""
+    needle, found = _needle(value, field), []
+    at_once = field == 0 and data.startswith(needle[1:])
+    hit = 0 if at_once and whole else data.find(needle, 0, whole)
+    while hit >= 0:
+        begin = data.rfind(b"\n", 0, hit + 1) + 1
+        end = data.find(b"\n", begin, whole)
+        found.append((begin, data[begin:end]))
+        hit = data.find(needle, end, whole)
+    return found
+
+
+def _needle(value: str, field: int) -> bytes:
+    return f"\n{value}\t".encode() if field == 0 else f"\t{value}\t".encode()
+
+
+def _fields(line: bytes) -> list[str]:
+    return line.decode("utf-8", "replace").split("\t")

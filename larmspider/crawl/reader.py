@@ -1,0 +1,274 @@
+"""Opens a LARM_DIR for reading: its description, logs, page files. A crawl may be writing there.
+
+crawl = CrawlDir(Path("crawl"))
+record = crawl.stored("http://wiki.example/start/")     # by canonical form
+body = crawl.body(record)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from larmspider.workdir.crawl_files import DESCRIPTION
+from larmspider.crawl.logs import COLUMNS, CrawlLogs
+from larmspider.workdir.manifest import FORMAT, RULES, RULES_DIR
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage.keys import host_of, url_key
+from larmspider.frontier.leasing import ROBOTS_REASON
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.index.search import Searcher
+from larmspider.items import ORDINARY
+from larmspider.pipelines.page_files import page_file_name
+from larmspider.times import utc
+
+_STORES = {
+    "PageFilesPipeline": "store.log",
+    "FetchLogPipeline": "fetch.log",
+    "LinkLogPipeline": "links.log",
+}
+SPELLINGS = 32
+"""Redirects in a row after which another spelling of a page is not looked for any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """One line of store.log."""
+
+    from_page: str
+    url: str
+    normalized: str
+    link_type: int
+    status: int
+    mime: str
+    size: int
+    title: str
+    page_file: int
+    offset: int
+    shard: str = ""
+    """In a crawl of many workers the directory of the one that stored it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """What came of fetching a URL: ``result`` is an HTTP status, or the word for a failure;
+    ``time`` is "" where it is not known."""
+
+    time: str
+    url: str
+    normalized: str
+    from_page: str
+    result: str
+    message: str
+
+
+class CrawlDir:
+    """A crawl's directory, read-only. Raises CrawlDirError where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = read_description(path)
+        self.remark = ""
+        """What cannot be told about its queues, and why; known when the frontier was asked."""
+        self.logs = self._logs()
+
+    def _logs(self, seconds: float | None = None) -> CrawlLogs:
+        return CrawlLogs(self.path, self.began, seconds, self._end)
+
+    def _end(self, name: str, size: int) -> int:
+        """Up to which byte a log of ``size`` bytes is read."""
+        return size
+
+    def within(self, seconds: float) -> Self:
+        """The same, whose searches in the logs take ``seconds`` together at most; then
+        ``logs.cut_short`` says that there may be more."""
+        bounded = copy(self)
+        bounded.logs = bounded._logs(seconds)
+        return bounded
+
+    @property
+    def parts(self) -> Sequence[CrawlDir]:
+        """The directories that hold its logs: itself, or those of its workers."""
+        return (self,)
+
+    @property
+    def began(self) -> str:
+        """When the crawl began first, which tells it from others in this directory."""
+        return str(self.description.get("began") or "")
+
+    @property
+    def seeds(self) -> list[str]:
+        return [str(seed) for seed in self.description.get("seeds", ())]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that decided about URLs in this crawl."""
+        return dict(self.description.get("settings", {}))
+
+    @property
+    def rules(self) -> dict[str, Path]:
+        """The crawl's own copies of the files of rules that it ran with, by setting."""
+        copies = {name: self.path / RULES_DIR / copy for name, copy in RULES.items()}
+        told = self.settings
+        return {name: path for name, path in copies.items() if told.get(name) and path.exists()}
+
+    @property
+    def index_dir(self) -> Path:
+        return self.path / "index"
+
+    @contextmanager
+    def frontier(self) -> Iterator[FrontierReader | None]:
+        """The frontier as of its last checkpoint; None for a crawl under another scheduler."""
+        path = self.path / "frontier"
+        if not (path / "data.mdb").exists():
+            yield None
+            return
+        with FrontierReader(path) as reader:
+            yield reader
+
+    def searcher(self) -> Searcher:
+        """The search index. Raises CrawlDirError where there is none, or of another version."""
+        return Searcher.open(self.index_dir)
+
+    def robots(self, url: str) -> bytes | None:
+        """The robots.txt of this URL's server as it was read, None if it was not."""
+        with self.frontier() as frontier:
+            return None if frontier is None else frontier.note(f"robots {host_of(url)}")
+
+    def stored(self, normalized: str) -> StoredPage | None:
+        """The page stored last under this canonical form."""
+        fields = self.logs.last("store.log", normalized)
+        return None if fields is None else stored_page(fields)
+
+    def fetched(self, normalized: str) -> Fetch | None:
+        """The last fetch of this canonical form, failed ones too."""
+        fields = self.logs.last("fetch.log", normalized)
+        return None if fields is None else fetch_of(fields)
+
+    def last_fetch(self, normalized: str) -> Fetch | None:
+        """What the frontier knows of this canonical form, or the logs where it has no say. The
+        message is fetch.log's."""
+        logged, stored = self.fetched(normalized), self.stored(normalized)
+        with self.frontier() as frontier:
+            visit = None if frontier is None else last_visit(frontier, normalized)
+        if visit is None and stored is not None and logged is None:
+            return Fetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
+        if visit is None:
+            return logged
+        refused_by_robots = visit.state is UrlState.REFUSED and visit.reason == ROBOTS_REASON
+        result = str(visit.status or "") or ("robots" if refused_by_robots else visit.reason)
+        message = "" if visit.reason in (result, f"http-{result}") else visit.reason
+        if logged is not None and logged.url == visit.url:
+            message = logged.message or message
+            result = result if visit.status else logged.result
+        origin = logged or stored
+        return Fetch(
+            time=utc(visit.time) if visit.time else "",
+            url=visit.url,
+            normalized=normalized,
+            from_page=origin.from_page if origin else "",
+            result=result,
+            message=message,
+        )
+
+    def first_referrer(self, normalized: str) -> str | None:
+        """The page on which a link to this canonical form was found first."""
+        return next((from_page for from_page, _ in self.links_to(normalized)), None)
+
+    def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
+        """The links to this canonical form in the order they were found: the page, the type. What
+        an index of the logs has of many may be their first ones (log_index/records.py)."""
+        for fields in self.logs.links_to(normalized):
+            yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
+
+    def committed(self) -> dict[str, int]:
+        """How much of each log no crash can take back any more, in bytes; all of a log whose store
+        no frontier knows."""
+        with self.frontier() as frontier:
+            positions = {} if frontier is None else frontier.positions()
+        ends = {name: self.logs.size(name) for name in COLUMNS}
+        for store, name in _STORES.items():
+            if store in positions:  # the length of the log is the last number
+                ends[name] = min(ends[name], int((positions[store].split() or [b"0"])[-1]))
+        return ends
+
+    def body(self, page: StoredPage) -> bytes:
+        """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
+        path = self.path / page_file_name(page.page_file)
+        try:
+            with path.open("rb") as file:
+                file.seek(page.offset)
+                body = file.read(page.size)
+                end = file.seek(0, 2)
+        except OSError as error:
+            raise CrawlDirError(f"{path}: {error.strerror or error}") from None
+        if len(body) != page.size:
+            raise CrawlDirError(
+                f"{path} ends at {end}, store.log names bytes up to {page.offset + page.size}"
+            )
+        return body
+
+    def pages(self) -> Iterator[StoredPage]:
+        """All pages in the order they were stored."""
+        for _, fields in self.logs.search("store.log", None, 0):
+            yield stored_page(fields)
+
+
+def last_visit(frontier: FrontierReader, normalized: str) -> Visit | None:
+    """The last of a URL and of what redirects from one spelling of it to another were kept as."""
+    keys = [url_key(normalized), *(url_key(f"{normalized}#{n}") for n in range(1, SPELLINGS + 1))]
+    visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
+    return max(visits, key=lambda visit: visit.time, default=None)
+
+
+def fetch_of(fields: list[str]) -> Fetch:
+    """A record of fetch.log."""
+    when, url, normalized, from_page, result, _, _, message = fields
+    return Fetch(when, url, normalized, from_page, result, message)
+
+
+def stored_page(fields: list[str]) -> StoredPage:
+    """A record of store.log. Raises CrawlDirError for one that is damaged."""
+    from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
+    try:
+        numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
+    except ValueError:
+        raise CrawlDirError(f"store.log has a line that is damaged: {fields!r:.200}") from None
+    return StoredPage(
+        from_page,
+        url,
+        normalized,
+        numbers[0],
+        numbers[1],
+        mime,
+        numbers[2],
+        title,
+        numbers[3],
+        numbers[4],
+    )
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """crawl.json of the crawl in ``path``. Raises CrawlDirError if this is no crawl's directory."""
+    if not path.is_dir():
+        raise CrawlDirError(
+            f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
+        )
+    file = path / DESCRIPTION
+    try:
+        description = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise CrawlDirError(
+            f"LARM_DIR={path} is not a crawl's directory: it has no {DESCRIPTION}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CrawlDirError(f"{file} cannot be read: {error}") from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise CrawlDirError(f"{file} is not of format {FORMAT}, the one this version reads")
+    return description

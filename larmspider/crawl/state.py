@@ -1,0 +1,143 @@
+"""What a directory holds: a crawl that runs, one that ended, one that was killed, or none.
+
+>>> Condition.of(Path("crawl")).sentence
+'This crawl ended (finished) at 2026-01-31T12:00:00Z.'
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from larmspider.crawl.reader import read_description
+from larmspider.workdir.crawl_files import DESCRIPTION, LOCK
+from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.manifest import is_shared
+from larmspider.errors import CrawlDirError
+from larmspider.formatting import counted
+from larmspider.times import utc
+
+FINISHED = "finished"
+"""How a crawl ends when nothing is left to do."""
+
+
+class State(StrEnum):
+    """Of a directory."""
+
+    NONE = "no crawl"
+    EMPTY = "empty"
+    RUNNING = "running"
+    ENDED = "ended"
+    KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``sentence`` says it to people; ``began`` and ``ended`` in UTC as crawl.json has them."""
+
+    state: State
+    sentence: str
+    began: str = ""
+    ended: str = ""
+    reason: str = ""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Looks at crawl.json and at whether a crawl holds the lock."""
+        try:
+            return cls._of(path)
+        except PermissionError as error:
+            return cls(State.NONE, f"{error.filename} cannot be read: {error.strerror}.")
+
+    @classmethod
+    def _of(cls, path: Path) -> Self:
+        if not path.is_dir():
+            return cls(State.NONE, f"{path} is no directory.")
+        if not (path / DESCRIPTION).exists():
+            if any(entry.name != LOCK for entry in path.iterdir()):
+                return cls(State.NONE, f"{path} is not a crawl's directory: it has no crawl.json.")
+            return cls(State.EMPTY, f"{path} is empty: no crawl has written here yet.")
+        try:
+            description = read_description(path)
+        except CrawlDirError as error:
+            return cls(State.NONE, str(error))
+        if is_shared(description):
+            return cls._of_workers(shard_dirs(path))
+        began, ended = str(description.get("began") or ""), str(description.get("ended") or "")
+        reason = str(description.get("end") or "")
+        if is_held(path / LOCK):
+            return cls(State.RUNNING, f"This crawl runs; it began at {began}.", began)
+        if reason:
+            sentence = f"This crawl ended ({reason}) at {ended}."
+            return cls(State.ENDED, sentence, began, ended, reason)
+        sentence = (
+            f"This crawl, begun at {began}, was killed: no process runs it, and it did not say how"
+            " it ended. The same command goes on from its last checkpoint."
+        )
+        return cls(State.KILLED, sentence, began)
+
+    @classmethod
+    def _of_workers(cls, shards: list[Path]) -> Self:
+        """Of the directories of many workers. A worker that was killed does not keep the others
+        from finishing: they do what it left."""
+        found = [cls.of(shard) for shard in shards]
+        began = min((one.began for one in found), default="")
+        running = sum(one.state is State.RUNNING for one in found)
+        if running:
+            killed = sum(one.state is State.KILLED for one in found)
+            more = f", {killed:,} {_were(killed)} killed" if killed else ""
+            run = "runs" if running == 1 else "run"
+            whole = counted(len(found), "worker")
+            sentence = f"{running:,} of {whole} here {run}{more}; it began at {began}."
+            return cls(State.RUNNING, sentence, began)
+        died = [shard for shard, one in zip(shards, found, strict=True) if not one.reason]
+        killed = len(died)
+        last = max(found, key=lambda one: one.ended, default=None)
+        if last is None or (
+            killed and (last.reason != FINISHED or any(_began_after(s, last.ended) for s in died))
+        ):
+            sentence = (
+                f"No worker runs this crawl here, and {killed:,} of {len(found):,} {_were(killed)}"
+                " killed. The same command goes on from their last checkpoints."
+            )
+            return cls(State.KILLED, sentence, began)
+        ended = len(found) - killed
+        sentence = (
+            f"{counted(ended, 'worker')} ended this crawl here ({last.reason}) at {last.ended}."
+        )
+        if killed:
+            whom = "this one" if killed == 1 else "these"
+            sentence += f" {killed:,} more {_were(killed)} killed before; the others did what"
+            sentence += f" {whom} left."
+        return cls(State.ENDED, sentence, began, last.ended, last.reason)
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _began_after(shard: Path, ended: str) -> bool:
+    """Whether a worker's last run began later; crawl.json is written when one begins."""
+    with suppress(OSError):
+        return utc((shard / DESCRIPTION).stat().st_mtime)[:19] > ended[:19]
+    return False
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process holds the lock; it is tried for a moment."""
+    try:
+        file = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

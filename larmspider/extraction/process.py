@@ -1,0 +1,158 @@
+"""Reads large documents in another process: the crawl goes on, and nothing they do can harm it.
+
+    reader = Reader(seconds=20, memory_bytes=1 << 30)
+    page = await reader.read("text/html", body, "http://wiki.example/all", "text/html")
+    reader.close()
+
+100,000 links take 0.6 s, hostile markup may take seconds or end a parser by a signal. The process
+is started for the first such document and kept; one that takes longer or more memory than allowed
+is refused, the process replaced. Documents are read one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import options
+from larmspider.errors import LarmspiderError
+from larmspider.extraction.archive import ChildPath
+from larmspider.extraction.process_child import FIELDS, receive, send
+from larmspider.items import Link, Page
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+WALL = 6
+"""For a machine that is busy with other things."""
+_SIGPROF = getattr(signal, "SIGPROF", 0)
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r};"
+    " from larmspider.extraction.process_child import main; main({memory_bytes})"
+)
+
+
+class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, not a fault
+    """A document needs more than it may have; the message says what."""
+
+
+class ReadingStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
+    """The crawl ends before a document is read; the one that goes on fetches it again."""
+
+
+class Reader:
+    """``seconds`` of CPU and ``memory_bytes`` are limits of one document, where the system knows
+    such limits (POSIX); WALL times the seconds by the clock everywhere."""
+
+    def __init__(self, seconds: float, memory_bytes: int) -> None:
+        self.seconds, self.memory_bytes = seconds, memory_bytes
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._child: subprocess.Popen[bytes] | None = None
+        self._path = ChildPath()
+        self._closed = False
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """With the limits of LARM_EXTRACTION_SECS and LARM_EXTRACTION_BYTES."""
+        return cls(
+            options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
+            options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
+        )
+
+    async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused,
+        ReadingStopped."""
+        if self._closed:
+            raise ReadingStopped("the crawl is being stopped")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
+
+    def close(self) -> None:
+        """End the process; documents under way are not read. May be called twice."""
+        self._closed = True
+        if self._child is not None:
+            self._child.kill()
+        self._pool.shutdown(wait=True)  # those that wait are told at once
+        self._end()
+        self._path.close()
+
+    def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        answer = self._ask((mime, len(body), url, content_type, self.seconds), body)
+        if "refused" in answer:
+            if "ended" in answer:
+                self._end()
+            raise ReadingRefused(answer["refused"])
+        page = Page(url, body=body)
+        for name in FIELDS:
+            setattr(page, name, answer[name])
+        page.links = [
+            Link(target, None, kind, anchor, nofollow)
+            for target, kind, anchor, nofollow in answer["links"]
+        ]
+        return page
+
+    def _ask(self, request: tuple[str, int, str, str, float], body: bytes) -> Any:
+        child = self._started()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(self.seconds * WALL, stop)
+        timer.start()
+        try:
+            with suppress(BrokenPipeError):  # it may have said why
+                send(child.stdin, request)
+                child.stdin.write(body)
+                child.stdin.flush()
+            return receive(child.stdout)
+        except (EOFError, OSError):
+            status = self._end()
+            if self._closed:
+                raise ReadingStopped("the crawl is being stopped") from None
+            if late.is_set() or status == -_SIGPROF:
+                raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
+            raise ReadingRefused(f"ended its reader with status {status}") from None
+        finally:
+            timer.cancel()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._closed:
+            raise ReadingStopped("the crawl is being stopped")
+        if self._child is not None and self._child.poll() is not None:
+            self._end()  # ended while it had nothing to do: no document's fault
+        if self._child is None:
+            program = _PROGRAM.format(path=self._path.entries, memory_bytes=self.memory_bytes)
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                [sys.executable, "-W", "ignore", "-c", program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=self._path.fds,
+                process_group=0,  # what is sent to the crawl's group is for the crawl
+            )
+            if self._closed:  # meanwhile: close() saw no process to kill, and waits for us
+                raise ReadingStopped("the crawl is being stopped")
+        return self._child
+
+    def _end(self) -> int | None:
+        """Let go of the process, which has ended or does now; its exit status."""
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass  # what was not written is not wanted
+        return child.wait()

@@ -1,0 +1,135 @@
+"""What one host needs that others do not: credentials, certificates, a proxy, headers, cookies.
+
+Values only; sites_file.py reads them, sites.py finds those of a URL, site_options.py hands them to
+libcurl. No repr() of these shows a secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from larmspider.fetch.sites.secret import Secret
+from larmspider.urls.host_pattern import HostPattern
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """``method`` is basic, digest, negotiate, ntlm or bearer; a bearer has a token, negotiate
+    nothing (its ticket is Kerberos'), the others user and password."""
+
+    method: str
+    user: Secret | None = None
+    password: Secret | None = None
+    token: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """PEM files; ``key`` may be the certificate's file."""
+
+    certificate: Path
+    key: Path
+    password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """``url`` without credentials; "": none, whatever the environment says."""
+
+    url: str
+    method: str = "basic"
+    user: Secret | None = None
+    password: Secret | None = None
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """None: not set here."""
+
+    credentials: Credentials | None = None
+    cookies: tuple[tuple[str, Secret], ...] | None = None
+    headers: tuple[tuple[str, Secret], ...] | None = None
+    client_certificate: ClientCertificate | None = None
+    ca_file: Path | None = None
+    tls_min: str | None = None
+    verify: bool | None = None
+    proxy: Proxy | None = None
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether a request with these tells its server something that others must not learn.
+
+        A client certificate does not count: it proves its key without telling it. Nor does the
+        password of a proxy, which is told to the proxy alone.
+        """
+        return bool(self.credentials or self.cookies or self.headers)
+
+    @property
+    def needs_tls(self) -> bool:
+        """Whether any of these mean nothing without TLS."""
+        tls = (self.client_certificate, self.ca_file, self.tls_min, self.verify)
+        return any(value is not None for value in tls)
+
+    def or_else(self, other: SiteOptions) -> SiteOptions:
+        """These, and of the other what is not set here."""
+        names = (option.name for option in fields(SiteOptions))
+        return SiteOptions(
+            **{
+                name: getattr(other if getattr(self, name) is None else self, name)
+                for name in names
+            }
+        )
+
+    def __str__(self) -> str:
+        """In words, without secrets: "basic, 2 cookies, own CA, proxy socks5h://gate:1080"."""
+        parts = [self.credentials.method] if self.credentials else []
+        for what, pairs in (("cookie", self.cookies), ("header", self.headers)):
+            if pairs:
+                parts.append(f"{what} " + ", ".join(name for name, _ in pairs))
+        if self.client_certificate:
+            parts.append(f"client certificate {self.client_certificate.certificate}")
+        if self.ca_file:
+            parts.append(f"CA {self.ca_file}")
+        if self.tls_min:
+            parts.append(f"TLS {self.tls_min} or later")
+        if self.verify is not None:
+            parts.append("certificate verified" if self.verify else "certificate NOT verified")
+        if self.proxy:
+            parts.append(f"proxy {self.proxy.url}" if self.proxy.url else "no proxy")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRule:
+    """One [[site]] of the file. ``where`` names it for people: "sites.toml [[site]] 2 (wiki)".
+
+    ``schemes`` are those that its patterns mean where they name none.
+    """
+
+    where: str
+    patterns: tuple[HostPattern, ...]
+    schemes: frozenset[str]
+    options: SiteOptions
+
+    def matches(self, scheme: str, host: str, port: int) -> bool:
+        """Whether the rule is meant for this origin."""
+        return any(
+            pattern.matches(scheme, host, port)
+            and (pattern.scheme is not None or scheme in self.schemes)
+            for pattern in self.patterns
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """What applies to all URLs of one ``origin``, (scheme, host, port): of each option, what the
+    first rule says that matches and sets it. Its identity is its origin's: compare with ``is``."""
+
+    origin: tuple[str, str, int]
+    options: SiteOptions
+    rules: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.rules)}: {self.options}"

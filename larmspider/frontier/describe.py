@@ -1,0 +1,115 @@
+"""The frontier in words, for ``scrapy hosts`` and ``scrapy explain``, read beside the crawl.
+
+a:80  snoozed  queued 12  stored 340  delay 10 s (robots.txt Crawl-delay)  next 14:02:11  http-503
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from larmspider.formatting import counted
+from larmspider.frontier.host_rules import HostRule, local_hour
+from larmspider.frontier.hosts import HostRecord, HostState, unpack_host
+from larmspider.frontier.orders import NOTE, Orders
+from larmspider.frontier.politeness import Gap, Politeness
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import Counts, UrlState
+from larmspider.times import utc
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """``state`` in words, ``next_time`` in seconds since the epoch (inf: not in this run).
+
+    ``record`` and ``rule`` are what the rest was made of.
+    """
+
+    host: str
+    state: str
+    counts: Counts
+    gap: Gap
+    next_time: float
+    reason: str
+    record: HostRecord
+    rule: HostRule
+
+
+def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
+    rule = politeness.rules.of(record.host)
+    next_time, reason = max(record.next_time, record.until), record.reason
+    due = max(next_time, now)
+    if due < inf and (closed := rule.why_closed(due, local_hour)):
+        next_time = rule.opens(due, local_hour)
+        reason = f"{reason}; {closed}" if reason else closed
+    state = "loading robots" if record.state is HostState.LOADING else record.state.name.lower()
+    if politeness.orders.is_paused(record.host):
+        state, next_time, reason = "paused", inf, "paused by the operator"
+    return HostRow(
+        host=record.host,
+        state=state,
+        counts=counts,
+        gap=politeness.gap(record),
+        next_time=next_time,
+        reason=reason,
+        record=record,
+        rule=rule,
+    )
+
+
+def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
+    """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
+    for name, (data, counts) in reader.hosts().items():
+        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
+
+
+def host_row(
+    reader: FrontierReader, politeness: Politeness, host: str, now: float
+) -> HostRow | None:
+    """One host; None for one that the crawl has not met. By what was ordered, as host_rows()."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
+    data, counts = reader.host(host)
+    if not data and not counts.discovered:
+        return None
+    return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now)
+
+
+def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
+    """What became of a URL, or where it waits and for what; a line each."""
+    politeness.orders = Orders.unpack(reader.note(NOTE))
+    state = reader.state(key)
+    lines = [f"URL: {state.name.lower()}"]
+    visit = reader.visit(key)
+    if visit is not None:
+        lines[0] += f", {visit.reason}" if visit.reason else ""
+        if visit.status:
+            lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
+    entry, place = reader.entry(key), reader.place(key)
+    if entry is None:
+        return lines
+    data, counts = reader.host(entry.host)
+    row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
+    if place is not None:
+        before, earliest = place
+        lines.append(f"{counted(before, 'URL')} of {row.host} before it")
+        if earliest > now:
+            lines.append(
+                f"after {entry.attempts} failed fetches, waits {earliest - now:.0f} s more"
+            )
+    lines.append(f"host {row.host}: {row.state}{', ' if row.reason else ''}{row.reason}")
+    if state is UrlState.QUEUED:
+        lines.append(_wait(row, place[0] if place else 0, now))
+    return lines
+
+
+def _wait(row: HostRow, before: int, now: float) -> str:
+    if row.next_time == inf:
+        return "not fetched in this run"
+    wait = max(0.0, row.next_time - now)
+    about = wait + before * row.gap.seconds
+    return (
+        f"host may be asked in {wait:.0f} s, then every {row.gap.seconds:g} s ({row.gap.rule}): "
+        f"about {about:.0f} s, given places"
+    )

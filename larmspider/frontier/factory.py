@@ -1,0 +1,185 @@
+"""The frontier as the settings describe it: every value read and checked in one place.
+
+frontier = build_frontier(settings, Path("crawl/frontier"))
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from larmspider import options
+from larmspider.cluster.redis_keys import MAX_BLOCKS
+from larmspider.errors import ConfigError
+from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
+from larmspider.frontier.host_rules import HostRule, HostRules, local_hour
+from larmspider.frontier.pagerank import PageRank
+from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.robots import RobotsRules
+from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.slots import Places
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.strategies import Backlinks, BreadthFirst, PathWords, Strategy
+
+if TYPE_CHECKING:
+    from larmspider.cluster.shared_backend import RedisBackend
+    from larmspider.options import Settings
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "breadth-first": BreadthFirst,
+    "path-words": PathWords,
+    "backlinks": Backlinks,
+    "pagerank": PageRank,
+}
+"""LARM_STRATEGY by name."""
+
+GROUP_BY = ("host", "address")
+"""LARM_GROUP_BY: what hosts share their pace."""
+
+
+class Shared(NamedTuple):
+    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE."""
+
+    lease_secs: float
+    keep_alive: bool
+    blocks: int
+    batch_urls: int
+    local_queue: int
+
+
+_RULE_FIELDS = ("delay", "connections", "budget", "window")
+
+
+def build_frontier(
+    settings: Settings,
+    path: Path,
+    book: AddressBook | None = None,
+    shared: RedisBackend | None = None,
+) -> Frontier:
+    """Opens or makes the files in ``path``; recover() comes next.
+
+    ``book`` as Frontier has it; its ``grouped`` is what LARM_GROUP_BY says. ``shared`` is the
+    backend of a worker among many, in the place of one of its own.
+
+    Raises ConfigError, CrawlDirError.
+    """
+    politeness = politeness_from(settings)
+    order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
+    bounds, shares = _bounds(settings), places(settings)
+    grouped = options.choice(settings, "LARM_GROUP_BY", GROUP_BY) == "address"
+    agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
+    backend = LmdbBackend(path) if shared is None else shared
+    robots = None
+    if options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
+        robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
+    return Frontier(
+        backend,
+        politeness,
+        order,
+        shares,
+        time.time,
+        local_hour,
+        robots=robots,
+        bounds=bounds,
+        book=book and replace(book, grouped=grouped),
+        block_of_key=None if shared is None else shared.keys.block_of_key,
+    )
+
+
+def politeness_from(settings: Settings) -> Politeness:
+    """The rules about hosts alone; what a reader needs to explain a delay."""
+    return Politeness(limits(settings), host_rules(settings), random.random)
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise ConfigError for a value that build_frontier() would refuse; opens nothing."""
+    limits(settings)
+    host_rules(settings)
+    places(settings)
+    _bounds(settings)
+    probe_secs(settings)
+    options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
+    sharing(settings)
+
+
+def probe_secs(settings: Settings) -> float:
+    """How long the first fetch from a new host may hold up others."""
+    return options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01)
+
+
+def sharing(settings: Settings) -> Shared:
+    """How workers share a crawl."""
+    return Shared(
+        lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
+        keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
+        blocks=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_BLOCKS),
+        batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
+        local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """Delays, backoff and parking."""
+    seconds = options.seconds
+    return Limits(
+        crawl_delay_max=seconds(settings, "LARM_CRAWL_DELAY_MAX_SECS", minimum=0),
+        response_factor=seconds(settings, "LARM_DELAY_RESPONSE_FACTOR", minimum=0),
+        retry_after_max=seconds(settings, "LARM_RETRY_AFTER_MAX_SECS", minimum=0),
+        backoff=seconds(settings, "LARM_BACKOFF_SECS", minimum=0.01),
+        backoff_max=seconds(settings, "LARM_BACKOFF_MAX_SECS", minimum=0.01),
+        max_failures=options.integer(settings, "LARM_HOST_MAX_FAILURES", minimum=1),
+        park=seconds(settings, "LARM_HOST_PARK_SECS", minimum=0.01),
+        max_parks=options.integer(settings, "LARM_HOST_MAX_PARKS", minimum=0),
+    )
+
+
+def host_rules(settings: Settings) -> HostRules:
+    """The general rule from Scrapy's settings, and LARM_HOST_RULES by pattern."""
+    budget = options.integer(settings, "LARM_HOST_MAX_PAGES", minimum=0)
+    general = HostRule(
+        delay=options.seconds(settings, "DOWNLOAD_DELAY", minimum=0),
+        connections=options.integer(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", minimum=1),
+        budget=budget or None,
+    )
+    rules = options.mapping(settings, "LARM_HOST_RULES")
+    try:
+        return HostRules([_rule(pattern, rule) for pattern, rule in rules.items()], general)
+    except ConfigError as error:
+        raise ConfigError(f"LARM_HOST_RULES: {error}") from None
+
+
+def _rule(pattern: str, rule: Any) -> HostRule:
+    if not isinstance(rule, Mapping) or not set(rule) <= set(_RULE_FIELDS):
+        raise ConfigError(
+            f"rule for host {pattern!r}: {rule!r} is not accepted:"
+            f" a mapping with some of {', '.join(_RULE_FIELDS)} is"
+        )
+    fields = dict(rule)
+    if isinstance(fields.get("window"), list):
+        fields["window"] = tuple(fields["window"])
+    return HostRule(str(pattern), **fields)
+
+
+def places(settings: Settings) -> Places:
+    """CONCURRENT_REQUESTS places and how they are shared."""
+    return Places(
+        options.integer(settings, "CONCURRENT_REQUESTS", minimum=1),
+        slow_share=options.share(settings, "LARM_SLOW_SHARE"),
+        probe_share=options.share(settings, "LARM_PROBE_SHARE"),
+        slow_secs=options.seconds(settings, "LARM_SLOW_SECS", minimum=0.01),
+    )
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        max_pages=options.integer(settings, "LARM_MAX_PAGES", minimum=0),
+        depth_limit=options.integer(settings, "DEPTH_LIMIT", minimum=0),
+        max_redirects=options.integer(settings, "LARM_MAX_REDIRECTS", minimum=0),
+        retry_times=options.integer(settings, "LARM_RETRY_TIMES", minimum=0),
+        robots_expires=options.seconds(settings, "LARM_ROBOTS_EXPIRES_SECS", minimum=1),
+    )

@@ -1,0 +1,281 @@
+"""The frontier's memory in one LMDB environment, for one process on one machine.
+
+    backend = LmdbBackend(Path("crawl/frontier"))
+    positions = backend.recover().positions
+
+On disk is the state of the last commit, in memory the changes since and what is read all the time:
+
+    layers.py        the batch of changes over the one being committed, over the disk
+    host_queues.py   the front of each host's queue
+    tally.py         the counters
+    moves.py         new places for URLs that wait
+    here             the leases, and what each operation changes
+
+Databases:
+
+    urls    16-byte URL key     -> waiting record (state, links seen, queue key) or visit
+    queue   17 or 21 byte key   -> entry; stays until its URL reaches a final state
+    hosts   "h" + host          -> the frontier's host record;  "c" + host -> counters
+    meta    format, serial, leases, positions, "n" + name -> note
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles
+from larmspider.frontier.storage.lmdb_shared import lend, withdraw
+from larmspider.frontier.storage.moves import Moves
+from larmspider.frontier.storage.overlay import Layers
+from larmspider.frontier.storage.queues import HostQueues
+from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState, Visit
+from larmspider.frontier.storage.tally import Tally
+
+HEAD_ENTRIES = 65_536
+"""Queue entries held in memory over all hosts, beside those not yet committed; some 25 MB."""
+
+_STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
+
+
+class LmdbBackend(Backend):
+    """See backend.py for the contract and the module for the layout.
+
+    ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``layers``: over
+    files that are open already.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        map_bytes: int = FIRST_MAP_BYTES,
+        head_entries: int = HEAD_ENTRIES,
+        layers: Layers | None = None,
+    ) -> None:
+        if layers is None:
+            layers = Layers(LmdbFiles(path, map_bytes=map_bytes))
+        self._layers = layers
+        self.files = layers.files
+        lend(self.files)
+        self._tally = Tally()
+        self._queues = HostQueues(self._layers, self._tally, head_entries)
+        self._leases: dict[bytes, tuple[bytes, Entry]] = {}  # URL key -> queue key, entry
+        self._moves = Moves(self._layers, self._queues, self._leases)
+        self._positions: dict[str, bytes] = {}
+
+    # recovery
+
+    def recover(self) -> Recovery:
+        if self._layers.meta(b"redis") is not None:
+            raise CrawlDirError(
+                f"{self.files.path} is a worker's copy of a crawl in Redis: REDIS_URL is to name it"
+            )
+        self._tally.load(self._layers.stored_counts())
+        serial = self._layers.meta(b"serial")
+        leases = self._layers.meta(b"leases") or b""
+        self._positions = r.unpack_positions(self._layers.meta(b"positions") or b"")
+        self._queues.serial = int.from_bytes(serial or b"", "big")
+        found = [leases[at : at + 16] for at in range(0, len(leases), 16)]
+        for key, record in zip(found, self._layers.urls(found), strict=True):
+            self._requeue(key, record)
+        return Recovery(dict(self._positions), len(found), fresh=serial is None)
+
+    def _requeue(self, key: bytes, record: bytes | None) -> None:
+        """A lease of the last run: the entry is still at its place in the queue."""
+        if record is None:
+            return
+        _, inlinks, place = r.unpack_waiting(record)
+        packed = self._layers.entry(place)
+        assert packed is not None
+        self._layers.new.urls[key] = r.pack_waiting(UrlState.QUEUED, inlinks, place)
+        late = int(k.run_of(place) == k.DELAYED)
+        self._tally.count(r.unpack_entry(packed).host, leased=-1, queued=1, delayed=late)
+
+    # URLs
+
+    def check(self, keys: Sequence[bytes]) -> list[UrlState]:
+        leases, states = self._leases, _STATES
+        return [
+            UrlState.UNKNOWN
+            if record is None
+            else (UrlState.LEASED if key in leases else states[record[0]])
+            for key, record in zip(keys, self._layers.urls(keys), strict=True)
+        ]
+
+    def add(self, entries: Sequence[Entry]) -> list[bool]:
+        known = self._layers.urls([entry.key for entry in entries])
+        urls, added = self._layers.new.urls, []
+        for entry, record in zip(entries, known, strict=True):
+            if record is not None or entry.key in urls:
+                added.append(False)
+                continue
+            place = self._queues.ready_place(entry.host, entry.priority)
+            self._queues.put(entry.host, place, r.pack_entry(entry))
+            urls[entry.key] = r.pack_waiting(UrlState.QUEUED, 1, place)
+            self._tally.count(entry.host, discovered=1, queued=1)
+            added.append(True)
+        return added
+
+    def pop(self, host: str, now: float, limit: int = 1) -> list[Entry]:
+        entries: list[Entry] = []
+        while len(entries) < limit and (place := self._queues.next_place(host, now)):
+            entry = r.unpack_entry(self._queues.lease(host, place))
+            self._leases[entry.key] = place, entry
+            late = int(k.run_of(place) == k.DELAYED)
+            self._tally.count(host, queued=-1, leased=1, delayed=-late)
+            entries.append(entry)
+        return entries
+
+    def next_time(self, host: str) -> float | None:
+        return self._queues.next_time(host)
+
+    def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
+        for key, visit in visits:
+            place, entry = self._end_lease(key)
+            self._layers.delete_entry(place)
+            self._finish(key, visit, entry)
+            final = visit.state
+            self._tally.count(
+                entry.host,
+                leased=-1,
+                stored=int(final is UrlState.STORED),
+                failed=int(final is UrlState.FAILED),
+                refused=int(final is UrlState.REFUSED),
+            )
+
+    def _finish(self, key: bytes, visit: Visit, entry: Entry) -> None:
+        packed = r.pack_visit(visit, self._inlinks(key), entry.url, entry.depth)
+        self._layers.new.urls[key] = packed
+
+    def _inlinks(self, key: bytes) -> int:
+        record = self._layers.url(key)
+        return r.inlinks_of(record) if record else 1
+
+    def _end_lease(self, key: bytes) -> tuple[bytes, Entry]:
+        place, entry = self._leases.pop(key)
+        self._queues.end_lease(place)
+        return place, entry
+
+    def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
+        for key, earliest, attempts in items:
+            place, entry = self._end_lease(key)
+            entry.attempts = attempts
+            to = place
+            if earliest > 0:
+                to = k.delayed_key(entry.host, earliest, k.serial_of(place))
+            elif k.run_of(place) == k.DELAYED:
+                to = k.ready_key(entry.host, entry.priority, k.serial_of(place))
+            if to != place:
+                self._layers.delete_entry(place)
+            self._queues.put(entry.host, to, r.pack_entry(entry), new_place=to != place)
+            self._layers.new.urls[key] = r.pack_waiting(UrlState.QUEUED, self._inlinks(key), to)
+            late = int(k.run_of(to) == k.DELAYED)
+            self._tally.count(entry.host, leased=-1, queued=1, delayed=late)
+
+    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+        for entry, reason in items:
+            record = self._layers.url(entry.key)
+            visit = Visit(UrlState.REFUSED, reason=reason)
+            if record is None:
+                self._finish(entry.key, visit, entry)
+                self._tally.count(entry.host, discovered=1, refused=1)
+            elif entry.key not in self._leases and record[0] == UrlState.QUEUED:
+                place = r.unpack_waiting(record)[2]
+                waiting = self.entry(entry.key) or entry
+                self._finish(entry.key, visit, waiting)
+                self._queues.remove(waiting.host, place)
+                late = int(k.run_of(place) == k.DELAYED)
+                self._tally.count(waiting.host, queued=-1, delayed=-late, refused=1)
+
+    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
+        return self._moves.count_links(keys, more)
+
+    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
+        self._moves.move(changes)
+
+    def entry(self, key: bytes) -> Entry | None:
+        record = self._layers.url(key)
+        if record is None or record[0] > UrlState.LEASED:
+            return None
+        packed = self._layers.entry(r.unpack_waiting(record)[2])
+        return r.unpack_entry(packed) if packed else None
+
+    def visit(self, key: bytes) -> Visit | None:
+        record = self._layers.url(key)
+        return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
+
+    def leases(self) -> list[Entry]:
+        return [replace(entry) for _, entry in self._leases.values()]
+
+    # hosts, notes, counters
+
+    def put_hosts(self, records: Mapping[str, bytes]) -> None:
+        for host, data in records.items():
+            self._layers.new.hosts[b"h" + host.encode()] = data
+
+    def hosts(self) -> dict[str, bytes]:
+        return self._layers.hosts()
+
+    def put_note(self, name: str, value: bytes) -> None:
+        self._layers.new.meta[b"n" + name.encode()] = value
+
+    def note(self, name: str) -> bytes | None:
+        return self._layers.meta(b"n" + name.encode())
+
+    def counts(self, host: str | None = None) -> Counts:
+        if host is None:
+            return replace(self._tally.total)
+        return replace(self._tally.by_host.get(host) or Counts())
+
+    def host_names(self) -> list[str]:
+        return list(self._tally.by_host)
+
+    def audit(self) -> Counts:
+        return self._count(self._layers.all_urls())
+
+    def _count(self, rows: Iterable[tuple[bytes, bytes]]) -> Counts:
+        counted = Counts()
+        for key, record in rows:
+            state = UrlState.LEASED if key in self._leases else UrlState(record[0])
+            name = state.name.lower()
+            setattr(counted, name, getattr(counted, name) + 1)
+            counted.discovered += 1
+            if state is UrlState.QUEUED:
+                counted.delayed += k.run_of(r.unpack_waiting(record)[2]) == k.DELAYED
+        return counted
+
+    # durability
+
+    @property
+    def pending(self) -> int:
+        return len(self._layers)
+
+    def cut(self) -> None:
+        new, leased = self._layers.new, list(self._leases)
+        for key, record in zip(leased, self._layers.urls(leased), strict=True):
+            if record is not None and record[0] == UrlState.QUEUED:
+                new.urls[key] = bytes((UrlState.LEASED,)) + record[1:]
+        for host, packed in self._tally.changes():
+            new.hosts[b"c" + host.encode()] = packed
+        new.meta[b"leases"] = b"".join(leased)
+        new.meta[b"serial"] = self._queues.serial.to_bytes(6, "big")
+        self._layers.cut()
+
+    def commit(self, positions: Mapping[str, bytes]) -> None:
+        self._positions.update(positions)
+        self._layers.ended.meta[b"positions"] = r.pack_positions(self._positions)
+        self._layers.write()
+
+    def settle(self) -> None:
+        self._layers.settle()
+        self._queues.settle()
+
+    def close(self) -> None:
+        withdraw(self.files)
+        self.files.close()

@@ -1,0 +1,248 @@
+"""What a backend keeps about URLs, and its packed form.
+
+A URL that waits is two records: 22 bytes in ``urls`` (its state and where it is in the queue) and
+its entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. Once
+fetched, the entry goes and the visit takes the place of the record in ``urls``. Fixed fields by
+struct, texts as length and UTF-8: a few microseconds, and never code to be run on reading, as with
+pickle.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from larmspider.formatting import counted
+
+
+class UrlState(IntEnum):
+    """See backend.py. The numbers are on disk."""
+
+    UNKNOWN = 0
+    QUEUED = 1
+    LEASED = 2
+    STORED = 3
+    FAILED = 4
+    REFUSED = 5
+
+
+@dataclass(slots=True)
+class Entry:
+    """A URL that is to be fetched.
+
+    ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` its
+    name (keys.url_key). ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at
+    most 65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is
+    bytes of the caller, for example a packed Request. ``attempts`` counts the fetches that failed.
+    """
+
+    url: str
+    normalized: str
+    key: bytes
+    host: str
+    depth: int = 0
+    link_type: int = 0
+    redirects: int = 0
+    priority: int = 0
+    from_page: str = ""
+    payload: bytes = b""
+    attempts: int = 0
+
+
+@dataclass(slots=True)
+class Visit:
+    """What became of a URL; ``time`` and the HTTP fields are what a later visit for changes needs.
+
+    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none;
+    ``status`` 0 when there was no response; ``digest`` of the content, at most 64 bytes.
+    """
+
+    state: UrlState
+    time: float = 0.0
+    status: int = 0
+    etag: str = ""
+    last_modified: str = ""
+    digest: bytes = b""
+    reason: str = ""
+    url: str = ""
+    depth: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """Numbers of URLs by state. ``delayed`` are those of ``queued`` that have an earliest time."""
+
+    discovered: int = 0
+    queued: int = 0
+    leased: int = 0
+    stored: int = 0
+    failed: int = 0
+    refused: int = 0
+    delayed: int = 0
+
+    def balanced(self) -> bool:
+        """discovered = queued + leased + stored + failed + refused."""
+        parts = self.queued + self.leased + self.stored + self.failed + self.refused
+        return self.discovered == parts
+
+    def __str__(self) -> str:
+        """Of a crawl at rest."""
+        return (
+            f"{counted(self.discovered, 'URL')} discovered, {self.stored} stored,"
+            f" {self.refused} refused, {self.failed} failed, {self.queued} to fetch"
+        )
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What recover() found: the stores' positions, and how many leases became queued again."""
+
+    positions: Mapping[str, bytes] = field(default_factory=dict)
+    requeued: int = 0
+    fresh: bool = True
+
+
+_WAITING = struct.Struct(">BI")
+_VISIT = struct.Struct(">BIdHH")
+_ENTRY = struct.Struct(">HBHHH")
+_COUNTS = struct.Struct(">7Q")
+_LENGTHS = struct.Struct(">5I")
+_LENGTH = struct.Struct(">I")
+
+
+def _texts(a: bytes, b: bytes, c: bytes, d: bytes, e: bytes) -> bytes:
+    return b"".join((_LENGTHS.pack(len(a), len(b), len(c), len(d), len(e)), a, b, c, d, e))
+
+
+def _untexts(data: bytes, at: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    a, b, c, d, e = _LENGTHS.unpack_from(data, at)
+    a += at + 20  # _LENGTHS.size; from here on each is the end of its text
+    b += a
+    c += b
+    d += c
+    return data[at + 20 : a], data[a:b], data[b:c], data[c:d], data[d : d + e]
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def pack_waiting(state: UrlState, inlinks: int, queue_key: bytes) -> bytes:
+    """Record of a queued or leased URL."""
+    return _WAITING.pack(state, inlinks) + queue_key
+
+
+def unpack_waiting(data: bytes) -> tuple[UrlState, int, bytes]:
+    """State, number of links seen, queue key."""
+    state, inlinks = _WAITING.unpack_from(data)
+    return UrlState(state), inlinks, data[_WAITING.size :]
+
+
+def inlinks_of(data: bytes) -> int:
+    """Number of links seen, of either kind of record."""
+    return int.from_bytes(data[1:5], "big")
+
+
+def pack_entry(entry: Entry) -> bytes:
+    """The queue's value; ``priority`` is in it too, as a delayed entry's key has none."""
+    head = _ENTRY.pack(
+        min(entry.depth, 0xFFFF),
+        entry.link_type,
+        min(entry.redirects, 0xFFFF),
+        min(entry.attempts, 0xFFFF),
+        min(max(entry.priority, 0), 0xFFFF),
+    )
+    normalized = b"" if entry.normalized == entry.url else _encode(entry.normalized)
+    texts = _texts(
+        _encode(entry.url), normalized, _encode(entry.host), _encode(entry.from_page), entry.payload
+    )
+    return b"".join((entry.key, head, texts))
+
+
+def unpack_entry(data: bytes) -> Entry:
+    """The reverse of pack_entry()."""
+    depth, link_type, redirects, attempts, priority = _ENTRY.unpack_from(data, 16)
+    raw_url, raw_normalized, host, from_page, payload = _untexts(data, 16 + _ENTRY.size)
+    url = _decode(raw_url)
+    return Entry(
+        url=url,
+        normalized=_decode(raw_normalized) if raw_normalized else url,
+        key=data[:16],
+        host=_decode(host),
+        depth=depth,
+        link_type=link_type,
+        redirects=redirects,
+        priority=priority,
+        from_page=_decode(from_page),
+        payload=payload,
+        attempts=attempts,
+    )
+
+
+def pack_visit(visit: Visit, inlinks: int, url: str, depth: int) -> bytes:
+    """Record of a URL in a final state; ``url`` and ``depth`` of its entry, not of the visit."""
+    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(depth, 0xFFFF))
+    return head + _texts(
+        _encode(url),
+        _encode(visit.etag),
+        _encode(visit.last_modified),
+        visit.digest,
+        _encode(visit.reason),
+    )
+
+
+def unpack_visit(data: bytes) -> Visit:
+    """The reverse of pack_visit()."""
+    state, _, time, status, depth = _VISIT.unpack_from(data)
+    url, etag, last_modified, digest, reason = _untexts(data, _VISIT.size)
+    return Visit(
+        state=UrlState(state),
+        time=time,
+        status=status,
+        etag=_decode(etag),
+        last_modified=_decode(last_modified),
+        digest=digest,
+        reason=_decode(reason),
+        url=_decode(url),
+        depth=depth,
+    )
+
+
+def pack_counts(counts: Counts) -> bytes:
+    """56 bytes."""
+    return _COUNTS.pack(
+        counts.discovered,
+        counts.queued,
+        counts.leased,
+        counts.stored,
+        counts.failed,
+        counts.refused,
+        counts.delayed,
+    )
+
+
+def unpack_counts(data: bytes) -> Counts:
+    """The reverse of pack_counts()."""
+    return Counts(*_COUNTS.unpack(data))
+
+
+def pack_positions(positions: Mapping[str, bytes]) -> bytes:
+    """Names and positions of the stores, each with its length before it."""
+    parts = (part for name in sorted(positions) for part in (_encode(name), positions[name]))
+    return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
+
+
+def unpack_positions(data: bytes) -> dict[str, bytes]:
+    """The reverse of pack_positions()."""
+    parts, at = [], 0
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        parts.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
+    return {_decode(name): value for name, value in zip(parts[::2], parts[1::2], strict=True)}

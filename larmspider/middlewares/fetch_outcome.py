@@ -1,0 +1,95 @@
+"""Answers, as the frontier sees them: a free place, a slow or failing host, a URL to try again.
+
+A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
+goes back to its host's queue with backoff, and the spider never hears of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import IgnoreRequest
+
+from larmspider import stats
+from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.retry_after import retry_after
+from larmspider.frontier.failures import failure_kind
+from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.requests import LEASE
+from larmspider.scheduler.leases import elapsed
+from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+
+class AnswersMiddleware:
+    """Tells the frontier how each fetch went; requests without a lease pass."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        lease = request.meta.get(LEASE)
+        if lease is None or lease.is_robots:
+            return response
+        scheduler, seconds = self._scheduler(), elapsed(request)
+        kind = f"http-{response.status}"
+        if not failure_kind(kind).blames_host:
+            scheduler.frontier.answered(lease, seconds)
+            return response
+        wait = retry_after(response.headers.get("Retry-After"), time.time())
+        again = self._retry(request, kind, wait)
+        if again is None:
+            scheduler.leases.free(request, kind, wait)  # a last answer: it is a Page like any other
+            return response
+        return again
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        lease = request.meta.get(LEASE)
+        if lease is None or lease.is_robots:
+            return None
+        scheduler = self._scheduler()
+        if isinstance(exception, Stopped):
+            return scheduler.leases.give_back(request)
+        kind = kind_of(exception)
+        ignored = isinstance(exception, IgnoreRequest)
+        if not ignored and (again := self._retry(request, kind)) is not None:
+            return again
+        scheduler.leases.free(request, "" if ignored else kind)
+        if not _yields_the_failure(request, self.crawler.spider):
+            state = UrlState.REFUSED if ignored else UrlState.FAILED
+            reason = message_of(exception) if ignored else kind
+            scheduler.leases.settle(request, Visit(state, time=time.time(), reason=reason))
+        return None
+
+    def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
+        again = self._scheduler().leases.retry(request, kind, wait)
+        if again is not None:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(stats.RETRIES)
+            self.crawler.stats.inc_value(stats.RETRIES_KIND.format(kind=kind))
+            logger.debug("Will be tried again: %s (%s)", request.url, kind)
+        return again
+
+    def _scheduler(self) -> FrontierScheduler:
+        scheduler = scheduler_of(self.crawler)
+        assert scheduler is not None  # there is a lease, so there is a frontier
+        return scheduler
+
+
+def _yields_the_failure(request: Request, spider: Spider | None) -> bool:
+    """Whether its errback makes an item of the failure, whose way through the stores ends the
+    lease. What another errback does, nobody hears of: its output passes no spider middleware."""
+    return request.errback is not None and request.errback == getattr(spider, "fetch_failed", None)

@@ -1,0 +1,281 @@
+"""Explains one URL: each stage's verdict, in running order, and what became of it.
+
+>>> explanation = explain("http://WWW.wiki/Start", settings, CrawlDir(Path("crawl")))
+>>> explanation.canonical, explanation.verdicts[2]
+('http://wiki/start', Verdict('scope', 'reject', 'does not match restrict ...'))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
+
+from larmspider import options
+from larmspider.crawl.reader import CrawlDir, Fetch, StoredPage
+from larmspider.errors import ConfigError, InvalidURL
+from larmspider.extraction.cost import is_large
+from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.process import Reader, ReadingRefused
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.frontier.describe import url_report
+from larmspider.frontier.factory import politeness_from
+from larmspider.frontier.robots import RobotsRules
+from larmspider.frontier.storage.keys import url_key
+from larmspider.items import ORDINARY, Link, Page
+from larmspider.middlewares.scope import ScopeFilter
+from larmspider.middlewares.seen import SeenFilter
+from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.middlewares.visited import VisitedFilter
+from larmspider.urls.normalizer import (
+    canonicalizer_from_settings,
+    host_resolver_from_settings,
+    normalizer_from_settings,
+)
+from larmspider.workdir.manifest import filters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapy.settings import BaseSettings
+
+    from larmspider.frontier.storage.lmdb_reader import FrontierReader
+
+_FINAL = ("stored", "failed", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one stage says: pass or reject (or unknown, where it cannot be told), and why."""
+
+    stage: str
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Explanation:
+    """All that is known about one URL. ``canonical`` is None if it has no canonical form."""
+
+    url: str
+    canonical: str | None = None
+    host_rules: list[str] = field(default_factory=list)
+    sites: list[str] = field(default_factory=list)
+    """The tables of LARM_SITES_FILE that apply, and what they say; no secrets."""
+    verdicts: list[Verdict] = field(default_factory=list)
+    fetched: Fetch | None = None
+    stored: StoredPage | None = None
+    first_referrer: str | None = None
+    state: str = "unknown"
+    """Its state in the frontier, in words of docs/frontier.md."""
+    frontier: list[str] = field(default_factory=list)
+    """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    notes: list[str] = field(default_factory=list)
+    """Files of rules and filters that are not those of the crawl any more; what cannot be told."""
+
+    @property
+    def rejected_by(self) -> str | None:
+        """The first stage that rejects the URL."""
+        return next((v.stage for v in self.verdicts if v.verdict == "reject"), None)
+
+    @property
+    def visited(self) -> bool:
+        """Whether it was queued, or is done with: what the filter visited goes by."""
+        return bool(self.fetched or self.stored or self.state != "unknown")
+
+    @property
+    def known(self) -> bool:
+        """Whether the crawl has met this URL, if only as a link that a filter rejected."""
+        return self.visited or self.first_referrer is not None
+
+
+def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
+    """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``."""
+    notes = [*_changed_rules(settings, crawl), *changed_filters(settings, crawl)]
+    explanation = Explanation(url, notes=notes)
+    resolver = host_resolver_from_settings(settings)
+    try:
+        canonical = canonicalizer_from_settings(settings)(url)
+    except InvalidURL as error:
+        explanation.verdicts.append(Verdict("normalize", "reject", str(error)))
+        return explanation
+    host = canonical.split("/", 3)[2]
+    if (colon := host.rfind(":")) > host.rfind("]"):  # [::1]:81 has a port, [::1] has none
+        host = host[:colon]
+    explanation.host_rules = resolver.explain(host)
+    explanation.canonical = canonical = resolver.apply(canonical)
+    seeds = {resolver.apply(canonicalizer_from_settings(settings)(seed)) for seed in crawl.seeds}
+    explanation.stored = crawl.stored(canonical)
+    explanation.fetched = crawl.last_fetch(canonical)
+    politeness = politeness_from(settings)
+    with crawl.frontier() as frontier:
+        if frontier is not None:
+            key = url_key(canonical)
+            explanation.state = frontier.state(key).name.lower()
+            explanation.frontier = url_report(frontier, politeness, key, time.time())
+        explanation.first_referrer = (
+            "" if canonical in seeds else _first_referrer(explanation, crawl, frontier)
+        )
+    if crawl.remark and explanation.state not in _FINAL:
+        explanation.notes.append(crawl.remark)
+    link, page = _as_found(url, explanation, settings, crawl)
+    for url_filter in filters(settings, crawl.seeds):
+        explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
+    fetched = explanation.fetched.url if explanation.fetched else link.url
+    explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
+    explanation.sites = _sites_that_apply(fetched, settings)
+    return explanation
+
+
+def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
+    """The filters of SPIDER_MIDDLEWARES, in running order. Raises ConfigError on a bad setting."""
+    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    for path in reversed(build_component_list(listed)):
+        cls = load_object(path)
+        if isinstance(cls, type) and issubclass(cls, SeenFilter):
+            continue  # answers for the filter "visited", out of a crawl's memory
+        if isinstance(cls, type) and issubclass(cls, UrlFilter):
+            cls.check()
+        if isinstance(cls, type) and issubclass(cls, ScopeFilter):
+            yield cls.for_seeds(settings, seeds)
+        elif isinstance(cls, type) and issubclass(cls, UrlFilter):
+            yield cls.from_settings(settings)
+
+
+def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
+    for name, copy in crawl.rules.items():
+        if settings.get(name) != str(copy):
+            continue  # another one is asked for
+        source = crawl.settings[name]
+        try:
+            if Path(source).read_bytes() == copy.read_bytes():
+                continue
+            what = "has been changed"
+        except OSError as error:
+            what = f"cannot be read ({error.strerror})"
+        yield f"{source} {what} since the crawl; this goes by the crawl's copy, {copy}"
+
+
+def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
+    """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
+    now = filters_of(settings)
+    then = crawl.description.get("identity", {}).get("filters", now)
+    only = {"then": set(then) - set(now), "now": set(now) - set(then)}
+    told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
+    if told:
+        yield (
+            "the crawl ran with other filters than these settings have, which this goes by: "
+            + "; ".join(told)
+        )
+
+
+def _first_referrer(
+    explanation: Explanation, crawl: CrawlDir, frontier: FrontierReader | None
+) -> str | None:
+    """By links.log or, in a crawl without it, by what the page's own records say."""
+    assert explanation.canonical is not None
+    found = crawl.first_referrer(explanation.canonical)
+    if found is not None:
+        return found
+    entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+    records = (explanation.fetched, explanation.stored, entry)
+    return next((record.from_page for record in records if record and record.from_page), None)
+
+
+def _as_found(
+    url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
+) -> tuple[Link, Page]:
+    """The link that led to this page, the first one where none did, and the page it stood on, read
+    again from its page file, since some filters look at more than the URL; a bare link where it is
+    a seed or was not met."""
+    bare = Link(url, normalized=explanation.canonical)
+    if not explanation.first_referrer:
+        return bare, Page("")
+    normalize = normalizer_from_settings(settings)
+    found_on, bare.type = _origin(explanation, crawl)
+    stored = crawl.stored(normalize(found_on))
+    if stored is None:
+        return bare, Page(found_on)
+    page = read_again(crawl.body(stored), stored, settings)
+    with crawl.frontier() as frontier:
+        visit = None if frontier is None else frontier.visit(url_key(stored.normalized))
+        page.depth = visit.depth if visit is not None else 0
+    found = []
+    for link in page.links:
+        try:
+            link.normalized = normalize(link.url)
+        except InvalidURL:
+            continue
+        if link.normalized == explanation.canonical and link.type == bare.type:
+            found.append(link)
+    # of several the one that was followed
+    return min(found, key=lambda link: link.nofollow, default=bare), page
+
+
+def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
+    """What extraction makes of a stored page; of a large one in another process, as in the crawl,
+    which may run in this one."""
+    extract = extractor_for(stored.mime)
+    if extract is None:
+        return Page(stored.url)
+    if not is_large(body):
+        return extract(body, stored.url, stored.mime)
+    reader = Reader.from_settings(settings)
+    try:
+        return asyncio.run(reader.read(stored.mime, body, stored.url, stored.mime))
+    except ReadingRefused:
+        return Page(stored.url)
+    finally:
+        reader.close()
+
+
+def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
+    """Where the link stood that led to this page, and its type; the first one where none did."""
+    assert explanation.canonical is not None
+    stored, fetched, first = explanation.stored, explanation.fetched, explanation.first_referrer
+    if stored is not None and stored.from_page:
+        return stored.from_page, stored.link_type
+    with crawl.frontier() as frontier:
+        entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+    if entry is not None and entry.from_page:
+        return entry.from_page, entry.link_type
+    led_from = (fetched.from_page if fetched else "") or first or ""
+    links = (kind for page, kind in crawl.links_to(explanation.canonical) if page == led_from)
+    return led_from, next(links, ORDINARY)
+
+
+def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:
+    if isinstance(url_filter, VisitedFilter):
+        met = "met already; further links to it are not followed"
+        return Verdict(url_filter.name, "pass", met if explanation.visited else "not met yet")
+    try:
+        reason = url_filter.reject_link(link, page)
+    except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects
+        reason = f"the filter raised {error!r}"
+    return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")
+
+
+def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
+    """A file that cannot be read here, where its variables may not be set, is a line too."""
+    try:
+        site = Sites.from_settings(settings).for_url(url)
+    except ConfigError as error:
+        return [str(error)]
+    return [] if site is None else [*site.rules, str(site.options)]
+
+
+def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:
+    if not options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
+        return Verdict("robots", "pass", "not obeyed (ROBOTSTXT_OBEY)")
+    body = crawl.robots(url)
+    if body is None:
+        return Verdict("robots", "unknown", "this server's robots.txt has not been read")
+    rules = RobotsRules.parse(body, settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
+    line = rules.deciding_line(url)
+    reason = "no line of robots.txt applies" if line is None else f"line {line[0]}: {line[1]}"
+    return Verdict("robots", "pass" if rules.allowed(url) else "reject", reason)

@@ -1,0 +1,300 @@
+"""Scrapy's scheduler over the frontier: what Scrapy asks for, in its terms.
+
+    SCHEDULER = "larmspider.scheduler.FrontierScheduler"
+
+A Request goes in as an Entry (scheduler_entries.py) and comes out with a lease, when its host may
+be asked; the lease ends when the URL has its final state (scheduler_leases.py). A host's robots.txt
+is fetched by a Request of the scheduler's own. At a checkpoint frontier and stores move together
+(scheduler_stores.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import scrapy.signals
+from scrapy.utils.defer import deferred_from_coro
+
+from larmspider import options, signals, stats
+from larmspider.errors import LarmspiderError
+from larmspider.fetch.addresses import Addresses
+from larmspider.fetch.dns import Names
+from larmspider.frontier.factory import probe_secs
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.lease import Lease
+from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.requests import LEASE, REQUEUED
+from larmspider.scheduler.checkpoint import Commits
+from larmspider.scheduler.leases import Leases
+from larmspider.scheduler.probes import Probes
+from larmspider.scheduler.robots_fetch import RobotsFetch
+from larmspider.scheduler.scheduler_entries import Entries, refused_by_robots
+from larmspider.scheduler.scheduler_opening import count_end, open_frontier
+from larmspider.scheduler.scheduler_waker import Waker
+from larmspider.urls.userinfo import without_userinfo
+from larmspider.workdir.crawl_root import CrawlRoot
+from larmspider.workdir.directory import CrawlDirectory
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+
+    from larmspider.cluster.worker import Sharing
+
+logger = logging.getLogger(__name__)
+
+
+class FrontierScheduler(Commits):
+    """SCHEDULER. Opened, it owns LARM_DIR until it is closed.
+
+    No subclass of scrapy.core.scheduler.BaseScheduler, whose metaclass makes isinstance() true of
+    every scheduler for each of its subclasses. Scrapy asks for the methods only.
+    """
+
+    files = ("frontier",)
+    """In LARM_DIR."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.gate = asyncio.Event()
+        """Set, but while a checkpoint waits for the stores to be at rest: items wait before it."""
+        self.gate.set()
+        self.broken = ""
+        """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
+        self.closed = False
+        self.checkpointing = asyncio.Lock()
+        """Held from a checkpoint's cut to its end: there is one at a time."""
+        self.opened = False
+        """Whether the stores are."""
+        self.sharing: Sharing | None = None
+        """With the other workers of the crawl; None without REDIS_URL."""
+        self._frontier: Frontier | None = None
+        self._directory: CrawlDirectory | None = None
+        self._leases: Leases | None = None
+        self._entries = Entries(crawler)
+        self._robots = RobotsFetch(self)
+        self._probes = Probes(self, probe_secs(crawler.settings))
+        self._addresses = Addresses(Names.from_crawler(crawler), self._address_known, self.wake)
+        self._ready: deque[Request] = deque()
+        self._waker = Waker(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        scheduler = cls(crawler)
+        crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
+        crawler.signals.connect(scheduler.wake, signal=signals.wake)
+        return scheduler
+
+    @property
+    def frontier(self) -> Frontier:
+        """Raises RuntimeError before open()."""
+        if self._frontier is None:
+            raise RuntimeError("the frontier is not open")
+        return self._frontier
+
+    @property
+    def leases(self) -> Leases:
+        """Those that are out. Raises RuntimeError before open()."""
+        if self._leases is None:
+            raise RuntimeError("the frontier is not open")
+        return self._leases
+
+    # life
+
+    def open(self, spider: Spider) -> None:
+        """Claim LARM_DIR, take up the last checkpoint, tell the stores where they were.
+
+        Raises ConfigError or LarmspiderError; then LARM_DIR is as it was, and free.
+        """
+        directory = CrawlDirectory.from_crawler(self.crawler)
+        directory.check_frontier()
+        if options.many_workers(self.crawler.settings):
+            CrawlRoot.from_crawler(self.crawler).claim()
+        directory.claim()
+        try:
+            frontier, self.sharing = open_frontier(
+                self, directory.path / "frontier", self._addresses
+            )
+        except BaseException:
+            directory.release()
+            raise
+        assert self.crawler.stats is not None
+        self._directory, self._frontier = directory, frontier
+        self._leases = Leases(frontier, self.crawler.stats)
+        counts = frontier.audit()
+        if directory.resumed:
+            logger.info(
+                "Going on with the crawl in %s: %s%s",
+                directory.path,
+                counts,
+                ""
+                if counts.queued or self.sharing
+                else ": it is finished, -a fresh=yes starts over",
+            )
+
+    def spider_opened(self) -> None:
+        self.opened = True
+
+    def close(self, reason: str) -> Deferred[None]:
+        """The last checkpoint, unless something is broken; then unlock LARM_DIR."""
+        return deferred_from_coro(self.close_async(reason))
+
+    async def close_async(self, reason: str) -> None:
+        """The same as a coroutine."""
+        self._waker.cancel()
+        self._addresses.close()
+        if self._frontier is None or self._directory is None:
+            return
+        if self.sharing is not None:
+            self.sharing.closing()
+        async with self.checkpointing:  # one may be under way in a thread
+            self.closed = True
+            if not self.opened:
+                # a store that never opened has no position to name
+                self.broken = self.broken or "the stores could not be opened"
+            try:
+                if not self.broken:
+                    await self.commit_last()
+            except Exception as error:  # the directory is let go whatever happens
+                told = isinstance(error, LarmspiderError)
+                self.broken = str(error) if told else f"{type(error).__name__}: {error}"
+                logger.critical("The last checkpoint failed: %s", error, exc_info=not told)
+            if self.sharing is not None:
+                await self.sharing.leave()
+            self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        assert self._frontier is not None
+        assert self._directory is not None
+        count_end(self.crawler, self._frontier, self.broken, self.sharing)
+        self._frontier.backend.close()
+        self._directory.finish("broken" if self.broken else reason)
+
+    # what Scrapy asks
+
+    def has_pending_requests(self) -> bool:
+        more = self.busy or not self.frontier.finished
+        if self.sharing is None:
+            return more
+        self.sharing.rest.engine_idle = True  # Scrapy asks this last
+        return more or not self.sharing.rest.ended
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is handed out."""
+        return bool(self._ready or self.leases)
+
+    def __len__(self) -> int:
+        """URLs that wait in queues."""
+        return 0 if self._frontier is None else self._frontier.backend.counts().queued
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Queue a Request; False if its URL is known, out of bounds, or it cannot be kept."""
+        if request.meta.pop(REQUEUED, False):
+            return True
+        lease = request.meta.pop(LEASE, None)
+        if lease is not None and lease.holder is request:
+            # a middleware went on with this Request: the first one has had its answer
+            if lease.is_robots:
+                request.meta[LEASE] = lease
+                self.hand_out(request)
+                return True
+            replaced = Visit(UrlState.STORED, time=time.time(), reason="replaced")
+            self.leases.settle_lease(lease, replaced)
+        try:
+            entry = self._entries.of(request, self.frontier)
+        except ValueError as error:
+            self._count(stats.SCHEDULER_UNSERIALIZABLE)
+            shown = f"<{request.method} {without_userinfo(request.url)}>"
+            logger.warning("Refused: %s cannot be queued: %s", shown, error)
+            return False
+        added = self.frontier.add([entry])
+        return bool(added.new or added.posted)
+
+    def next_request(self) -> Request | None:
+        """The next Request that may be sent now. O(log hosts)."""
+        if self.sharing is not None and not self.sharing.lease.valid:
+            return None  # until Redis has renewed it
+        if self._ready:
+            return self._ready.popleft()
+        if self.broken:
+            return None
+        while (lease := self._pop()) is not None:
+            self.leases.take(lease)
+            if lease.is_robots:
+                return self._probes.watch(self._robots.request(lease))
+            try:
+                return self._probes.watch(self._entries.request(lease))
+            except ValueError as error:
+                reason = f"cannot be made again: {error}"
+                self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
+        self._waker.wake_at(self.frontier.next_ready_time())
+        return None
+
+    def _pop(self) -> Lease | None:
+        lease = self.frontier.pop()
+        for entry in self.frontier.refused:
+            self._count(stats.ROBOTS_REJECTED)
+            self._count(stats.RUN.format(state="refused"))
+            failed = refused_by_robots(entry)
+            self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
+        self.frontier.refused.clear()
+        return lease
+
+    def known(self, normalized: Sequence[str]) -> list[bool]:
+        """Of each canonical URL: has the frontier met it?"""
+        return self.frontier.known(normalized)
+
+    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+        """The same without a look beyond the memory: False where it does not tell."""
+        return self.frontier.seen_lately(normalized)
+
+    # answers
+
+    def hand_out(self, request: Request) -> None:
+        """Let Scrapy take this Request next, for a lease that is out already."""
+        self._ready.append(request)
+        self.wake()
+
+    def end_robots(self, lease: Lease) -> None:
+        """The robots.txt of a lease was answered, or failed."""
+        self.leases.end_robots(lease)
+        self.wake()
+
+    def lost(self) -> bool:
+        """Whether leases are out although nothing is fetched or stored any more. Only a component
+        that swallowed its Request or response leaves one."""
+        engine = self.crawler.engine
+        busy = (
+            engine.downloader.active or not engine.scraper.slot or not engine.scraper.slot.is_idle()
+        )
+        return bool(self.leases) and not self._ready and not busy
+
+    def end_lost(self) -> None:
+        """Fail them, or the crawl would wait for ever."""
+        self.leases.end_lost()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the engine ask for Requests."""
+        self._waker.wake()
+
+    def _address_known(self, name: str, address: str) -> None:
+        self.frontier.address_known(name, address)
+        self.wake()
+
+    def _count(self, key: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(key)
+
+
+def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
+    """The crawl's scheduler if it is ours."""
+    scheduler: object = crawler.engine.scheduler
+    return scheduler if isinstance(scheduler, FrontierScheduler) else None

@@ -1,0 +1,132 @@
+"""The monitor, as in LARM: every LARM_MONITOR_SECS a line to Monitor.log, and one to the terminal.
+
+Its first line names the columns. Counts are totals since the start, pages/s is since the last line.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+from scrapy.utils.asyncio import create_looping_call
+
+from larmspider import options
+from larmspider.formatting import counted
+from larmspider.frontier.host_rules import local_hour
+from larmspider.pipelines.records import RecordLog
+from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.status.snapshot import Snapshot
+from larmspider.times import utc
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+LONG_WAIT_SECS = 1.0
+"""A crawl that waits for longer says for what."""
+MONITOR_COLUMNS = (
+    "time",
+    "pages",
+    "pages/s",
+    "bytes",
+    "links",
+    "new-urls",
+    "queued",
+    "in-flight",
+    "hosts",
+    "failures",
+    "memory",
+)
+
+
+class MonitorExtension:
+    """Ticks while the spider is open, and once more at the end."""
+
+    files = ("Monitor.log",)
+
+    def __init__(self, crawler: Crawler, directory: Path, interval: float) -> None:
+        self.crawler = crawler
+        self.directory = directory
+        self.interval = interval
+        self._loop = create_looping_call(self.tick)
+        self._log: RecordLog | None = None
+        self._last: Snapshot | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        interval = options.seconds(crawler.settings, "LARM_MONITOR_SECS", minimum=0.1)
+        extension = cls(crawler, options.larm_dir(crawler.settings), interval)
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self) -> None:
+        directory = options.writable_dir(self.directory)
+        self._log = RecordLog(directory / "Monitor.log", MONITOR_COLUMNS)
+        self._log.append(*MONITOR_COLUMNS)
+        self._last = Snapshot.take(self.crawler)
+        self._loop.start(self.interval, now=False)
+
+    def spider_closed(self) -> None:
+        if self._loop.running:
+            self._loop.stop()
+        if self._log is not None:
+            self.tick()
+            self._log.close()
+            self._log = None
+
+    def tick(self) -> None:
+        """Write one line and flush it."""
+        assert self._log is not None
+        now = Snapshot.take(self.crawler)
+        rate = now.pages_per_second(self._last or now)
+        self._last = now
+        self._log.append(
+            utc(now.time),
+            str(now.pages),
+            f"{rate:.1f}",
+            str(now.bytes),
+            str(now.links),
+            str(now.new_urls),
+            str(now.queued),
+            str(now.in_flight),
+            str(now.hosts),
+            str(now.failures),
+            str(now.memory),
+        )
+        self._log.flush()
+        logger.info(
+            "%d pages (%.1f/s), %d queued, %d in flight, %d hosts, %d failed, %.0f MB%s",
+            now.pages,
+            rate,
+            now.queued,
+            now.in_flight,
+            now.hosts,
+            now.failures,
+            now.memory / 1e6,
+            f"; {waiting}" if (waiting := what_it_waits_for(self.crawler, now.time)) else "",
+        )
+
+
+def what_it_waits_for(crawler: Crawler, now: float) -> str:
+    """Why nothing happens, where nothing does: whose turn is next, when, and what holds it up."""
+    scheduler = scheduler_of(crawler)
+    if scheduler is None or scheduler.closed:
+        return ""
+    frontier = scheduler.frontier
+    if frontier.control.paused:
+        return "paused by the operator"
+    host = frontier.waits_for()
+    if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
+        hosts = counted(len(names), "host")
+        return f"waiting for {hosts} that the operator has paused, {names[0]} first"
+    if host is None or host.turn_time < now + LONG_WAIT_SECS:
+        return ""
+    state, reason = host.record.state.name.lower(), host.record.reason
+    due = max(now, host.record.next_time, host.record.until)
+    closed = host.rule.why_closed(due, local_hour)
+    why = ": ".join(part for part in (state, reason, closed) if part)
+    return f"waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"

@@ -1,0 +1,170 @@
+"""What the overview, /stats.json and /metrics show, computed once for all who look.
+
+    board.status(numbers)      at most once a second; numbers of the running crawl, None for none
+
+What takes longer to find is kept for longer: curves and forecast for some seconds, the disk for a
+minute. Called in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from larmspider import options, stats
+from larmspider.crawl.state import Condition, State
+from larmspider.status.crawl_view import Source
+from larmspider.status.forecast import Forecast, Load, forecast
+from larmspider.status.history import History, history, together
+from larmspider.status.numbers import Numbers
+from larmspider.status.refreshing import Kept
+from larmspider.status.totals import Totals
+
+RATE_SECS = 10.0
+"""Rates are those of so many last seconds."""
+CURVES_SECS, DISK_SECS = 5.0, 60.0
+_STATES = ("discovered", "queued", "leased", "stored", "failed", "refused", "delayed")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """``urls`` of the whole crawl by state, ``delayed`` those of the queued that failed before.
+    ``pages`` and ``bytes`` are rates a second of late.
+
+    ``hosts`` are numbers of hosts by state; ``totals`` of all runs; ``disk`` and ``disk_free`` in
+    bytes; ``memory`` of the crawl, None where it does not run.
+    """
+
+    time: float
+    condition: Condition
+    numbers: Numbers | None
+    urls: Mapping[str, int]
+    pages: float
+    bytes: float
+    hosts: Mapping[str, int]
+    totals: Totals
+    history: History
+    forecast: Forecast
+    disk: int
+    disk_free: int
+    memory: int | None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Links that each filter rejected, in all runs; known ones are none of them, nor are the
+        URLs that robots.txt refused, or that were queued when the scope changed."""
+        found = self.totals.matching(stats.FILTER_REJECTED)
+        for other in ("visited", "robots", "last_check"):
+            found.pop(other, None)
+        return found
+
+
+class Board:
+    """Over a Source."""
+
+    def __init__(self, source: Source, clock: Callable[[], float] = time.time) -> None:
+        self.source, self._clock = source, clock
+        self._lock = threading.Lock()
+        self._recent: deque[Numbers] = deque()
+        self._history = Kept(self._read_history, CURVES_SECS)
+        self._disk = Kept(lambda: disk_usage(source.path), DISK_SECS)
+        self._forecast = Kept(self._foretold, CURVES_SECS)
+        self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
+
+    def status(self, numbers: Numbers | None, *, wait: bool = False) -> Status:
+        """``wait`` as in Kept.get(). Raises CrawlDirError where there is no crawl."""
+        with self._lock:
+            return self._status(numbers, wait=wait)
+
+    def forget(self) -> None:
+        """Something was changed: hosts and forecast are to show it."""
+        self.source.forget()
+        self._forecast.forget()
+
+    def _status(self, numbers: Numbers | None, *, wait: bool) -> Status:
+        source, now = self.source, self._clock()
+        urls, hosts = self._sums(wait=wait)
+        if numbers is not None and numbers.urls:
+            urls = dict(numbers.urls)
+        past = self._history.get(wait=wait)
+        pages, size = self._rates(numbers)
+        condition = source.condition
+        if numbers is None and condition.state is State.RUNNING:
+            pages = past.late_pages
+        disk, free = self._disk.get(wait=wait)
+        totals = Totals.together(Totals.read(path) for path in source.directories)
+        return Status(
+            time=now,
+            condition=condition,
+            numbers=numbers,
+            urls=urls,
+            pages=pages,
+            bytes=size,
+            hosts=hosts,
+            totals=totals,
+            history=past,
+            forecast=self._forecast.get(wait=wait),
+            disk=disk,
+            disk_free=free,
+            memory=None if numbers is None else numbers.memory,
+        )
+
+    def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
+        """URLs and hosts by state, by the table of hosts; summed once for each table."""
+        rows = self.source.hosts(wait=wait)
+        if self._table[0] is not rows:
+            counts = [row.counts for row in rows.values()]
+            urls = {name: sum(getattr(one, name) for one in counts) for name in _STATES}
+            states = Counter(row.state for row in rows.values())
+            self._table = (rows, urls, dict(states.most_common()))
+        return self._table[1], self._table[2]
+
+    def _read_history(self) -> History:
+        return together([history([path / "Monitor.log"]) for path in self.source.directories])
+
+    def _foretold(self) -> Forecast:
+        now, past = self._clock(), self._history.get(wait=True)
+        limit = options.integer(self.source.settings, "LARM_MAX_PAGES", minimum=0)
+        rows = self.source.hosts(wait=True).values()
+        running = self.source.condition.state is State.RUNNING
+        if running and not any(row.counts.discovered for row in rows):
+            return Forecast(None, ["The first checkpoint is not taken yet."])
+        most = max(0, limit - sum(row.counts.stored for row in rows)) if limit else None
+        loads = (Load.of(row, now) for row in rows)
+        return forecast(loads, past.late_pages, past.late_found, most=most)
+
+    def _rates(self, numbers: Numbers | None) -> tuple[float, float]:
+        recent = self._recent
+        if numbers is None:
+            recent.clear()
+            return 0.0, 0.0
+        if recent and recent[-1].began != numbers.began:
+            recent.clear()
+        if not recent or recent[-1].time < numbers.time:
+            recent.append(numbers)
+        while len(recent) > 2 and recent[1].time < numbers.time - RATE_SECS:
+            recent.popleft()
+        first = recent[0]
+        seconds = numbers.time - first.time
+        if seconds < 0.5:  # the first look: since the run began
+            seconds = max(1.0, numbers.time - numbers.began)
+            return numbers.pages / seconds, numbers.bytes / seconds
+        return (numbers.pages - first.pages) / seconds, (numbers.bytes - first.bytes) / seconds
+
+
+def disk_usage(path: Path) -> tuple[int, int]:
+    """Bytes of all files below ``path``, as the disk holds them, and bytes free beside them."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512  # noqa: PTH118
+            except OSError:
+                continue  # a segment of the index that is gone by now
+    return total, shutil.disk_usage(path).free

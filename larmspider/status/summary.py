@@ -1,0 +1,176 @@
+"""What a crawl ends with on the terminal: stored, rejected and failed, and where to look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import options, stats
+from larmspider.formatting import counted, size
+from larmspider.workdir.crawl_files import files_of_stores
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+UNKNOWN = "unknown"
+"""The reason of a crawl that was ended before it could close: by a second Ctrl-C, for one."""
+_REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
+_RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
+_RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
+_RUN_FAILED = re.compile(stats.RUN_FAILED.format(kind="([^/]+)"))
+_FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
+_FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
+_STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Totals of one run. ``pages`` and ``failed`` are URLs by how they ended, as the frontier has
+    it: one that ends in a server error has failed, although its last answer is in the page files.
+    Under another scheduler they are what the stores and the spider counted. ``rejected`` counts
+    links by filter (one URL may be linked often); links to pages already known are in ``known``.
+    """
+
+    directory: Path
+    reason: str
+    pages: int
+    bytes: int | None
+    """Of bodies in page files; None where there are none."""
+    statuses: dict[str, int]
+    known: int
+    rejected: dict[str, int]
+    failed: dict[str, int]
+    urls: dict[str, int]
+    """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
+    given_up: int = 0
+    """Hosts that are left alone until the next run."""
+    broken: str = ""
+    """Why the crawl broke off."""
+    has_fetch_log: bool = True
+    beyond_max_pages: int = 0
+    """URLs left because LARM_MAX_PAGES is reached."""
+    beyond_host_budget: int = 0
+    """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
+    hosts_spent: int = 0
+    fenced: bool = False
+    """Other workers have taken over: this one is to be started again."""
+    shared: bool = False
+    """It is one of many workers: ``urls`` are those of the hosts that it has at the end, and
+    another one may have all the pages."""
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        assert crawler.stats is not None
+        counters = crawler.stats.get_stats()
+        rejected = _matching(counters, _REJECTED)
+        known = rejected.pop("visited", 0)
+        rejected.pop("robots", None)  # those are URLs: they are in ``urls``
+        urls, run = _matching(counters, _FRONTIER), _matching(counters, _RUN)
+        files = {name for own in files_of_stores(crawler.settings).values() for name in own}
+        get: Callable[..., Any] = counters.get
+        if urls or run:
+            pages, statuses = run.get("stored", 0), _matching(counters, _RUN_STATUS)
+            failed = _matching(counters, _RUN_FAILED)
+        else:
+            seen = get(stats.FOLLOW_PAGES, 0) or get("item_scraped_count", 0)
+            pages, statuses = get(stats.PAGE_FILES_PAGES, seen), _matching(counters, _STATUS)
+            failed = _matching(counters, _FAILED)
+        return cls(
+            directory=options.larm_dir(crawler.settings),
+            reason=str(counters.get("finish_reason", UNKNOWN)),
+            pages=pages,
+            bytes=get(stats.PAGE_FILES_BYTES, 0) if "store.log" in files else None,
+            statuses=statuses,
+            known=known,
+            rejected=rejected,
+            failed=failed,
+            urls=urls,
+            given_up=get(stats.HOSTS_GIVEN_UP, 0),
+            broken=str(get(stats.BROKEN, "")),
+            has_fetch_log="fetch.log" in files,
+            beyond_max_pages=get(stats.LEFT.format(why="max_pages"), 0),
+            beyond_host_budget=get(stats.LEFT.format(why="host_budget"), 0),
+            hosts_spent=get(stats.HOSTS_SPENT, 0),
+            fenced=bool(get(stats.FENCED, 0)),
+            shared=options.many_workers(crawler.settings),
+        )
+
+    @property
+    def exit_status(self) -> int:
+        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing;
+        75 (EX_TEMPFAIL): other workers have taken over, it is to be started again."""
+        if self.fenced:
+            return 75
+        if self.broken or self.reason == UNKNOWN:
+            return 1
+        if self.shared:
+            return 0
+        nothing = not (self.pages or self.urls.get("stored"))
+        return 1 if self.reason == "finished" and nothing else 0
+
+    def lines(self) -> Iterator[str]:
+        """The last lines of a crawl: of this run, then of the whole crawl; those of one of many
+        workers of what it has stored itself, then of the hosts that it has at the end."""
+        reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
+        yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
+        by_whom = " by this worker in this run" if self.shared else ""
+        files = "without" if self.bytes is None else f"{size(self.bytes)} in"
+        yield (
+            f"{'stored':<9} {counted(self.pages, 'page')}{by_whom}, {files} page files"
+            f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
+        )
+        yield (
+            f"{'rejected':<9} {counted(sum(self.rejected.values()), 'link')}"
+            f" ({_listed(self.rejected)}); {self.known:,} more led to pages already known"
+        )
+        told = f", each with its reason in {self.directory / 'fetch.log'}"
+        yield (
+            f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_listed(self.failed)})"
+            f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
+        )
+        count = self.urls.get
+        if self.urls:
+            whose = "hosts that it has now, by whichever worker and run"
+            label, of = ("its hosts", f" of {whose}") if self.shared else ("in all", "")
+            yield (
+                f"{label:<9} {counted(count('discovered', 0), 'URL')}{of}:"
+                f" {count('stored', 0):,} stored,"
+                f" {count('refused', 0):,} refused by robots.txt, a store or the operator,"
+                f" {count('failed', 0):,} failed"
+            )
+        yield from self._left(count("queued", 0))
+
+    def _left(self, queued: int) -> Iterator[str]:
+        """What is queued yet, by what it needs."""
+        if self.beyond_max_pages:
+            yield (
+                f"{'left':<9} {counted(self.beyond_max_pages, 'URL')}, beyond LARM_MAX_PAGES:"
+                " with more than that the same command goes on with them"
+            )
+        if self.beyond_host_budget:
+            yield (
+                f"{'left':<9} {counted(self.beyond_host_budget, 'URL')}, beyond the budgets of"
+                f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):"
+                " with larger ones the same command goes on with them"
+            )
+        if left := queued - self.beyond_max_pages - self.beyond_host_budget:
+            were = "was" if self.given_up == 1 else "were"
+            hosts = f"; {counted(self.given_up, 'host')} {were} given up" if self.given_up else ""
+            yield f"{'left':<9} {counted(left, 'URL')}, for the same command to go on with{hosts}"
+
+
+def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
+    """The counters whose key has the form ``key``, by the part that varies, largest first."""
+    found = {match[1]: value for name, value in counters.items() if (match := key.fullmatch(name))}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _listed(counts: dict[str, int], prefix: str = "") -> str:
+    """``prefix`` stands before numbers."""
+    named = ((prefix if name.isdigit() else "", name, count) for name, count in counts.items())
+    return (
+        ", ".join(f"{before}{name} {count:,}" for before, name, count in named if count) or "none"
+    )

@@ -1,0 +1,99 @@
+"""What changes something: signing in and out, and the acts of the operator. POST only.
+
+A form gets the control page back, with what was done; a script that sends the token, as
+``Authorization: Bearer``, gets JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from larmspider.control.scope_change import preview
+from larmspider.errors import LarmspiderError
+from larmspider.web.request import JSON, Refused, Saying, json_reply
+from larmspider.web.site import SITE, Site, response_of
+
+FAILED_SECS = 1.0
+"""A wrong token is answered after so long, one at a time."""
+PREVIEW = "scope-preview"
+
+
+async def sign_in(request: web.Request) -> web.Response:
+    """The token of the form becomes a cookie."""
+    site = request.app[SITE]
+    if reason := site.guard.foreign(request.headers):
+        raise Refused(f"Refused: {reason}.", 403)
+    form = await request.post()
+    if not site.guard.is_token(str(form.get("token", "")).strip()):
+        async with site.failing:
+            await asyncio.sleep(FAILED_SECS)
+        raise Refused("That is not the token.", 403)
+    response = web.Response(status=303, headers={"Location": _inside(str(form.get("next", "")))})
+    response.set_cookie(
+        site.guard.cookie, site.guard.session, httponly=True, samesite="Strict", path="/"
+    )
+    return response
+
+
+def _inside(target: str) -> str:
+    """A path of ours to go on to."""
+    plain = target.startswith("/") and target[1:2] not in ("/", "\\") and target.isprintable()
+    return target if plain and target.isascii() else "/control"
+
+
+async def sign_out(request: web.Request) -> web.Response:
+    """Forget the cookie."""
+    site = request.app[SITE]
+    await _checked(request, site)
+    response = web.Response(status=303, headers={"Location": "/"})
+    response.del_cookie(site.guard.cookie, path="/")
+    return response
+
+
+async def act(request: web.Request) -> web.Response:
+    """/control/{act}."""
+    site = request.app[SITE]
+    form = await _checked(request, site)
+    name = request.match_info["act"]
+    by_script = "Authorization" in request.headers
+    try:
+        if name == PREVIEW:
+            crawl = await site.work.run(lambda: site.source.crawl)
+            done = await site.work.run(preview, crawl, form.get("restrict", ""))
+        elif site.source.live is None:
+            raise Refused("No crawl that could be controlled runs here.", 409)
+        else:
+            done = await site.source.live.act(name, form, request.remote or "")
+            site.forget()
+    except LarmspiderError as error:
+        status = error.status if isinstance(error, Refused) else 409
+        if by_script:
+            return response_of(json_reply({"error": str(error)}, status))
+        return _back(site, form, Saying(str(error), good=False, typed=form))
+    if by_script:
+        return response_of(json_reply({"done": done}))
+    return _back(site, form, Saying(done, good=True, typed=form if name == PREVIEW else {}))
+
+
+def _back(site: Site, form: dict[str, str], saying: Saying) -> web.Response:
+    number = site.sayings.keep(saying)
+    target = _inside(form.get("next", ""))
+    mark = "&" if "?" in target else "?"
+    return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})
+
+
+async def _checked(request: web.Request, site: Site) -> dict[str, str]:
+    """The form of somebody who may change something. Raises Refused."""
+    headers = request.headers
+    if reason := site.guard.foreign(headers):
+        raise Refused(f"Refused: {reason}.", 403)
+    if not site.guard.signed_in(request.cookies, headers.get("Authorization", "")):
+        raise Refused("Refused: sign in with the token first.", 401)
+    if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
+        raise Refused("Refused: a form (application/x-www-form-urlencoded) is accepted.", 415)
+    form = {name: str(value) for name, value in (await request.post()).items()}
+    if reason := site.guard.refuse_post(headers, request.cookies, form.get("csrf", "")):
+        raise Refused(f"Refused: {reason}.", 403)
+    return form

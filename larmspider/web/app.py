@@ -1,0 +1,162 @@
+"""The web application: an aiohttp.web.Application from a Source and a Guard.
+
+runner = web.AppRunner(build(source, guard))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from larmspider.errors import CrawlDirError, LarmspiderError, QueryError
+from larmspider.status.crawl_view import Source
+from larmspider.status.status import Board
+from larmspider.terminal import printable
+from larmspider.web import actions as posts
+from larmspider.web.auth import HEADERS, Guard
+from larmspider.web.events import Events
+from larmspider.web.pages import Page
+from larmspider.web.render import Templates, packaged
+from larmspider.web.request import Ask, Refused, Reply, json_reply
+from larmspider.web.site import SITE, Sayings, Site, ask_of, response_of
+from larmspider.web.views import PAGES
+from larmspider.web.views.overview import live_parts
+from larmspider.web.work import Work
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY = 65_536
+"""Bytes of a POST."""
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:
+    """The application; its threads end with it. ``ahead``: what takes long to read is read before
+    somebody looks; of no use in a crawl that only begins."""
+    nav = [(page.nav, page.path) for page in PAGES if page.nav]
+    templates, work, board = Templates(nav=nav), Work(), Board(source)
+    events = Events(source.live, work, partial(live_parts, board, templates))
+    site = Site(source, board, guard, templates, work, events, Sayings())
+    app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
+    app[SITE] = site
+    for page in PAGES:
+        app.router.add_get(page.path, _handler(page))
+    app.router.add_get("/static/{name}", _static)
+    app.router.add_get("/events", events.listen, allow_head=False)
+    app.router.add_post("/login", posts.sign_in)
+    app.router.add_post("/logout", posts.sign_out)
+    app.router.add_post("/control/{act}", posts.act)
+
+    async def begin(_: web.Application) -> None:
+        def read() -> None:
+            with suppress(LarmspiderError):
+                board.status(None)
+
+        site.first = asyncio.get_running_loop().create_task(work.run(read))
+
+    async def stop(_: web.Application) -> None:
+        events.close()
+
+    async def close(_: web.Application) -> None:
+        work.close()
+        source.close()
+
+    if ahead:
+        app.on_startup.append(begin)
+    app.on_shutdown.append(stop)
+    app.on_cleanup.append(close)
+    return app
+
+
+def _handler(page: Page) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        site = request.app[SITE]
+        ask = ask_of(request)
+        if page.live:
+            ask = replace(ask, numbers=await site.events.numbers())
+        return response_of(await site.work.run(_made, page, ask))
+
+    return handler
+
+
+def _made(page: Page, ask: Ask) -> Reply:
+    if not page.without_crawl and not ask.source.exists():
+        return ask.render("no_crawl.html", 404)
+    return page.answer(ask)
+
+
+async def _static(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    content = packaged("static", name)
+    kind = _TYPES.get(name.rpartition(".")[2])
+    if content is None or kind is None:
+        raise Refused("There is no such file.", 404)
+    headers = {"Content-Type": kind, "Cache-Control": "max-age=300"}
+    return web.Response(body=content, headers=headers)
+
+
+@web.middleware
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every request passes here: the guard before, errors as pages and the headers after."""
+    try:
+        response = await _guarded(request, handler)
+    except web.HTTPException as error:
+        if error.status < 400:
+            response = web.Response(status=error.status, headers=error.headers)
+        else:
+            response = _error_page(request, Refused(error.reason, error.status))
+    except LarmspiderError as error:
+        response = _error_page(request, error)
+    except (ConnectionError, asyncio.CancelledError):
+        raise
+    except Exception:
+        logger.exception("The page %s could not be made", printable(request.path)[:200])
+        response = _error_page(request, Refused("This page could not be made; see the log.", 500))
+    if not response.prepared:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+    return response
+
+
+async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    guard = request.app[SITE].guard
+    if "Host" not in request.headers:
+        raise Refused("The request has no Host header.", 400)
+    if not guard.accepts_host(request.headers.get("Host", "")):
+        raise Refused(
+            "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421
+        )
+    signed_in = guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
+    if not guard.may_read(request.path, signed_in=signed_in):
+        if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+            raise web.HTTPSeeOther("/login")
+        raise Refused("Sign in with the token first.", 401)
+    return await handler(request)
+
+
+def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
+    if "Authorization" in request.headers:
+        return response_of(json_reply({"error": str(error)}, _status(error)))
+    values: dict[str, Any] = {"message": str(error), "number": _status(error)}
+    return response_of(ask_of(request).render("error.html", _status(error), **values))
+
+
+def _status(error: LarmspiderError) -> int:
+    status = error.status if isinstance(error, Refused) else 404
+    if isinstance(error, QueryError):
+        status = 400
+    if not isinstance(error, (Refused, CrawlDirError, QueryError)):
+        status = 500
+    return status

@@ -1,0 +1,99 @@
+"""Numbers for Prometheus. No label holds a host or a URL: there may be thousands.
+
+Counters go on over restarts of a crawl; a crash takes back what no checkpoint had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from larmspider import __version__, stats
+from larmspider.crawl.state import State
+from larmspider.status.status import Status
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+def exposition(status: Status | None) -> bytes:
+    """The text format; None: there is no crawl."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(status))
+    return generate_latest(registry)
+
+
+class _Collected(Collector):
+    def __init__(self, status: Status | None) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _metrics(self._status)
+
+
+def _metrics(status: Status | None) -> Iterator[Metric]:
+    info = GaugeMetricFamily("larmspider_info", "Always 1.", labels=["version"])
+    info.add_metric([__version__], 1)
+    yield info
+    running = status is not None and status.condition.state is State.RUNNING
+    yield _gauge("running", "Whether a process runs this crawl.", running)
+    if status is not None:
+        yield from _of_a_crawl(status)
+
+
+def _of_a_crawl(status: Status) -> Iterator[Metric]:
+    numbers, totals = status.numbers, status.totals
+    counters = totals.counters
+    yield _gauge("paused", "Whether the operator has paused it.", bool(numbers and numbers.paused))
+    urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
+    yield _gauges("urls", "URLs of the crawl by state.", "state", urls)
+    yield _gauges("hosts", "Hosts by state.", "state", status.hosts)
+    yield _gauge("in_flight", "Fetches under way.", numbers.in_flight if numbers else 0)
+    yield _gauge("resident_memory_bytes", "Memory of the crawl's process.", status.memory or 0)
+    yield _gauge("disk_bytes", "Disk that the crawl's directory takes.", status.disk)
+    yield _gauge("disk_free_bytes", "Disk that is free beside it.", status.disk_free)
+    seconds = status.forecast.seconds
+    if seconds is not None:
+        yield _gauge("forecast_seconds", "Until the end, by what is queued now.", seconds)
+    yield CounterMetricFamily(
+        "larmspider_pages", "Pages stored.", stats.pages_and_failures(counters)[0]
+    )
+    for name, text, key in _COUNTERS:
+        yield CounterMetricFamily(f"larmspider_{name}", text, counters.get(key, 0))
+    yield _counters("rejected_links", "Links that a filter rejected.", "filter", status.rejected)
+    for name, text, label, template in _FAMILIES:
+        yield _counters(name, text, label, totals.matching(template))
+
+
+_SUMS = ("discovered", "delayed")
+_COUNTERS = (
+    ("fetched_bytes", "Bytes of bodies, after decompression.", stats.FETCH_BYTES),
+    ("links", "Links found.", stats.FOLLOW_LINKS),
+    ("retries", "Fetches that were tried again.", stats.RETRIES),
+    ("checkpoints", "Checkpoints taken.", stats.CHECKPOINTS),
+)
+_FAMILIES = (
+    ("failed_urls", "URLs given up, by kind.", "kind", stats.RUN_FAILED),
+    ("stored_urls", "URLs stored, by HTTP status.", "status", stats.RUN_STATUS),
+)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"larmspider_{name}", text, float(value))
+
+
+def _gauges(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"larmspider_{name}", text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(f"larmspider_{name}", text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family

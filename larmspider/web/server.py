@@ -1,0 +1,149 @@
+"""Where the application listens: an address and a port, the next free one if that is taken.
+
+server = await Server.start(app, "127.0.0.1", 6080)
+server.url            http://127.0.0.1:6080/
+await server.stop()
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.web.auth import Guard, is_host_name
+from larmspider.web.token import checked_token
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+TRIES = 20
+"""Ports that are tried, from the one asked for on."""
+SHUTDOWN_SECS = 0.5
+"""How long open connections may last when the server stops."""
+
+
+def _of_ours(record: logging.LogRecord) -> bool:
+    """Not what is wrong with a request: it is answered with 400, and that is all."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+logger = logging.getLogger(__name__)
+logger.addFilter(_of_ours)
+"""aiohttp's own messages go here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What the settings say about it; ``port`` 0: any free one. ``token`` "": make one."""
+
+    address: str
+    port: int
+    token: str
+    names: Collection[str]
+    open_paths: Collection[str]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Raises ConfigError, also where others could reach what no token guards."""
+        token = options.text(settings, "LARM_WEB_TOKEN")
+        binding = cls(
+            address=options.text(settings, "LARM_WEB_ADDRESS"),
+            port=options.integer(settings, "LARM_WEB_PORT", minimum=0, maximum=65_535),
+            token=checked_token(token) if token else "",
+            names=options.strings(settings, "LARM_WEB_HOSTS"),
+            open_paths=options.strings(settings, "LARM_WEB_OPEN"),
+        )
+        for name in binding.names:
+            if not is_host_name(name):
+                raise ConfigError(
+                    f"LARM_WEB_HOSTS={name} is not accepted: names such as wiki.example are,"
+                    " without scheme and port"
+                )
+        for path in binding.open_paths:
+            if not path.startswith("/"):
+                raise ConfigError(
+                    f"LARM_WEB_OPEN={path} is not accepted: paths such as /search are"
+                )
+        if not binding.is_local and not token:
+            raise ConfigError(
+                f"LARM_WEB_ADDRESS={binding.address} lets other machines in: set LARM_WEB_TOKEN too"
+            )
+        return binding
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect. Raises ConfigError for what is no address."""
+        try:
+            return ipaddress.ip_address(self.address).is_loopback
+        except ValueError:
+            raise ConfigError(
+                f"LARM_WEB_ADDRESS={self.address} is not accepted: an IP address is, such as"
+                " 127.0.0.1, ::1, or 0.0.0.0 for all of this machine's"
+            ) from None
+
+    def guard(self, token: str) -> Guard:
+        """Reading needs the token too where others can connect."""
+        return Guard(token, self.names, closed=not self.is_local, open_paths=self.open_paths)
+
+
+class Server:
+    """Listens until it is stopped."""
+
+    def __init__(self, runner: web.AppRunner, url: str) -> None:
+        self._runner, self.url = runner, url
+
+    @classmethod
+    async def start(cls, app: web.Application, address: str, port: int) -> Self:
+        """Raises ConfigError if it cannot listen there."""
+        listening = listen(address, port)
+        runner = web.AppRunner(
+            app,
+            logger=logger,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=SHUTDOWN_SECS,
+        )
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+        host = f"[{address}]" if ":" in address else address
+        return cls(runner, f"http://{host}:{listening.getsockname()[1]}/")
+
+    async def stop(self) -> None:
+        """Ends all connections."""
+        await self._runner.cleanup()
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A socket there, or at the first free port after it; a crawl is not refused for its port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    ports = [port + more for more in range(TRIES if port else 1) if port + more < 65_536]
+    for tried in (*ports, 0):
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((address, tried))
+            bound.listen(128)  # two servers that share a port by SO_REUSEADDR differ only here
+            bound.setblocking(False)
+        except PermissionError:
+            bound.close()
+            raise ConfigError(
+                f"LARM_WEB_PORT={tried} needs a privilege: take one above 1023"
+            ) from None
+        except OSError as error:
+            bound.close()
+            problem = error
+            continue
+        return bound
+    raise ConfigError(
+        f"LARM_WEB_ADDRESS={address} cannot be bound: {problem.strerror or problem}"
+    ) from None

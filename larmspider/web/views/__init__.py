@@ -1,0 +1,14 @@
+"""The pages, in the order of the navigation: one module each."""
+
+from larmspider.web.views import control, hosts, links, overview, search, service, url
+
+PAGES = (
+    *overview.PAGES,
+    *search.PAGES,
+    *hosts.PAGES,
+    *links.PAGES,
+    *url.PAGES,
+    *control.PAGES,
+    *service.PAGES,
+)
+"""Of the whole application; a new page is a line here."""

@@ -1,0 +1,110 @@
+"""/: what the crawl does, how far it is, and when it will be done; live by /events."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from larmspider import stats
+from larmspider.crawl.state import State
+from larmspider.formatting import count, counted, duration, rate, size
+from larmspider.status.numbers import Numbers
+from larmspider.status.standing import sentence_of
+from larmspider.status.status import Board, Status
+from larmspider.web.curves import curve
+from larmspider.web.pages import Page
+from larmspider.web.render import Templates, times, when
+from larmspider.web.request import Ask, Reply
+
+ROWS = 12
+"""Of the small tables."""
+
+
+def overview(ask: Ask) -> Reply:
+    status = ask.board.status(ask.numbers)
+    return ask.render("overview.html", now=status, **parts(status))
+
+
+def live_parts(
+    board: Board, templates: Templates, numbers: Numbers | None
+) -> dict[str, dict[str, str]]:
+    """What a tick sends: texts, paths of curves and pieces of the page, each by its name there."""
+    status = board.status(numbers)
+    shown = parts(status)
+    piece = partial(templates.macro, "overview_pieces.html")
+    return {
+        "texts": shown["texts"],
+        "paths": shown["paths"],
+        "pieces": {
+            "forecast": piece("forecast", status, shown["texts"], shown["running"]),
+            "tables": piece("counts", shown["tables"]),
+        },
+        "states": {"crawl": status.condition.state.value},
+    }
+
+
+def parts(status: Status) -> dict[str, Any]:
+    """What the templates are given beside the status."""
+    urls, past = status.urls, status.history
+    running = status.condition.state is State.RUNNING
+    moments = [point.time for point in past.points]
+    pages = curve(moments, [point.pages for point in past.points])
+    sizes = curve(moments, [point.bytes for point in past.points])
+    seconds = status.forecast.seconds
+    in_flight = status.numbers.in_flight if status.numbers else 0
+    return {
+        "texts": {
+            "condition": times(sentence_of(status.condition, status.numbers)),
+            "pages": rate(status.pages) if running else "–",
+            "bytes": size(status.bytes) if status.numbers else "–",
+            "stored": count(urls.get("stored", 0)),
+            "queued": count(urls.get("queued", 0)),
+            "in-flight": count(in_flight) if running else "–",
+            "retry": count(urls.get("delayed", 0)),
+            "failed": count(urls.get("failed", 0)),
+            "refused": count(urls.get("refused", 0)),
+            "discovered": count(urls.get("discovered", 0)),
+            "hosts": count(sum(status.hosts.values())),
+            "memory": "–" if status.memory is None else size(status.memory),
+            "disk": size(status.disk),
+            "disk-free": size(status.disk_free),
+            "pages-top": rate(pages.top),
+            "bytes-top": size(sizes.top),
+            "first": when(moments[0]) if moments else "",
+            "last": when(moments[-1]) if moments else "",
+            "runs": counted(past.runs, "run"),
+            "end": "not to be told" if seconds is None else duration(seconds),
+            "end-time": when(status.time + seconds) if seconds and running else "",
+        },
+        "paths": {
+            "pages-line": pages.path,
+            "pages-area": pages.area,
+            "bytes-line": sizes.path,
+            "bytes-area": sizes.area,
+        },
+        "tables": {
+            "Hosts by state": status.hosts,
+            "URLs stored by HTTP status": _first(status_of(status, stats.RUN_STATUS)),
+            "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
+            "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
+            "Links rejected by filter": _first(status.rejected),
+        },
+        "running": running,
+    }
+
+
+def status_of(status: Status, template: str) -> dict[str, int]:
+    """Counters of all runs by the part of the key that varies."""
+    return status.totals.matching(template)
+
+
+def _first(counts: dict[str, int]) -> dict[str, int]:
+    """The largest, and the sum of the rest."""
+    names = list(counts)
+    if len(names) <= ROWS:
+        return counts
+    shown = {name: counts[name] for name in names[: ROWS - 1]}
+    return shown | {"others": sum(counts[name] for name in names[ROWS - 1 :])}
+
+
+PAGES = (Page("/", overview, "Overview", live=True),)

@@ -1,0 +1,177 @@
+"""/search: one box, and what the index has; /opensearch.xml adds it to a browser's own box.
+
+/search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
+/search?q=vpn&format=json                     the fields are in docs/search.md
+/search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index.as_json import results_json
+from larmspider.index.filters import DAYS, NO_FILTERS, Filters, since_time, until_time
+from larmspider.index.results import Results
+from larmspider.index.search import Searcher
+from larmspider.index.spelling import Suggestion
+from larmspider.web.pages import Page
+from larmspider.web.request import Ask, Refused, Reply, json_reply
+
+PAGE_HITS = 10
+PAGES_MOST = 100
+SIMILAR_HITS = 10
+FACET_VALUES = 10
+OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
+
+FILTERS = ("host", "type", "lang", "since", "until")
+"""Parameters that narrow a search; each has one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the URL asks for. ``narrow`` has the filters that are set, by parameter."""
+
+    query: str
+    page: int
+    narrow: Mapping[str, str]
+
+    @classmethod
+    def of(cls, ask: Ask) -> Asked:
+        narrow = {name: value for name in FILTERS if (value := ask.text(name, limit=255).strip())}
+        return cls(ask.text("q").strip(), ask.number("page", 1, 1, PAGES_MOST), narrow)
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * PAGE_HITS
+
+    def filters(self) -> Filters:
+        """Raises QueryError for values that cannot match."""
+        narrow = self.narrow
+        return Filters.of(
+            hosts=[narrow.get("host", "")],
+            kinds=[narrow["type"]] if "type" in narrow else (),
+            languages=[narrow["lang"]] if "lang" in narrow else (),
+            since=since_time(narrow["since"], time.time()) if "since" in narrow else None,
+            until=until_time(narrow["until"]) if "until" in narrow else None,
+        )
+
+    def link(self, **changed: Any) -> dict[str, Any]:
+        """The parameters of a link to this search with something changed, on its first page."""
+        return {"q": self.query, **self.narrow, **changed}
+
+
+def search(ask: Ask) -> Reply:
+    if ask.text("similar"):
+        return _similar(ask)
+    asked = Asked.of(ask)
+    if ask.choice("format", ("html", "json")) == "json":
+        return _as_json(ask, asked)
+    if not asked.query:
+        return ask.render("search_start.html", asked=asked, pages=_count(ask))
+    try:
+        filters = asked.filters()
+        results, suggestion = _find(ask.source.searcher(), asked, filters)
+    except QueryError as error:
+        return ask.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
+    anywhere = 0
+    if not results.total and filters != NO_FILTERS:
+        anywhere = ask.source.searcher().search(asked.query, 1).total
+    return ask.render(
+        "search.html",
+        asked=asked,
+        results=results,
+        suggestion=suggestion,
+        anywhere=anywhere,
+        groups=_groups(asked, results),
+        last_page=min(PAGES_MOST, -(-results.total // PAGE_HITS)),
+    )
+
+
+def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, Suggestion | None]:
+    results = searcher.search(asked.query, PAGE_HITS, asked.offset, filters=filters, facets=True)
+    return results, None if asked.offset else searcher.suggestion(asked.query, filters)
+
+
+def _as_json(ask: Ask, asked: Asked) -> Reply:
+    try:
+        filters = asked.filters()
+        results, suggestion = _find(ask.source.searcher(), asked, filters)
+    except QueryError as error:
+        return json_reply({"error": str(error)}, 400)
+    except CrawlDirError as error:
+        return json_reply({"error": str(error)}, 404)
+    return json_reply(results_json(asked.query, results, asked.offset, filters, suggestion))
+
+
+def _similar(ask: Ask) -> Reply:
+    searcher = ask.source.searcher()
+    document = searcher.get(ask.text("similar"))
+    if document is None:
+        raise Refused("This page is not in the index.", 404)
+    results = searcher.similar(document, SIMILAR_HITS)
+    return ask.render("similar.html", asked=Asked("", 1, {}), document=document, results=results)
+
+
+def _count(ask: Ask) -> int:
+    try:
+        return ask.source.searcher().count()
+    except CrawlDirError:
+        return 0
+
+
+def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
+    """The facets, each as what the page shows of it; one without a choice is left out."""
+    facets = results.facets
+    assert facets is not None
+    ages = {name: f"past {name}" for name in DAYS}
+    groups: tuple[tuple[str, str, Mapping[str, int], Mapping[str, str]], ...] = (
+        ("host", "Host", facets.hosts, {}),
+        ("type", "Type", facets.kinds, {}),
+        ("lang", "Language", facets.languages, {}),
+        ("since", "Date", _telling(facets.dates, results.total), ages),
+    )
+    found = []
+    for name, title, counts, labels in groups:
+        cleared = {"until": None} if name == "since" else {}
+        chosen = asked.narrow.get(name) or asked.narrow.get("until" if cleared else name, "")
+        if not chosen and (not counts or (len(counts) == 1 and name != "since")):
+            continue
+        values = [
+            {
+                "value": value,
+                "label": labels.get(value, value),
+                "count": count,
+                "link": asked.link(**{name: value}, **cleared),
+            }
+            for value, count in counts.items()
+        ][:FACET_VALUES]
+        found.append(
+            {
+                "title": title,
+                "values": values,
+                "chosen": chosen,
+                "any": asked.link(**{name: None}, **cleared),
+            }
+        )
+    return found
+
+
+def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
+    """The periods that leave something out, and something in."""
+    return {name: count for name, count in dates.items() if count and count != total}
+
+
+def opensearch(ask: Ask) -> Reply:
+    """The description by which a browser adds this search to its own."""
+    reply = ask.render("opensearch.xml", origin=ask.origin)
+    return Reply(reply.body, OPENSEARCH_TYPE)
+
+
+PAGES = (
+    Page("/search", search, "Search"),
+    Page("/opensearch.xml", opensearch, without_crawl=True),
+)

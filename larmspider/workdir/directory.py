@@ -1,0 +1,281 @@
+"""Claims LARM_DIR for one crawl: makes it, locks it, and writes crawl.json, which says what it is.
+
+    crawl/crawl.json     seeds, scope and settings; when it began and how it ended
+    crawl/lock           held while a crawl runs, so that no second one writes into its files
+
+The same command again goes on with the crawl that lies there; with other seeds, another scope or
+other filters it is another crawl, and is refused unless told what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from larmspider import options
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted
+from larmspider.workdir import locks
+from larmspider.workdir.crawl_files import DESCRIPTION, LOCK, WORKER_LOG, matching
+from larmspider.workdir.manifest import (
+    CUT_BACK,
+    FORMAT,
+    RULES,
+    RULES_DIR,
+    describe,
+    files_in,
+    is_shared,
+    now,
+    stores_in,
+)
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+_DRAFT = "crawl.tmp"
+
+
+class CrawlDirectory:
+    """``fresh``: "", "yes", or "yes,yes" where stored pages are to be deleted too; ``anyway``: go
+    on although the crawl that lies there was another."""
+
+    def __init__(
+        self, path: Path, description: dict[str, Any], *, fresh: str = "", anyway: bool = False
+    ) -> None:
+        self.path = path
+        self.description = description
+        self.fresh = fresh
+        self.anyway = anyway
+        self.resumed = False
+        """Whether what was claimed holds a crawl to go on with."""
+        self._lock: IO[str] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        return cls(
+            *cls._place(crawler),
+            fresh=asked_fresh(settings),
+            anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
+        )
+
+    @classmethod
+    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
+        """Where it lies, and what is to be said of it."""
+        return options.larm_dir(crawler.settings), describe(crawler)
+
+    def check(self) -> None:
+        """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
+        options.check_writable(self.path)
+        locks.check_free(self.path / LOCK)
+        if self.path.exists():
+            self._refuse_if_taken()
+
+    def check_frontier(self) -> None:
+        """Raise CrawlDirError for a crawl to go on with that has pages and no frontier any more,
+        whose stores would go back to the very beginning; changes nothing."""
+        data = self.path / "frontier" / "data.mdb"
+        if self.fresh or not (self.path / DESCRIPTION).exists():
+            return
+        if (not data.exists() or not data.stat().st_size) and (held := self._held()):
+            raise CrawlDirError(
+                f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
+                " put it back, or start over with -a fresh=yes,yes"
+            )
+
+    def claim(self) -> None:
+        """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
+        options.writable_dir(self.path)
+        self._lock = locks.locked(self.path / LOCK)
+        try:
+            self._refuse_if_taken()
+            if self.fresh:
+                self._make_room()
+            earlier = self._earlier()
+            self.resumed = earlier is not None
+            if earlier is not None:
+                self.description["began"] = earlier.get("began")
+                if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
+                    self.description[CUT_BACK] = True
+                self._add_files_of(earlier)
+            self._write()
+            self._keep_rules()
+        except BaseException:
+            self.release()
+            raise
+
+    def clear(self) -> None:
+        """Delete the crawl that lies here, if ``fresh`` is enough for it; the directory stays."""
+        self._lock = locks.locked(self.path / LOCK)
+        try:
+            self._refuse_if_taken()
+            self._make_room()
+        finally:
+            self.release()
+
+    def finish(self, reason: str, **more: Any) -> None:
+        """Note how the crawl ended, and ``more``, and unlock."""
+        if self._lock is None:
+            return
+        self.description |= {"ended": now(), "end": reason, **more}
+        try:
+            self._write()
+        except CrawlDirError as error:
+            logger.error("%s", error)  # the disk is full, for one
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Unlock; may be called twice."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _add_files_of(self, earlier: dict[str, Any]) -> None:
+        self.description["stores"] = stores_in(earlier) | self.description["stores"]
+        self.description["files"] = sorted({*files_in(earlier), *files_in(self.description)})
+
+    def _earlier(self) -> dict[str, Any] | None:
+        try:
+            earlier = json.loads((self.path / DESCRIPTION).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise CrawlDirError(f"{self.path / DESCRIPTION} cannot be read: {error}") from None
+        if not isinstance(earlier, dict) or earlier.get("format") != FORMAT:
+            raise CrawlDirError(f"{self.path / DESCRIPTION} is not of format {FORMAT}")
+        return earlier
+
+    def _may_lie_there(self, path: Path) -> bool:
+        """Before there is a crawl: what one that was refused has left."""
+        return path.name in (LOCK, WORKER_LOG, _DRAFT)
+
+    def _refuse_if_taken(self) -> None:
+        present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
+        described = (self.path / DESCRIPTION).exists()
+        if present and not described:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds other files ({present[0].name}): name an empty"
+                " directory, or one that does not exist yet, with -s LARM_DIR=DIR"
+            )
+        if described:
+            self._refuse_other_kind(self._earlier_if_any())
+        if self.fresh:
+            self._refuse_to_delete()
+        elif described and not self.anyway:
+            self._refuse_another(self._earlier() or {})
+
+    def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
+        was, now = is_shared(earlier), is_shared(self.description)
+        if was and not now:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
+                " with its REDIS_URL, goes on with it; -s LARM_DIR=DIR names another directory"
+            )
+        if now and not was:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot go"
+                " on with: name another directory with -s LARM_DIR=DIR"
+            )
+
+    def _held(self) -> str:
+        """What was stored, in words; "" for nothing."""
+        try:
+            with (self.path / "store.log").open("rb") as log:
+                stored = sum(1 for _ in log)
+        except OSError:
+            stored = 0
+        return counted(stored, "stored page") if stored else self._held_by_own_stores()
+
+    def _refuse_to_delete(self) -> None:
+        held = self._held()
+        if held and self.fresh != "yes,yes":
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds {held}: to delete them"
+                " ask twice, -a fresh=yes,yes; -s LARM_DIR=DIR names another directory"
+            )
+
+    def _held_by_own_stores(self) -> str:
+        """What stores that are not ours have written; "" for nothing."""
+        for store, files in stores_in(self._earlier_if_any()).items():
+            if not store.startswith("larmspider."):
+                for path in matching(self.path, files):
+                    if path.is_dir() or path.stat().st_size:
+                        return f"the files of {store} ({path.name})"
+        return ""
+
+    def _earlier_if_any(self) -> dict[str, Any]:
+        try:
+            return self._earlier() or {}
+        except CrawlDirError:
+            return {}
+
+    def _refuse_another(self, earlier: dict[str, Any]) -> None:
+        was, now = earlier.get("identity") or {}, self.description["identity"]
+        for name in (*now, *was):
+            if was.get(name) != now.get(name):
+                raise CrawlDirError(
+                    f"LARM_DIR={self.path} holds a crawl with other {name}:"
+                    f" {_short(was.get(name))} then, {_short(now.get(name))} now;"
+                    " -a resume=anyway goes on with it, -a fresh=yes starts over,"
+                    " -s LARM_DIR=DIR names another directory"
+                )
+
+    def _make_room(self) -> None:
+        """What the components of both crawls name, and no other file. crawl.json goes last: while
+        it is there, what is left is known to be ours."""
+        names = {*files_in(self._earlier_if_any()), *files_in(self.description), RULES_DIR}
+        for path in [*matching(self.path, names), self.path / DESCRIPTION]:
+            logger.info("Starting over: deleting %s", path)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        text = json.dumps(self.description, indent=1, ensure_ascii=False, default=str)
+        self._replace(self.path / DESCRIPTION, text.encode("utf-8", "replace"))
+
+    def _keep_rules(self) -> None:
+        """Copies of the files of rules: the crawl can be explained when they are others."""
+        for name, copy in RULES.items():
+            target = self.path / RULES_DIR / copy
+            source = self.description["settings"].get(name)
+            rules = None
+            with suppress(OSError):  # what cannot be read is refused by who needs it
+                rules = Path(source).read_bytes() if source else None
+            if rules is None:
+                target.unlink(missing_ok=True)
+            else:
+                self._replace(target, rules)
+
+    def _replace(self, target: Path, content: bytes) -> None:
+        draft = self.path / _DRAFT
+        try:
+            target.parent.mkdir(exist_ok=True)
+            draft.write_bytes(content)
+            draft.replace(target)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def asked_fresh(settings: BaseSettings) -> str:
+    """LARM_FRESH: "", "yes", or "yes,yes"."""
+    value = str(settings.get("LARM_FRESH") or "").strip().lower()
+    asked = [options.as_boolean("fresh", part) for part in value.split(",")]
+    if len(asked) > 2 or len(set(asked)) > 1:
+        raise ConfigError(f"fresh={value}: yes, or yes,yes to delete stored pages too, is accepted")
+    return ",".join("yes" for part in asked if part)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."

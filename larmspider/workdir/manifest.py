@@ -1,0 +1,153 @@
+"""What crawl.json says of a crawl: who crawls what, with which settings, and whose files are whose.
+
+It decides whether a command goes on with the crawl that lies in a directory, and it is what
+``scrapy explain`` and the others read the crawl's settings from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from larmspider import __version__, options
+from larmspider.urls.userinfo import without_userinfo
+from larmspider.workdir.crawl_files import files_of_others, files_of_stores
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+FORMAT = 1
+SHARED = "workers"
+"""In crawl.json of LARM_DIR: each worker of the crawl has its own directory in it."""
+
+CUT_BACK = "cut_back"
+"""In crawl.json: the stores have gone back to a checkpoint once, but for the index, which then may
+have pages that another worker has stored meanwhile."""
+
+RULES = {
+    "LARM_HOST_RESOLVER_FILE": "hosts.properties",
+    "LARM_KNOWN_PATHS_FILE": "known_paths.txt",
+}
+"""Settings that name a file of rules, and the name of its copy below RULES_DIR of the crawl."""
+RULES_DIR = "rules"
+
+_TOLD = (
+    "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
+    "DOWNLOAD_TIMEOUT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "URLLENGTH_LIMIT",
+    "USER_AGENT",
+)  # fmt: skip
+
+
+_DECIDE = (
+    "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_LOWERCASE_PATH",
+    "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT",
+    "LARM_PATH_REPEATS_LIMIT", "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
+    "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
+)  # fmt: skip
+"""Settings that decide which URLs a crawl takes: with others it would be another crawl."""
+
+
+def describe(crawler: Crawler) -> dict[str, Any]:
+    """The content of crawl.json when a crawl begins."""
+    spider = crawler.spider
+    assert spider is not None
+    return {
+        "format": FORMAT,
+        "larmspider": __version__,
+        "spider": spider.name,
+        "seeds": _seeds(spider),
+        "identity": identity_of(crawler),
+        "settings": _told(crawler.settings),
+        "stores": files_of_stores(crawler.settings),
+        "files": files_of_others(crawler.settings),
+        "began": now(),
+    }
+
+
+def describe_shared(crawler: Crawler) -> dict[str, Any]:
+    """The same for the directory in which many workers have theirs."""
+    own = describe(crawler)
+    del own["stores"], own["files"], own["settings"]["LARM_WORKER"]
+    return own | {SHARED: {"redis": _redis_of(crawler.settings)}}
+
+
+def _redis_of(settings: BaseSettings) -> str:
+    """Which Redis it is, to people: without user, password and options."""
+    url = options.text(settings, "REDIS_URL")
+    if not url:
+        return f"{options.text(settings, 'REDIS_HOST')}:{settings.get('REDIS_PORT') or 6379}"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+
+
+def is_shared(description: dict[str, Any]) -> bool:
+    """Whether it is of a directory in which many workers have theirs."""
+    return SHARED in description
+
+
+def stores_in(description: dict[str, Any]) -> dict[str, list[str]]:
+    """Names of files by store."""
+    stores = description.get("stores")
+    return stores if isinstance(stores, dict) else {}
+
+
+def files_in(description: dict[str, Any]) -> list[str]:
+    """All names of files in a description, of stores and others."""
+    of_stores = [name for names in stores_in(description).values() for name in names]
+    return [str(name) for name in (*of_stores, *(description.get("files") or ()))]
+
+
+def identity_of(crawler: Crawler) -> dict[str, Any]:
+    """What makes this crawl this crawl, in an order to compare and to complain in."""
+    settings = crawler.settings
+    identity: dict[str, Any] = {
+        "seeds": sorted(_seeds(crawler.spider)),
+        "filters": filters_of(settings),
+    }
+    for name in _DECIDE:
+        value = options.typed(settings, name)
+        if name.endswith("_FILE") and value:
+            value = _digest(Path(value).expanduser())
+        identity[name] = value
+    return identity
+
+
+def filters_of(settings: BaseSettings) -> list[str]:
+    """The spider middlewares that are on, by name."""
+    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    return sorted(str(name) for name, order in listed.items() if order is not None)
+
+
+def _seeds(spider: Spider | None) -> list[str]:
+    """Of a foreign spider too, whose URLs may hold passwords."""
+    return [without_userinfo(url) for url in getattr(spider, "start_urls", ())]
+
+
+def _digest(path: Path) -> str:
+    """Of a file's content: rules that were edited are other rules."""
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+    except OSError:
+        return "unreadable"
+
+
+def _told(settings: BaseSettings) -> dict[str, Any]:
+    """What decides about URLs and pace: enough to explain the crawl's verdicts later."""
+    names = [
+        name for name in settings if name.startswith("LARM_") and not name.startswith("LARM_WEB")
+    ]
+    names = [*sorted(names), *_TOLD]
+    told = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
+    for name, value in told.items():
+        if name.endswith("_FILE") and value:
+            told[name] = str(Path(value).expanduser().absolute())
+    return told
+
+
+def now() -> str:
+    """In UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

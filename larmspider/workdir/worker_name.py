@@ -1,0 +1,86 @@
+"""The name of a worker among many, and so its directory: LARM_DIR/<name>.
+
+    atlas-1, atlas-2      what workers on the machine atlas call themselves, by LARM_WORKER=""
+
+A directory that an earlier worker of this machine has left is taken up again before a new one is
+made, so a job and its resumption go on with the same page files and the same index.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.workdir import locks
+from larmspider.workdir.crawl_files import DESCRIPTION, LOCK
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
+_HOST_LENGTH = 56
+RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", DESCRIPTION)
+"""What else lies in the LARM_DIR of many workers."""
+
+
+def settle(settings: BaseSettings) -> None:
+    """Make LARM_WORKER this process's name, where there are many workers: the one given, or the
+    first that is free, which is reserved from now on. Raises ConfigError."""
+    if not options.many_workers(settings):
+        return
+    name = options.text(settings, "LARM_WORKER")
+    if name:
+        check_name(name)
+        return
+    root = options.writable_dir(options.crawl_root(settings))
+    for name in names(root):
+        try:
+            (root / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"LARM_DIR={root} cannot be written: {error.strerror}") from None
+        if locks.reserve(root / name / LOCK):
+            settings.set("LARM_WORKER", name, priority="cmdline")
+            return
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigError for what cannot be a worker's name."""
+    if not _NAME.fullmatch(name) or name in RESERVED:
+        raise ConfigError(
+            f"LARM_WORKER={name} is not accepted: 1 to 64 of a-z, 0-9, '.', '_' and '-' are, not"
+            f" beginning with '.', and not {', '.join(RESERVED)}"
+        )
+
+
+def free_names(root: Path, count: int) -> list[str]:
+    """The first ``count`` names of this machine whose directories no process is writing to."""
+    found: list[str] = []
+    for name in names(root):
+        if len(found) == count:
+            break
+        try:
+            locks.check_free(root / name / LOCK)
+        except CrawlDirError:
+            continue
+        found.append(name)
+    return found
+
+
+def names(root: Path, host: str | None = None) -> Iterator[str]:
+    """Names of this machine: those that have directories, by number, then new ones, without end."""
+    host = host if host is not None else socket.gethostname()
+    stem = re.sub(r"[^a-z0-9_-]+", "-", host.lower().partition(".")[0])[:_HOST_LENGTH] or "worker"
+    numbered = re.compile(re.escape(stem) + r"-([1-9][0-9]{0,5})")
+    present = [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    taken = {int(match[1]) for path in present if (match := numbered.fullmatch(path.name))}
+    yield from (f"{stem}-{number}" for number in sorted(taken))
+    number = 0
+    while True:
+        number += 1
+        if number not in taken:
+            yield f"{stem}-{number}"
