@@ -11,8 +11,8 @@ from collections.abc import Callable
 import can_ada
 
 from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.normalizer import UrlMemory
 from larmspider.urls.resolve import parse_base, resolve
-from larmspider.urls.url_memory import UrlMemory
 
 URLS = (
     "http://docs.example/library/os.path.html",

@@ -21,9 +21,9 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
 from larmspider.options import check_names, check_writable, writable_dir
 from larmspider.pipelines.store import Store
-from larmspider.workdir import locks
-from larmspider.workdir.crawl_files import files_of_others, files_of_stores
+from larmspider.workdir import directory as locks
 from larmspider.workdir.directory import CrawlDirectory
+from larmspider.workdir.manifest import files_of_others, files_of_stores
 
 CrawlerFor = Callable[..., Crawler]
 OURS: dict[str, Any] = {

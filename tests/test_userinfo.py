@@ -1,4 +1,4 @@
-"""larmspider/urls/userinfo.py: no password is shown, whether the URL parses or not."""
+"""larmspider/urls/syntax.py: no password is shown, whether the URL parses or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from larmspider.errors import InvalidURL
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.resolve import parse_base
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from larmspider.cluster.scheduler_parts import Worker
 
-LOOK_SECS = 1.0
+BUDGET_LOOK_SECS = 1.0
 
 
 class Budget:
@@ -31,7 +31,7 @@ class Budget:
 
     async def committed(self) -> None:
         """Note how many pages are stored in all."""
-        self._next = asyncio.get_running_loop().time() + LOOK_SECS
+        self._next = asyncio.get_running_loop().time() + BUDGET_LOOK_SECS
         sharing = self._sharing
         if sharing.frontier.bounds.max_pages:
             sharing.blocks.stored_in_all(await asyncio.to_thread(sharing.membership.stored))

@@ -20,8 +20,8 @@ from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.scheduler_redis import link_to
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.frontier.factory import sharing
-from larmspider.workdir import locks
-from larmspider.workdir.crawl_files import LOCK
+from larmspider.workdir import directory as locks
+from larmspider.workdir.manifest import LOCK
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from larmspider import options
 from larmspider.cluster.redis_keys import Keys
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir.crawl_root import REDIS_DIR
+from larmspider.workdir.directory import REDIS_DIR
 from larmspider.workdir.manifest import SHARED
 
 if TYPE_CHECKING:

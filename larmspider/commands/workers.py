@@ -29,8 +29,8 @@ from larmspider.extensions.component_check import check_components
 from larmspider.extensions.preflight import check
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
-from larmspider.workdir.crawl_files import DESCRIPTION, WORKER_LOG
-from larmspider.workdir.crawl_root import REDIS_DIR, CrawlRoot
+from larmspider.workdir.directory import REDIS_DIR, CrawlRoot
+from larmspider.workdir.manifest import DESCRIPTION, WORKER_LOG
 from larmspider.workers.outcome import Outcome
 from larmspider.workers.process import WorkerProcess
 from larmspider.workers.progress import MONITOR_LOG, Progress

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from larmspider.workdir.crawl_files import DESCRIPTION
+from larmspider.workdir.manifest import DESCRIPTION
 from larmspider.crawl.logs import COLUMNS, CrawlLogs
 from larmspider.workdir.manifest import FORMAT, RULES, RULES_DIR
 from larmspider.errors import CrawlDirError

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from larmspider.crawl.reader import read_description
-from larmspider.workdir.crawl_files import DESCRIPTION, LOCK
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.manifest import DESCRIPTION, LOCK
+from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import counted

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Self
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from larmspider.crawl.reader import CrawlDir, StoredPage, stored_page
-from larmspider.workdir.crawl_files import DESCRIPTION
+from larmspider.workdir.manifest import DESCRIPTION
 from larmspider.crawl.logs import CrawlLogs
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader

@@ -23,8 +23,7 @@ from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.workdir import worker_name
-from larmspider.workdir.crawl_root import CrawlRoot
-from larmspider.workdir.directory import CrawlDirectory
+from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

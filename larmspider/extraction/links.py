@@ -11,7 +11,7 @@ import can_ada
 from larmspider.errors import InvalidURL
 from larmspider.urls.canonical import LONGEST_URL
 from larmspider.urls.resolve import parse_base, resolve
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 MAX_HREF = 8192
 """Characters kept of an href that does not resolve."""

@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 from tantivy import Query
 
-from larmspider.index.filters import DAYS, FIELDS, Filters, narrowed
+from larmspider.index.filters import DAYS, Filters, narrowed
 
 VALUES_MOST = 20
 """Values of one facet, those with most pages."""
@@ -49,7 +49,7 @@ def count_facets(
     narrowing = filters.queries(schema)
     # all facets without a filter of their own count the same pages: one pass for them
     passes: dict[str | None, dict[str, Any]] = {}
-    for name in FIELDS:
+    for name in FILTER_FIELDS:
         own = name if name in narrowing else None
         passes.setdefault(own, {})[name] = _aggregation(name, now)
     counted: dict[str, Any] = {}
@@ -90,11 +90,11 @@ def merge(parts: Iterable[Facets]) -> Facets:
 
 def _aggregation(name: str, now: float) -> dict[str, Any]:
     if name != "date":
-        return {"terms": {"field": FIELDS[name], "size": VALUES_MOST}}
+        return {"terms": {"field": FILTER_FIELDS[name], "size": VALUES_MOST}}
     # Tantivy takes the bounds of dates in nanoseconds, and adds what is before the first
     bounds = sorted((now - days * _DAY_SECS) * 1e9 for days in DAYS.values())
     ranges = [{"from": start, "to": end} for start, end in pairwise(bounds)]
-    return {"range": {"field": FIELDS[name], "ranges": [*ranges, {"from": bounds[-1]}]}}
+    return {"range": {"field": FILTER_FIELDS[name], "ranges": [*ranges, {"from": bounds[-1]}]}}
 
 
 def _terms(counted: Mapping[str, Any]) -> dict[str, int]:

@@ -26,7 +26,7 @@ VALUES_LIMIT = 32
 _LAST_YEAR = 2200  # Tantivy's nanoseconds end in 2262
 _VALUE_LIMIT = HOST_LIMIT  # the longest values are names of hosts
 
-FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
+FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
 
 
@@ -74,7 +74,7 @@ class Filters:
         return replace(found, languages=tongues)
 
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
-        """One query for each filter that is set, by its name in `FIELDS`; scores nothing."""
+        """One query for each filter that is set, by its name in `FILTER_FIELDS`; scores nothing."""
         found = {}
         for name, values in (
             ("host", self.hosts),
@@ -82,11 +82,11 @@ class Filters:
             ("language", self.languages),
         ):
             if values:
-                found[name] = Query.term_set_query(schema, FIELDS[name], list(values))
+                found[name] = Query.term_set_query(schema, FILTER_FIELDS[name], list(values))
         if self.since is not None or self.until is not None:
             found["date"] = Query.range_query(
                 schema,
-                FIELDS["date"],
+                FILTER_FIELDS["date"],
                 FieldType.Date,
                 None if self.since is None else datetime.fromtimestamp(self.since, UTC),
                 None if self.until is None else datetime.fromtimestamp(self.until, UTC),

@@ -18,7 +18,7 @@ from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
 from larmspider.requests import count_depth, normalized_of
 from larmspider.urls.normalizer import normalizer_from_settings
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

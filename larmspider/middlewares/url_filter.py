@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from larmspider.errors import ConfigError
 from larmspider.items import Link, Page
 from larmspider.middlewares.filter_middleware import FilterMiddleware, log_name
-from larmspider.urls.url_memory import UrlMemory
+from larmspider.urls.normalizer import UrlMemory
 
 if TYPE_CHECKING:
     from typing import Self

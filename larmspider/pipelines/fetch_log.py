@@ -11,7 +11,7 @@ from larmspider import signals
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
 from larmspider.pipelines.log_store import LogStore
 from larmspider.times import utc
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -10,7 +10,7 @@ from larmspider import options, stats
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.pipelines.log_store import LogStore
 from larmspider.pipelines.store import MANY_LINKS
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -19,7 +19,7 @@ from larmspider.items import Page
 from larmspider.pipelines.append_file import AppendFile
 from larmspider.pipelines.log_store import LogStore
 from larmspider.pipelines.records import truncate_file
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -34,7 +34,7 @@ from larmspider.items import FailedFetch, Link, Page
 from larmspider.requests import MAX_NUMBER
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.normalizer import normalizer_from_settings
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from typing import Self

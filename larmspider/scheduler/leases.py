@@ -23,7 +23,7 @@ from larmspider.frontier.lease import Lease
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.counters import keys_of
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -36,9 +36,8 @@ from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.scheduler.scheduler_entries import Entries, refused_by_robots
 from larmspider.scheduler.scheduler_opening import count_end, open_frontier
 from larmspider.scheduler.scheduler_waker import Waker
-from larmspider.urls.userinfo import without_userinfo
-from larmspider.workdir.crawl_root import CrawlRoot
-from larmspider.workdir.directory import CrawlDirectory
+from larmspider.urls.syntax import without_userinfo
+from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

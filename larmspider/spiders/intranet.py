@@ -26,7 +26,7 @@ from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import GIVE_BACK, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

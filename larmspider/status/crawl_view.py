@@ -29,8 +29,8 @@ from larmspider.index.search import Searcher
 from larmspider.reports.links import BrokenCache
 from larmspider.status.crawl_workers import Workers, workers_of
 from larmspider.status.refreshing import Kept
-from larmspider.workdir.crawl_files import DESCRIPTION
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.manifest import DESCRIPTION
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

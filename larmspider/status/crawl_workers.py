@@ -16,7 +16,7 @@ from larmspider.crawl.reader import read_description
 from larmspider.crawl.state import Condition, State
 from larmspider.errors import CrawlDirError
 from larmspider.status.noted import noted_server
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 
 

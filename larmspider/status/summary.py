@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.formatting import counted, size
-from larmspider.workdir.crawl_files import files_of_stores
+from larmspider.workdir.manifest import files_of_stores
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -10,12 +10,120 @@ No proof: a pattern can be slow in a way that was not tried. It catches the usua
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterable
 from importlib import resources
+from typing import Any
 
-from larmspider.urls.pattern_samples import repetitions
+# What a pattern repeats, and what stands before it: ``https?://h/(ab)+`` repeats ab after
+# https://h/.
+#
+# The strings on which a pattern backtracks longest repeat its own parts. They are read from the
+# tree
+# that Python's ``re`` compiles patterns from. That parser is not public: should a Python come
+# without
+# it, ``repetitions`` finds nothing and common strings have to do (backtracking.py).
+
+_CANDIDATES = "a1/-._~?=&% !"
+_CATEGORIES = {"DIGIT": "1", "WORD": "a", "SPACE": " ", "NOT_DIGIT": "a", "NOT_WORD": "/"}
+_MOST = 40
+
+
+def repetitions(pattern: str, flags: int) -> list[tuple[str, str]]:
+    """Pairs of a text that leads to a repetition and a text it repeats, 40 at most."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = importlib.import_module("re._parser").parse(pattern, flags)
+    except (ImportError, AttributeError):
+        return []
+    reader = _Reader()
+    try:
+        reader.read(tree, "")
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
+        pass  # a tree in another shape: what was found until here is good
+    return list(dict.fromkeys(reader.found))[:_MOST]
+
+
+class _Reader:
+    """Walks the tree of a pattern, making one text that it matches as far as that is simple."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._groups: dict[int, str] = {}
+
+    def read(self, tree: Iterable[tuple[Any, Any]], before: str) -> str:
+        """A text for ``tree``, which stands behind the text ``before``."""
+        text = ""
+        for kind, value in tree:
+            text += self._node(str(kind), value, before + text)
+        return text
+
+    def _node(self, kind: str, value: Any, before: str) -> str:
+        match kind:
+            case "LITERAL":
+                return chr(value)
+            case "NOT_LITERAL":
+                return next(char for char in _CANDIDATES if ord(char) != value)
+            case "ANY":
+                return "a"
+            case "IN":
+                return _member(value)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                least, most, item = value
+                unit = self.read(item, before)
+                if unit and most > 1:
+                    self.found.append((before, unit))
+                return unit * min(max(int(least), 0 if int(most) == 1 else 1), 50)
+            case "BRANCH":
+                return next(iter([self.read(branch, before) for branch in value[1]]))
+            case "SUBPATTERN":
+                text = self.read(value[-1], before)
+                self._groups[value[0]] = text
+                return text
+            case "ATOMIC_GROUP":
+                return self.read(value, before)
+            case "GROUPREF":
+                return self._groups.get(value, "")
+            case "ASSERT" | "ASSERT_NOT":
+                self.read(value[1], before)
+        return ""
+
+
+def _member(items: list[tuple[Any, Any]]) -> str:
+    """A character of a class such as ``[a-z\\d]`` or ``[^/]``."""
+    if str(items[0][0]) == "NEGATE":
+        return next((char for char in _CANDIDATES if not _holds(items[1:], char)), "")
+    kind, value = str(items[0][0]), items[0][1]
+    if kind == "CATEGORY":
+        return _CATEGORIES.get(str(value).removeprefix("CATEGORY_"), "")
+    return chr(value[0] if kind == "RANGE" else value)
+
+
+def _holds(items: list[tuple[Any, Any]], char: str) -> bool:
+    for kind, value in ((str(kind), value) for kind, value in items):
+        if kind == "LITERAL" and ord(char) == value:
+            return True
+        if kind == "RANGE" and value[0] <= ord(char) <= value[1]:
+            return True
+        if kind == "CATEGORY" and _category_holds(str(value).removeprefix("CATEGORY_"), char):
+            return True
+    return False
+
+
+def _category_holds(category: str, char: str) -> bool:
+    tests = {
+        "DIGIT": char.isdigit(),
+        "WORD": char.isalnum() or char == "_",
+        "SPACE": char.isspace(),
+    }
+    holds = tests.get(category.removeprefix("NOT_"), False)
+    return not holds if category.startswith("NOT_") else holds
+
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 5000)
 """Characters of the strings that are tried; exponential patterns show at the second."""

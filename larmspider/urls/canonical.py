@@ -30,12 +30,58 @@ from typing import NamedTuple
 import can_ada
 
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.urls.dots import resolve_dots
-from larmspider.urls.host_length import LONGEST_HOST, host_too_long
-from larmspider.urls.odd_punycode import disguised
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
-from larmspider.urls.syntax import lowercase, normalize_escapes
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.syntax import (
+    LONGEST_HOST,
+    host_too_long,
+    lowercase,
+    normalize_escapes,
+    resolve_dots,
+    without_userinfo,
+)
+
+# Hosts such as ``xn--pokxncvks``: punycode that decodes to nothing, and a DNS name all the same.
+#
+# WHATWG's test cases take them, the parser (can_ada) does not. Letters, digits and hyphens need no
+# IDNA, so it is given another host in their place, and theirs is put back. Only URLs that it has
+# refused come here.
+
+_STAND_IN = "odd-punycode.invalid"
+# Scheme, host with punycode in ASCII, and what follows.
+_URL = re.compile(
+    r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_C0_OR_SPACE = "".join(map(chr, range(0x21)))
+_TAB_OR_NEWLINE = str.maketrans("", "", "\t\r\n")  # a parser drops these before it looks
+
+
+class Disguised(NamedTuple):
+    """``url`` with another host in place of ``host``, which is in lower case."""
+
+    url: str
+    host: str
+
+    def restore(self, url: str) -> str:
+        """``url``, made from ``self.url``, with ``host`` again if it is still there."""
+        scheme, slashes, rest = url.partition("//")
+        if not rest.startswith(_STAND_IN) or rest[len(_STAND_IN) :][:1] not in ("", "/", ":", "?"):
+            return url
+        return scheme + slashes + self.host + rest.removeprefix(_STAND_IN)
+
+
+def disguised(url: str) -> Disguised | None:
+    """None where ``url`` is not refused for such a host, or not for it alone."""
+    found = _URL.match(url.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE))
+    if found is None:
+        return None
+    scheme, host, rest = found.groups()
+    host = host.lower()
+    last = host.removesuffix(".").rpartition(".")[2]
+    if last.isdigit() or last.startswith("0x"):
+        return None  # WHATWG: it ends in a number, so it is an IPv4 address, and no good one
+    return Disguised(f"{scheme}://{_STAND_IN}{rest}", host)
+
 
 # The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
 # segment, no index or default file, no path parameters, a host that cannot be an IPv4 address

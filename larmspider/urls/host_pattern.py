@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Self
 
 from larmspider.errors import ConfigError
-from larmspider.urls.host_rules import canonical_host
+from larmspider.urls.host_resolver import canonical_host
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 """By scheme; other schemes are not fetched."""

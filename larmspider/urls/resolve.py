@@ -17,10 +17,8 @@ import re
 import can_ada
 
 from larmspider.errors import InvalidURL
-from larmspider.urls.dots import resolve_dots
-from larmspider.urls.host_length import host_too_long
-from larmspider.urls.odd_punycode import disguised
-from larmspider.urls.userinfo import without_userinfo
+from larmspider.urls.canonical import disguised
+from larmspider.urls.syntax import host_too_long, resolve_dots, without_userinfo
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 

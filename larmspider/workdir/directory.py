@@ -9,9 +9,12 @@ other filters it is another crawl, and is refused unless told what to do.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import shutil
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -19,16 +22,19 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted
-from larmspider.workdir import locks
-from larmspider.workdir.crawl_files import DESCRIPTION, LOCK, WORKER_LOG, matching
 from larmspider.workdir.manifest import (
     CUT_BACK,
+    DESCRIPTION,
     FORMAT,
+    LOCK,
     RULES,
     RULES_DIR,
+    WORKER_LOG,
     describe,
+    describe_shared,
     files_in,
     is_shared,
+    matching,
     now,
     stores_in,
 )
@@ -74,7 +80,7 @@ class CrawlDirectory:
     def check(self) -> None:
         """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
         options.check_writable(self.path)
-        locks.check_free(self.path / LOCK)
+        check_free(self.path / LOCK)
         if self.path.exists():
             self._refuse_if_taken()
 
@@ -93,7 +99,7 @@ class CrawlDirectory:
     def claim(self) -> None:
         """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
         options.writable_dir(self.path)
-        self._lock = locks.locked(self.path / LOCK)
+        self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
             if self.fresh:
@@ -113,7 +119,7 @@ class CrawlDirectory:
 
     def clear(self) -> None:
         """Delete the crawl that lies here, if ``fresh`` is enough for it; the directory stays."""
-        self._lock = locks.locked(self.path / LOCK)
+        self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
             self._make_room()
@@ -279,3 +285,142 @@ def asked_fresh(settings: BaseSettings) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+# LARM_DIR of many workers: what their crawl is, and the directory of each in it.
+#
+#     crawl/crawl.json             the seeds, scope and settings of all, marked "workers"
+#     crawl/atlas-1/, atlas-2/     each worker's: page files, logs, index, crawl.json (directory.py)
+#     crawl/logs.idx/              an index of the logs of all
+#     crawl/redis/                 of the private redis-server, where ``scrapy workers`` runs one
+#
+# The first worker describes the crawl; one with another scope is refused before it has made
+# anything.
+
+LOCK_SECS = 10.0
+"""How long a worker waits for others that are starting as well."""
+_TRY_SECS = 0.05
+REDIS_DIR = "redis"
+INDEX_DIR = "logs.idx"
+"""Of the logs of all workers (log_index/)."""
+_WEB_FILES = ("web.token*", "web.json*")
+"""Of the web pages, whose token is the same for all workers (extensions/web/)."""
+
+
+def shard_dirs(root: Path) -> list[Path]:
+    """The workers' directories in ``root``, by name."""
+    return sorted(file.parent for file in root.glob(f"*/{DESCRIPTION}"))
+
+
+class CrawlRoot(CrawlDirectory):
+    """Claimed for a moment, to describe the crawl or to start it over; not held as it runs."""
+
+    @classmethod
+    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
+        return options.crawl_root(crawler.settings), describe_shared(crawler)
+
+    def check(self) -> None:
+        """The same without the lock, which another worker that is starting may have."""
+        options.check_writable(self.path)
+        if self.path.exists():
+            self._refuse_if_taken()
+
+    def claim(self) -> None:
+        """Describe the crawl, and with ``fresh`` delete what all workers here have written.
+
+        Raises ConfigError, CrawlDirError: another crawl lies here, or a worker that is to start
+        over is running; then nothing has changed.
+        """
+        options.writable_dir(self.path)
+        deadline = time.monotonic() + LOCK_SECS
+        while not reserve(self.path / LOCK):
+            if time.monotonic() > deadline:
+                check_free(self.path / LOCK)
+            time.sleep(_TRY_SECS)
+        super().claim()
+        self.release()
+
+    def _may_lie_there(self, path: Path) -> bool:
+        """Of workers too, and of their private redis-server."""
+        if super()._may_lie_there(path) or not path.is_dir():
+            return super()._may_lie_there(path)
+        if path.name == REDIS_DIR:
+            return (path / LOCK).exists()
+        return {file.name for file in path.iterdir()} <= {LOCK, WORKER_LOG}
+
+    def _shards(self) -> Iterator[CrawlDirectory]:
+        for path in shard_dirs(self.path):
+            yield CrawlDirectory(path, {}, fresh=self.fresh)
+
+    def _held(self) -> str:
+        held = ((shard.path.name, shard._held()) for shard in self._shards())
+        return ", ".join(f"{what} ({name})" for name, what in held if what)
+
+    def _add_files_of(self, earlier: dict[str, Any]) -> None:
+        """None lie here but the workers' own."""
+
+    def _refuse_to_delete(self) -> None:
+        super()._refuse_to_delete()
+        for shard in self._shards():
+            check_free(shard.path / LOCK)
+
+    def _make_room(self) -> None:
+        for shard in self._shards():
+            shard.clear()
+        for folder in (RULES_DIR, INDEX_DIR):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for pattern in _WEB_FILES:
+            for file in self.path.glob(pattern):
+                file.unlink(missing_ok=True)
+        (self.path / DESCRIPTION).unlink(missing_ok=True)
+
+
+# Locks on directories: one process at a time writes there, and a killed one frees it.
+#
+#     with_lock = locked(Path("crawl/lock"))      # CrawlDirError while another process has it
+#     reserve(Path("crawl/atlas-1/lock"))         # taken now, handed over by the next locked()
+#
+# A worker that looks for a free directory has to keep it from then on, and claims it later.
+
+_LOOK_SECS = 0.005
+"""Far more than a look at the lock takes."""
+
+_reserved: dict[Path, IO[str]] = {}
+
+
+def locked(path: Path) -> IO[str]:
+    """The lock file, locked until it is closed. Raises CrawlDirError where another process has
+    the lock, ConfigError where there can be none."""
+    if (held := _reserved.pop(path, None)) is not None:
+        return held
+    try:
+        file = path.open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # it may be one who only looks (condition.is_held)
+            time.sleep(_LOOK_SECS)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise CrawlDirError(
+            f"LARM_DIR={path.parent} is in use: another crawl writes there"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be locked: {error.strerror or error}") from None
+    return file
+
+
+def reserve(path: Path) -> bool:
+    """Lock now for the next locked() of this process; False where another process has it."""
+    if path not in _reserved:
+        try:
+            _reserved[path] = locked(path)
+        except CrawlDirError:
+            return False
+    return True
+
+
+def check_free(path: Path) -> None:
+    """Raise as locked() would; a lock that does not exist yet is free."""
+    if path not in _reserved and path.exists():
+        locked(path).close()

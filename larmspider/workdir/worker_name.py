@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir import locks
-from larmspider.workdir.crawl_files import DESCRIPTION, LOCK
+from larmspider.workdir import directory as locks
+from larmspider.workdir.manifest import DESCRIPTION, LOCK
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

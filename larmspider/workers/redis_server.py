@@ -27,8 +27,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir import locks
-from larmspider.workdir.crawl_files import LOCK
+from larmspider.workdir import directory as locks
+from larmspider.workdir.manifest import LOCK
 
 PROGRAM = "redis-server"
 SOCKET = "redis.sock"

@@ -36,7 +36,7 @@ def test_others_pages_are_looked_up_without_an_own_commit(monkeypatch: pytest.Mo
         assert worker.heard == [3], "too soon"
         await budget.committed()
         assert worker.heard == [3, 7]
-        monkeypatch.setattr(scheduler_budget, "LOOK_SECS", 0.0)
+        monkeypatch.setattr(scheduler_budget, "BUDGET_LOOK_SECS", 0.0)
         await budget.committed()
         worker.pages = 11
         await budget.look()

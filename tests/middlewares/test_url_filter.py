@@ -19,7 +19,7 @@ from larmspider.middlewares.normalize import NormalizeFilter
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.traps import TrapsFilter
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.urls.url_memory import LONGEST_CACHED
+from larmspider.urls.normalizer import LONGEST_CACHED
 
 
 class Nameless(UrlFilter):

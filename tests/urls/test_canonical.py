@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import Canonicalizer, canonicalize
-from larmspider.urls.url_memory import LONGEST_CACHED, UrlMemory
+from larmspider.urls.normalizer import LONGEST_CACHED, UrlMemory
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError
-from larmspider.urls import backtracking, re2_set
+from larmspider.urls import backtracking
+from larmspider.urls import patterns as re2_set
 from larmspider.urls.backtracking import slow_string
-from larmspider.urls.patterns import PatternSet, compile_pattern
-from larmspider.urls.re2_set import Re2Set
+from larmspider.urls.patterns import PatternSet, Re2Set, compile_pattern
 
 needs_re2 = pytest.mark.skipif(re2_set.re2 is None, reason="google-re2 is not installed")
 

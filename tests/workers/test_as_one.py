@@ -15,7 +15,7 @@ import pytest
 
 from larmspider.crawl.state import Condition, State
 from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.directory import shard_dirs
 from tests.crawling import FAST, crawl, scrapy
 from tests.extensions.web.serving import Served
 from tests.workers.cross_linked import CrossLinked

@@ -19,8 +19,7 @@ from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.workdir.crawl_root import shard_dirs
-from larmspider.workdir.locks import locked
+from larmspider.workdir.directory import locked, shard_dirs
 from tests.crawling import FAST, PROJECT, Ran, records, scrapy
 from tests.servers.redis import RedisServer
 from tests.servers.scripted import ScriptedServer

@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 from larmspider.crawl.state import State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.status.crawl_view import Source
-from larmspider.workdir.locks import locked
+from larmspider.workdir.directory import locked
 from tests.crawling import crawl, records, scrapy
 from tests.servers.scripted import Route, ScriptedServer
 from tests.workers.sharing import describe, shared_crawl, take_back_pages

@@ -19,7 +19,7 @@ import pytest
 
 from larmspider.control.remote import RemoteCrawl
 from larmspider.status.noted import noted_server
-from larmspider.workdir.crawl_root import shard_dirs
+from larmspider.workdir.directory import shard_dirs
 from tests.crawling import FAST, environment
 from tests.extensions.web.serving import TOKEN, Got, Served, request
 from tests.workers.cross_linked import CrossLinked

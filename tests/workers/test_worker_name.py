@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 from larmspider.errors import ConfigError
 from larmspider.options import larm_dir
 from larmspider.workdir import worker_name
-from larmspider.workdir.locks import locked
+from larmspider.workdir.directory import locked
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ import can_ada
 from larmspider import options
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
 from larmspider.fetch.sites.sites_file import read_sites_file
-from larmspider.urls.host_length import LONGEST_HOST
 from larmspider.urls.host_pattern import DEFAULT_PORTS
+from larmspider.urls.syntax import LONGEST_HOST
 
 if TYPE_CHECKING:
     from larmspider.options import Settings

@@ -10,7 +10,7 @@ from larmspider.fetch.curl_features import check_method
 from larmspider.fetch.sites.fields import SiteTable
 from larmspider.fetch.sites.model import ClientCertificate, Proxy
 from larmspider.fetch.sites.site_credentials import check_text, check_user
-from larmspider.urls.host_rules import canonical_host
+from larmspider.urls.host_resolver import canonical_host
 
 PROXY_METHODS = ("basic", "digest", "negotiate", "ntlm")
 TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")

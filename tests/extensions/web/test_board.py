@@ -15,7 +15,7 @@ from larmspider import stats
 from larmspider.status.refreshing import Kept
 from larmspider.status.status import CURVES_SECS, Board
 from larmspider.web import site as sites
-from larmspider.workdir.crawl_files import LOCK
+from larmspider.workdir.manifest import LOCK
 from tests.extensions.web.serving import TOKEN, Served, request
 
 
