@@ -24,7 +24,7 @@ from selectolax.lexbor import LexborHTMLParser
 from larmspider.extraction import html
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.text import page_text
+from larmspider.extraction.page_builder import page_text
 from larmspider.items import Page
 
 DEFAULT = "/usr/share/doc/python3.11-doc/html"

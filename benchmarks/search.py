@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.generated_text import GeneratedPages
-from larmspider.index.filters import Filters
+from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 

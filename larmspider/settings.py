@@ -166,7 +166,7 @@ LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it 
 REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"  # of scrapy-redis's pipeline
 LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
 
-ITEM_PROCESSOR = "larmspider.pipelines.chain.StorageChain"
+ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
     "larmspider.pipelines.link_log.LinkLogPipeline": 300,

@@ -11,11 +11,10 @@ from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
 from larmspider.formatting import counted
-from larmspider.index.as_json import results_json
-from larmspider.index.filters import DAYS, Filters, since_time
-from larmspider.index.kinds import KINDS
+from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
-from larmspider.index.search import LIMIT_MOST, OFFSET_MOST
+from larmspider.index.schema import KINDS
+from larmspider.index.search import LIMIT_MOST, OFFSET_MOST, results_json
 from larmspider.index.spelling import Suggestion
 from larmspider.terminal import printable
 

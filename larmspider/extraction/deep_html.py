@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from lxml import etree
 
-from larmspider.extraction.elements import BLOCKS, BREAKS, HIDDEN
-from larmspider.extraction.page_builder import Attributes, Findings
-from larmspider.extraction.text import MAX_ANCHOR
+from larmspider.extraction.page_builder import (
+    BLOCKS,
+    BREAKS,
+    HIDDEN,
+    MAX_ANCHOR,
+    Attributes,
+    Findings,
+)
 
 _CHUNK_BYTES = 65_536
 MAX_LOOK_UPS = 2_000_000_000

@@ -25,10 +25,16 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.elements import BLOCKS, BREAKS, HIDDEN
 from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.page_builder import MAX_LINKS, Attributes, Findings
-from larmspider.extraction.text import MAX_ANCHOR
+from larmspider.extraction.page_builder import (
+    BLOCKS,
+    BREAKS,
+    HIDDEN,
+    MAX_ANCHOR,
+    MAX_LINKS,
+    Attributes,
+    Findings,
+)
 from larmspider.items import Page
 
 # With mutation events lexbor is quadratic in a select: 20,000 options take 3.6 s, without 7 ms.

@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 from tantivy import Query
 
-from larmspider.index.filters import DAYS, Filters, narrowed
+from larmspider.index.query import DAYS, FILTER_FIELDS, Filters, narrowed
 
 VALUES_MOST = 20
 """Values of one facet, those with most pages."""

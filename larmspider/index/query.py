@@ -8,9 +8,146 @@ AND, OR and NOT are words like others. Only what cannot mean anything raises Que
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import tantivy
+from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import QueryError
+from larmspider.index.schema import HOST_LIMIT, KINDS, tongue_of, typed_host
+
+# What narrows a search beside its words: hosts, kinds of document, languages, dates.
+#
+#     Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
+#
+# Values of one filter are alternatives; all filters must hold. They decide what is found, never in
+# which order.
+
+DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+"""Periods by name, that end now."""
+VALUES_LIMIT = 32
+"""Alternatives of one filter."""
+_LAST_YEAR = 2200  # Tantivy's nanoseconds end in 2262
+_VALUE_LIMIT = HOST_LIMIT  # the longest values are names of hosts
+
+FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
+"""The index's field of each filter, by the filter's name for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """``hosts`` are exact host names, ``kinds`` those of kinds.py, ``languages`` primary subtags
+    (de, en). ``since`` and ``until`` are seconds since the epoch, of when a page was modified or,
+    where its server did not say, fetched; ``until`` itself is not within."""
+
+    hosts: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        hosts: Iterable[str] = (),
+        kinds: Iterable[str] = (),
+        languages: Iterable[str] = (),
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Filters:
+        """Filters from what a person typed. Raises QueryError for what cannot match anything."""
+        if since is not None and until is not None and since >= until:
+            raise QueryError("the dates are the wrong way round: the first is not before the last")
+        found = cls(
+            hosts=_distinct("host", map(typed_host, hosts)),
+            kinds=_distinct("type", (kind.strip().lower() for kind in kinds)),
+            languages=_distinct("language", languages),
+            since=since,
+            until=until,
+        )
+        for kind in found.kinds:
+            if kind not in KINDS:
+                raise QueryError(f"type {kind!r:.50} is unknown; accepted are {', '.join(KINDS)}")
+        tongues = tuple(dict.fromkeys(map(tongue_of, found.languages)))
+        if "" in tongues:
+            bad = next(language for language in found.languages if not tongue_of(language))
+            raise QueryError(
+                f"language {bad!r:.50} is no language tag; accepted are de, en-GB, ..."
+            )
+        return replace(found, languages=tongues)
+
+    def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
+        """One query for each filter that is set, by its name in `FILTER_FIELDS`; scores nothing."""
+        found = {}
+        for name, values in (
+            ("host", self.hosts),
+            ("type", self.kinds),
+            ("language", self.languages),
+        ):
+            if values:
+                found[name] = Query.term_set_query(schema, FILTER_FIELDS[name], list(values))
+        if self.since is not None or self.until is not None:
+            found["date"] = Query.range_query(
+                schema,
+                FILTER_FIELDS["date"],
+                FieldType.Date,
+                None if self.since is None else datetime.fromtimestamp(self.since, UTC),
+                None if self.until is None else datetime.fromtimestamp(self.until, UTC),
+                include_upper=self.until is None,  # Tantivy wants it so where there is none
+            )
+        return {name: Query.const_score_query(query, 0.0) for name, query in found.items()}
+
+
+NO_FILTERS = Filters()
+
+
+def narrowed(ranked: Query, filters: Iterable[Query]) -> Query:
+    """What matches ``ranked`` and each of the filters, in the order of ``ranked``."""
+    must = [(Occur.Must, query) for query in filters]
+    return Query.boolean_query([(Occur.Must, ranked), *must]) if must else ranked
+
+
+def since_time(text: str, now: float) -> float:
+    """When a period that a person named begins: one of `DAYS`, or a day as ``2026-01-31`` (UTC).
+
+    ``now`` and the result are in seconds since the epoch. Raises QueryError for anything else.
+    """
+    word = text.strip().lower()
+    if word in DAYS:
+        return now - timedelta(days=DAYS[word]).total_seconds()
+    try:
+        if len(word) != len("2026-01-31"):
+            raise ValueError
+        day = datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC)
+        if not 1970 <= day.year <= _LAST_YEAR:
+            raise ValueError
+        return day.timestamp()
+    except ValueError:
+        raise QueryError(
+            f"date {text!r:.50} is unknown; accepted are {', '.join(DAYS)}"
+            " and a day as in 2026-01-31"
+        ) from None
+
+
+def until_time(text: str) -> float:
+    """When the day ``2026-01-31`` (UTC) is over, for `Filters.until`. Raises QueryError."""
+    if text.strip().lower() in DAYS:
+        raise QueryError(f"date {text!r:.50} is unknown; accepted is a day as in 2026-01-31")
+    return since_time(text, 0.0) + timedelta(days=1).total_seconds()
+
+
+def _distinct(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(value for value in values if value))
+    if len(found) > VALUES_LIMIT:
+        raise QueryError(f"{len(found)} values of {name}, {VALUES_LIMIT} are the most")
+    for value in found:
+        if len(value) > _VALUE_LIMIT or not value.isprintable():
+            raise QueryError(f"{name} {value!r:.50} cannot be in the index")
+    return found
+
 
 QUERY_LIMIT = 1_000
 """Characters of a query."""

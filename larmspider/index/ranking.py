@@ -18,19 +18,98 @@ at 1.4 and pairs at 1.0).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from math import log
 
 import tantivy
 from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
-from larmspider.index.likeness import salient_words
 from larmspider.index.query import Clause
-from larmspider.index.rarity import Boost
 from larmspider.index.results import Document
 from larmspider.index.schema import exact_analyzer, stemmed_analyzer, typed_host
 from larmspider.index.snippets import SnippetMaker
+
+# Which words tell a page from the others: those it has often and few others have (tf-idf).
+#
+# Tantivy has a query for that, more_like_this; it counts deleted pages in one place and not in the
+# other, and panics (0.27.0: "57 >= 67", idf in bm25.rs), so after any page was indexed again.
+
+SALIENT_WORDS = 20
+"""Words by which similar pages are looked for."""
+_LOOKED_UP = 200  # the most frequent words of a page, among which they are found
+_SHORTEST = 3  # letters
+_TOO_OFTEN = 0.5  # share of the pages that have a word which says nothing,
+_FEW_PAGES = 50  # where there are as many as that
+
+
+def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:
+    """The words that say most about a page, best first.
+
+    ``words`` are all of the page's, ``frequency`` says how many of the ``pages`` have one. A word
+    that only this page has finds no other and is left out.
+    """
+    counted = Counter(word for word in words if len(word) >= _SHORTEST and not word.isdigit())
+    weights: dict[str, float] = {}
+    for word, times in counted.most_common(_LOOKED_UP):
+        having = frequency(word)
+        if having >= 2 and (having <= _TOO_OFTEN * pages or pages < _FEW_PAGES):
+            weights[word] = (1 + log(times)) * log(1 + pages / having)
+    return sorted(weights, key=lambda word: (-weights[word], word))[:SALIENT_WORDS]
+
+
+# How rare a word is over several indexes, for each weighs its words by its own pages alone.
+#
+# BM25 multiplies what a word earns by idf = ln(1 + (N - n + 0.5) / (n + 0.5)), n of N pages having
+# it (Robertson and Zaragoza 2009, 3.3; Tantivy's ``idf()``). Where all pages of an index are of
+# the
+# wiki, "wiki" earns nothing there and much elsewhere, so scores of two indexes do not compare.
+# Each
+# index's query is therefore boosted, word by word, by idf over all indexes / idf of its own:
+#
+#     rarity = Rarity([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
+#     boost = rarity.of(0)                       # boost("body", ["wiki"]) -> 7.3
+#
+# What is left between one index and several are the average lengths of pages, which each index
+# takes
+# from its own.
+
+Boost = Callable[[str, Sequence[str]], float]
+"""By which factor a word, or a phrase, of a field counts more in an index than that says."""
+
+
+def idf(pages: int, having: int) -> float:
+    """Inverse document frequency; more for rarer words, never negative."""
+    return log(1 + (max(pages, having) - having + 0.5) / (having + 0.5))
+
+
+class Rarity:
+    """Of the words of one query; asks each index once for a word, 0.3 us."""
+
+    def __init__(self, indexes: Sequence[tuple[tantivy.Searcher, int]]) -> None:
+        self._indexes = indexes
+        self._pages = sum(pages for _, pages in indexes)
+        self._overall: dict[tuple[str, str], float] = {}
+
+    def of(self, number: int) -> Boost:
+        """The boost for queries to one of the indexes. A phrase's idf is the sum of its words'."""
+        searcher, pages = self._indexes[number]
+
+        def boost(field: str, words: Sequence[str]) -> float:
+            own = sum(idf(pages, searcher.doc_freq(field, word)) for word in words)
+            return sum(self._idf(field, word) for word in words) / own if own else 1.0
+
+        return boost
+
+    def _idf(self, field: str, word: str) -> float:
+        found = self._overall.get((field, word))
+        if found is None:
+            having = sum(searcher.doc_freq(field, word) for searcher, _ in self._indexes)
+            found = self._overall[field, word] = idf(self._pages, having)
+        return found
+
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}

@@ -24,9 +24,8 @@ from tantivy import DocAddress, Occur, Query
 
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
-from larmspider.index.filters import NO_FILTERS, Filters, narrowed
-from larmspider.index.query import parse_query
-from larmspider.index.rarity import Rarity
+from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
+from larmspider.index.ranking import Rarity
 from larmspider.index.search import (
     Document,
     Hit,

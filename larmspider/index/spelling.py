@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from larmspider.errors import QueryError
-from larmspider.index.filters import NO_FILTERS, Filters
-from larmspider.index.query import Clause, parse_query
+from larmspider.index.query import NO_FILTERS, Clause, Filters, parse_query
 from larmspider.index.results import Results
 
 WORDS_LIMIT = 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import signals
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
-from larmspider.pipelines.log_store import LogStore
+from larmspider.pipelines.records import LogStore
 from larmspider.times import utc
 from larmspider.urls.syntax import without_userinfo
 

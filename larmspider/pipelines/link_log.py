@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.items import ORDINARY, Link, Page
-from larmspider.pipelines.log_store import LogStore
+from larmspider.pipelines.records import LogStore
 from larmspider.pipelines.store import MANY_LINKS
 from larmspider.urls.syntax import without_userinfo
 

@@ -16,9 +16,7 @@ from scrapy.exceptions import DropItem
 from larmspider import options, stats
 from larmspider.errors import ConfigError
 from larmspider.items import Page
-from larmspider.pipelines.append_file import AppendFile
-from larmspider.pipelines.log_store import LogStore
-from larmspider.pipelines.records import truncate_file
+from larmspider.pipelines.records import AppendFile, LogStore, truncate_file
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:

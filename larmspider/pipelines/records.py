@@ -8,13 +8,108 @@ separators, become a space, so the fields read are the fields written:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from larmspider import options
 from larmspider.errors import CommittedGoneError
-from larmspider.pipelines.append_file import AppendFile
+from larmspider.pipelines.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+# A file that grows at its end and never claims to hold what could not be written.
+#
+# Python's buffered files forget: when the disk is full, close() throws away what was buffered, and
+# the file then looks whole. Here a failure is kept, so that no later flush() names a position and
+# no
+# checkpoint commits one.
+
+BUFFER_BYTES = 256 * 1024
+
+
+class AppendFile:
+    """``end`` is the length in bytes with all that was written, on disk or still buffered."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab", buffering=BUFFER_BYTES)
+        self.end = self._file.tell()
+        self._failure: tuple[int, str, str] | None = None
+        self._closing = threading.Lock()  # the file stays open while another thread syncs it
+        self._let_go = False
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError, from the first failure on each time."""
+        self._raise_failure()
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failed(error) from None
+        self.end += len(data)
+
+    def flush(self) -> int:
+        """Hand what is buffered to the operating system; the length. Also after close()."""
+        self._raise_failure()
+        if not self._file.closed:
+            try:
+                self._file.flush()
+            except OSError as error:
+                raise self._failed(error) from None
+        return self.end
+
+    def sync(self) -> None:
+        """Wait until what was flushed is on disk; from any thread, nothing once it is closed."""
+        with self._closing:
+            if self._file.closed and not self._let_go:
+                return
+            try:
+                with self.path.open("rb") if self._let_go else nullcontext(self._file) as file:
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise self._failed(error) from None
+            self._let_go = False
+
+    def let_go(self) -> None:
+        """Write out and close, but leave the wait for the disk to sync() or close(). Raises
+        OSError."""
+        self.flush()
+        with self._closing:
+            try:
+                self._file.close()
+            except OSError as error:
+                raise self._failed(error) from None
+            self._let_go = True
+
+    def close(self) -> None:
+        """Write out, sync and close; may be called twice. A failure is kept: flush() raises it."""
+        try:
+            self.flush()
+            self.sync()
+        except OSError:
+            pass
+        with self._closing:
+            try:
+                self._file.close()
+            except OSError as error:
+                self._failed(error)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise OSError(*self._failure)
+
+    def _failed(self, error: OSError) -> OSError:
+        if self._failure is None:
+            self._failure = error.errno or 0, error.strerror or str(error), str(self.path)
+        return OSError(*self._failure)
+
 
 _BREAKS = dict.fromkeys(
     (*range(32), *range(127, 160), 8232, 8233), " "
@@ -112,3 +207,53 @@ def read_records(path: Path, columns: int, start: int = 0) -> Iterable[list[str]
             fields = line[:-1].decode("utf-8", "replace").split("\t")
             if len(fields) == columns:
                 yield fields
+
+
+# A store that is one file of records: opened, flushed, truncated and closed as the others.
+#
+# class TitleLog(LogStore):
+#     file_name = "titles.log"
+#     files = (file_name,)
+#     columns = ("url", "title")
+#
+#     def write(self, page: Page) -> None:
+#         self.log.append(page.url, page.title)
+
+
+class LogStore(Store):
+    """Writes ``file_name`` in LARM_DIR; its position is the length of the file."""
+
+    file_name: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._log: RecordLog | None = None
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        return cls(options.larm_dir(crawler.settings))
+
+    @property
+    def log(self) -> RecordLog:
+        """Open from open_spider() on."""
+        assert self._log is not None
+        return self._log
+
+    def open_spider(self) -> None:
+        options.writable_dir(self.directory)
+        self._log = RecordLog(self.directory / self.file_name, self.columns)
+
+    def recover(self, position: bytes) -> None:
+        truncate_file(self.directory / self.file_name, position)
+
+    def flush(self) -> bytes:
+        return b"" if self._log is None else self._log.flush()
+
+    async def commit(self) -> None:
+        if self._log is not None:
+            await asyncio.to_thread(self._log.sync)
+
+    def close_spider(self) -> None:
+        if self._log is not None:
+            self._log.close()

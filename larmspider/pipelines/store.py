@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
+from scrapy.pipelines import ItemPipelineManager
+from scrapy.utils.defer import ensure_awaitable
 
 from larmspider import signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
@@ -43,6 +45,26 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
+
+
+# The storage chain at work: hands an item from store to store.
+#
+# Scrapy's own manager makes a coroutine of what each pipeline returns and waits for it. A store of
+# ours returns the item at once, so here only what is no item yet is waited for.
+
+
+class StorageChain(ItemPipelineManager):
+    """ITEM_PROCESSOR; runs any pipeline, coroutine or not."""
+
+    async def process_item_async(self, item: Any) -> Any:
+        if self._mw_methods_requiring_spider:  # pipelines written for older versions of Scrapy
+            return await super().process_item_async(item)
+        for process in self.methods["process_item"]:
+            assert process is not None
+            returned = process(item)
+            item = returned if returned is item else await ensure_awaitable(returned)
+        return item
+
 
 MANY_LINKS = 10_000
 """After a page with more of them each store lets the crawl do something else: 100,000 links take

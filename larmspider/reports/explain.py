@@ -19,8 +19,8 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, Fetch, StoredPage
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.extraction.cost import is_large
 from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process import Reader, ReadingRefused
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.describe import url_report

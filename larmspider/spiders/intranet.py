@@ -16,11 +16,10 @@ from scrapy import Spider, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
-from larmspider.extraction.cost import is_large
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.markup_guard import is_large
+from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
-from larmspider.extraction.robots_header import robots_header
-from larmspider.extraction.sniff import media_type
 from larmspider.fetch.failures import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import GIVE_BACK, page_request

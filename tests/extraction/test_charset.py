@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import charset_guess
+from larmspider.extraction import charset as charset_guess
 from larmspider.extraction.charset import PRESCAN_BYTES, declared_charset, decode, to_utf8
 
 SUITE = Path(__file__).parents[2] / ".." / "shared" / "suites" / "html5lib-encoding"

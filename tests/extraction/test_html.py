@@ -12,9 +12,14 @@ from larmspider.errors import InvalidURL
 from larmspider.extraction import deep_html, html
 from larmspider.extraction import page_builder as findings
 from larmspider.extraction.html import extract
-from larmspider.extraction.links import MAX_HREF
-from larmspider.extraction.page_builder import MAX_LINK_CHARS
-from larmspider.extraction.text import MAX_ANCHOR, MAX_DESCRIPTION, MAX_TEXT, MAX_TITLE
+from larmspider.extraction.page_builder import (
+    MAX_ANCHOR,
+    MAX_DESCRIPTION,
+    MAX_HREF,
+    MAX_LINK_CHARS,
+    MAX_TEXT,
+    MAX_TITLE,
+)
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Page
 from larmspider.urls.canonical import LONGEST_URL, canonicalize
 

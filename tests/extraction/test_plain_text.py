@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction.plain_text import extract
-from larmspider.extraction.text import MAX_TEXT
+from larmspider.extraction.formats import extract
+from larmspider.extraction.page_builder import MAX_TEXT
 
 
 def test_text_without_title_or_links():

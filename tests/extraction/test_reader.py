@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from larmspider.extraction import html
-from larmspider.extraction.cost import MAX_BYTES, MAX_TAGS, is_large
+from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
 from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page

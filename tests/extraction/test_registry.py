@@ -2,7 +2,8 @@
 
 import pytest
 
-from larmspider.extraction import html, plain_text
+from larmspider.extraction import formats as plain_text
+from larmspider.extraction import html
 from larmspider.extraction.formats import EXTRACTORS, extractor_for
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from larmspider.extraction.sniff import media_type
+from larmspider.extraction.formats import media_type
 
 HTML = b"<!DOCTYPE html><title>x</title>"
 PDF = b"%PDF-1.7\n"

@@ -7,7 +7,7 @@ import lmdb
 import pytest
 
 from larmspider.errors import CrawlDirError
-from larmspider.index.anchor_target import (
+from larmspider.index.anchors import (
     CLEAN,
     COPIES_LIMIT,
     DIRTY,
@@ -16,9 +16,9 @@ from larmspider.index.anchor_target import (
     TEXT_LIMIT,
     TEXTS_LIMIT,
     TEXTS_LIMIT_BYTES,
+    AnchorTable,
     AnchorTarget,
 )
-from larmspider.index.anchors import AnchorTable
 
 VPN = "http://wiki.example/vpn"
 

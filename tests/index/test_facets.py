@@ -7,9 +7,8 @@ import pytest
 
 from larmspider.errors import QueryError
 from larmspider.index.facets import VALUES_MOST, Facets, merge
-from larmspider.index.filters import Filters, since_time, until_time
-from larmspider.index.kinds import KINDS, kind_of
-from larmspider.index.schema import last_modified, tongue_of
+from larmspider.index.query import Filters, since_time, until_time
+from larmspider.index.schema import KINDS, kind_of, last_modified, tongue_of
 from larmspider.index.search import Searcher
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC).timestamp()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.index.filters import Filters
+from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Judge, ShardSearcher
 from larmspider.index.writer import IndexWriter

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.errors import QueryError
-from larmspider.index.rarity import idf
+from larmspider.index.ranking import idf
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Judge, ShardSearcher
 from larmspider.index.writer import IndexWriter

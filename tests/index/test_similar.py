@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.index.likeness import salient_words
+from larmspider.index.ranking import salient_words
 from larmspider.index.search import Document, Results, Searcher
 
 VPN = "The tunnel needs a certificate. Renew the certificate before the tunnel closes."

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
-from larmspider.index.filters import Filters
+from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.spelling import Suggestion, distance, edits
 

@@ -1,4 +1,4 @@
-"""larmspider/pipelines/append_file.py"""
+"""larmspider/pipelines/records.py"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.pipelines.append_file import BUFFER_BYTES, AppendFile
+from larmspider.pipelines.records import BUFFER_BYTES, AppendFile
 
 LIMIT = 100_000
 

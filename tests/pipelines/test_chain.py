@@ -1,4 +1,4 @@
-"""larmspider/pipelines/chain.py: an item goes from store to store."""
+"""larmspider/pipelines/store.py: an item goes from store to store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
-from larmspider.pipelines.chain import StorageChain
+from larmspider.pipelines.store import StorageChain
 
 
 class Same:

@@ -1,4 +1,4 @@
-"""larmspider/pipelines/log_store.py: what a store that is one log does between start and end."""
+"""larmspider/pipelines/records.py: what a store that is one log does between start and end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.items import Page
-from larmspider.pipelines.log_store import LogStore
+from larmspider.pipelines.records import LogStore
 
 
 class TitleLog(LogStore):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import InvalidURL
-from larmspider.extraction.links import LinkResolver
+from larmspider.extraction.page_builder import LinkResolver
 from larmspider.urls.resolve import location_of, parse_base, resolve
 from larmspider.urls.seeds import read_seeds
 

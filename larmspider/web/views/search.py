@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from larmspider.errors import CrawlDirError, QueryError
-from larmspider.index.as_json import results_json
-from larmspider.index.filters import DAYS, NO_FILTERS, Filters, since_time, until_time
+from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.index.results import Results
-from larmspider.index.search import Searcher
+from larmspider.index.search import Searcher, results_json
 from larmspider.index.spelling import Suggestion
 from larmspider.web.pages import Page
 from larmspider.web.request import Ask, Refused, Reply, json_reply
