@@ -38,7 +38,7 @@ _OURS = (
     ("larmspider.middlewares.filter_middleware:FilterMiddleware._filter_slice", _filter_step),
     ("larmspider.middlewares.follow:FollowMiddleware._requests", "follow"),
     ("larmspider.middlewares.follow:FollowMiddleware._request", "follow"),
-    ("larmspider.middlewares.short_way:ShortWay.queue", "frontier: push"),
+    ("larmspider.middlewares.follow:ShortWay.queue", "frontier: push"),
     ("larmspider.middlewares.last_check:LastCheckMiddleware.process_request", "last check"),
     (
         "larmspider.middlewares.fetch_outcome:AnswersMiddleware.process_response",

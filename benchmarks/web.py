@@ -37,10 +37,10 @@ from benchmarks.large_crawl import LargeCrawl
 from benchmarks.measured_run import measure
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir
+from larmspider.formatting import utc
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.status.monitor import MONITOR_COLUMNS
-from larmspider.times import utc
 from tests.extensions.web.every_page import LOOKS
 from tests.extensions.web.serving import Served
 

@@ -97,7 +97,7 @@ LARM_FILTER_LOGS = False  # yes: <Name>Filter.log with each URL, verdict and rea
 
 SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.normalize.NormalizeFilter": 690,
-    "larmspider.middlewares.seen.SeenFilter": 685,  # known links need not be judged again
+    "larmspider.middlewares.visited.SeenFilter": 685,  # known links need not be judged again
     "larmspider.middlewares.length.LengthFilter": 680,
     "larmspider.middlewares.known_paths.KnownPathsFilter": 670,
     "larmspider.middlewares.scope.ScopeFilter": 660,

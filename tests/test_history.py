@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.formatting import utc
 from larmspider.status.history import COLUMNS, WHOLE_BYTES, history, together
 from larmspider.status.monitor import MONITOR_COLUMNS
-from larmspider.times import utc
 
 BEGAN = 1_774_958_400.0
 

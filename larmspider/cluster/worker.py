@@ -35,7 +35,7 @@ from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_orders import SharedOrders
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.cluster.worker_lease import WorkerLease
-from larmspider.fetch.guard import set_guard
+from larmspider.fetch.curl_loop import set_guard
 from larmspider.frontier.factory import sharing
 from larmspider.frontier.partition import Blocks
 from larmspider.frontier.storage.backend import Fenced

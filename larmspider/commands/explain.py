@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 
 from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.formatting import printable
 from larmspider.reports.explain import Explanation, explain
-from larmspider.terminal import printable
 
 
 class Command(LarmCommand):

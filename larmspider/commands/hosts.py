@@ -12,9 +12,9 @@ from typing import Any
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import printable
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
-from larmspider.terminal import printable
 
 _KEYS: dict[str, Callable[[HostRow], Any]] = {
     "host": lambda row: row.host,

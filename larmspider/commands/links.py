@@ -16,7 +16,7 @@ from larmspider.crawl.log_index.environment import IndexBusyError
 from larmspider.crawl.log_index.records import CARRIERS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.formatting import counted
+from larmspider.formatting import counted, doing, printable
 from larmspider.reports.csv_cells import to_csv
 from larmspider.reports.links import (
     BROKEN_COLUMNS,
@@ -26,7 +26,6 @@ from larmspider.reports.links import (
     most_linked,
     most_linked_hosts,
 )
-from larmspider.terminal import doing, printable
 
 if TYPE_CHECKING:
     from larmspider.crawl.log_index.index import LogIndex

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.parse import Command as ParseCommand
 
-from larmspider.one_off import leave_no_crawl
+from larmspider.command import leave_no_crawl
 
 
 class Command(ParseCommand):

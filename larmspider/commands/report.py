@@ -14,11 +14,10 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.log_index.environment import IndexBusyError
 from larmspider.errors import ConfigError
-from larmspider.formatting import count, counted, size
+from larmspider.formatting import count, counted, doing, printable, size
 from larmspider.frontier.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.refusals import REFUSED
-from larmspider.terminal import doing, printable
 
 
 class Command(LarmCommand):

@@ -10,13 +10,12 @@ import time
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.formatting import counted
+from larmspider.formatting import counted, printable
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
 from larmspider.index.search import LIMIT_MOST, OFFSET_MOST, results_json
 from larmspider.index.spelling import Suggestion
-from larmspider.terminal import printable
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
 

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.shell import Command as ShellCommand
 
-from larmspider.one_off import leave_no_crawl
+from larmspider.command import leave_no_crawl
 
 
 class Command(ShellCommand):

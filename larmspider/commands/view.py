@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.view import Command as ViewCommand
 
-from larmspider.one_off import leave_no_crawl
+from larmspider.command import leave_no_crawl
 
 
 class Command(ViewCommand):

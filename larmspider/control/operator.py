@@ -24,10 +24,9 @@ from larmspider import signals as larm_signals
 from larmspider.control.scope_change import ScopeChange
 from larmspider.control.seeding import add_seeds
 from larmspider.errors import ConfigError
-from larmspider.formatting import counted
+from larmspider.formatting import counted, utc
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
-from larmspider.times import utc
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -26,7 +26,7 @@ from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
 from larmspider.pipelines.page_files import page_file_name
-from larmspider.times import utc
+from larmspider.formatting import utc
 
 _STORES = {
     "PageFilesPipeline": "store.log",

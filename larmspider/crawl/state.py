@@ -20,7 +20,7 @@ from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import counted
-from larmspider.times import utc
+from larmspider.formatting import utc
 
 FINISHED = "finished"
 """How a crawl ends when nothing is left to do."""

@@ -12,8 +12,7 @@ from scrapy.utils.misc import load_object
 from larmspider import __version__, options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.extraction import process as archive
-from larmspider.fetch.bind_address import bind_address_from
-from larmspider.fetch.curl_options import setup_from_settings
+from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits

@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larmspider.formatting import count, duration, rate, size
+from larmspider.formatting import count, duration, printable, rate, size
 from larmspider.status.forecast import HostForecast
-from larmspider.terminal import printable
 
 NARROW, LOW = 60, 12
 """Below so many columns, or lines, one line is shown."""

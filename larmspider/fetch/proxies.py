@@ -11,17 +11,64 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import can_ada
 import pycurl
 
 from larmspider.fetch import errors
 from larmspider.fetch.deny_addresses import DenyAddresses, plain_address
-from larmspider.fetch.proxy_url import read_proxy
 
 if TYPE_CHECKING:
     from scrapy import Request
+
+
+# A proxy as meta["proxy"] names it.
+#
+# read_proxy("socks5h://proxy")      # ProxyUrl("socks5h", "proxy", 1080, None, "")
+# read_proxy("proxy:3128")           # ProxyUrl("http", "proxy", 3128, None, "")
+# read_proxy("//proxy:3128")         # the same: what HttpProxyMiddleware makes of it
+
+_PORTS = {
+    "http": 80,
+    "https": 443,
+    "socks4": 1080,
+    "socks4a": 1080,
+    "socks5": 1080,
+    "socks5h": 1080,
+}
+"""The schemes that libcurl knows, and the port of each that is asked where none is named."""
+
+
+class ProxyUrl(NamedTuple):
+    """``host`` without brackets; ``user`` and ``password`` unquoted; no user: None."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str | None
+    password: str
+
+
+def read_proxy(text: str) -> ProxyUrl:
+    """Without a scheme it is http's. Raises BadUrl where it is no proxy that we can ask."""
+    refused = errors.BadUrl(f"no proxy: {', '.join(_PORTS)} with host and port are accepted")
+    try:
+        parts = urlsplit(text if "://" in text or text.startswith("//") else f"//{text}", "http")
+        port = parts.port
+    except ValueError:
+        raise refused from None
+    if parts.scheme not in _PORTS or not parts.hostname or port == 0:
+        raise refused
+    user = None if parts.username is None else unquote(parts.username)
+    return ProxyUrl(
+        parts.scheme,
+        parts.hostname,
+        port or _PORTS[parts.scheme],
+        user,
+        unquote(parts.password or ""),
+    )
 
 
 def check_target(deny: DenyAddresses, url: str) -> None:

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from larmspider.formatting import counted
+from larmspider.formatting import counted, utc
 from larmspider.frontier.host_rules import HostRule, local_hour
 from larmspider.frontier.hosts import HostRecord, HostState, unpack_host
 from larmspider.frontier.orders import NOTE, Orders
 from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState
-from larmspider.times import utc
 
 
 @dataclass(frozen=True, slots=True)

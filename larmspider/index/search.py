@@ -22,6 +22,7 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
+from larmspider.formatting import utc
 from larmspider.index.facets import Facets, count_facets
 from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
@@ -30,7 +31,6 @@ from larmspider.index.schema import kind_of
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.version import is_panic, open_index
-from larmspider.times import utc
 
 # The results of a search as JSON, the same for `scrapy search --json` and `/search?format=json`.
 #

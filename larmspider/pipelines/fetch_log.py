@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from larmspider import signals
+from larmspider.formatting import utc
 from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
 from larmspider.pipelines.records import LogStore
-from larmspider.times import utc
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:

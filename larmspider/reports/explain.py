@@ -29,9 +29,8 @@ from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.keys import url_key
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.middlewares.seen import SeenFilter
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.middlewares.visited import VisitedFilter
+from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.urls.normalizer import (
     canonicalizer_from_settings,
     host_resolver_from_settings,

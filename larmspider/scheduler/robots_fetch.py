@@ -17,9 +17,7 @@ from scrapy import Request
 
 from larmspider import signals, stats
 from larmspider.fetch.downloader import Stopped
-from larmspider.fetch.errors import DeniedAddress
-from larmspider.fetch.failures import kind_of
-from larmspider.fetch.retry_after import retry_after
+from larmspider.fetch.errors import DeniedAddress, kind_of, retry_after
 from larmspider.frontier.robots import MAX_BYTES
 from larmspider.requests import CUT_BYTES, LEASE
 from larmspider.urls.resolve import location_of, resolve

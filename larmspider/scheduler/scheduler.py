@@ -22,8 +22,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
 from larmspider.errors import LarmspiderError
-from larmspider.fetch.addresses import Addresses
-from larmspider.fetch.dns import Names
+from larmspider.fetch.dns import Addresses, Names
 from larmspider.frontier.factory import probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.lease import Lease

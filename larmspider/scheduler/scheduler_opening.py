@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError
-from larmspider.fetch.own_address import OwnAddress
+from larmspider.fetch.dns import OwnAddress
 from larmspider.frontier.factory import build_frontier
 from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.scheduler_stores import recover_stores
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from larmspider.cluster.scheduler_parts import Owner
     from larmspider.cluster.worker import Sharing
-    from larmspider.fetch.addresses import Addresses
+    from larmspider.fetch.dns import Addresses
     from larmspider.frontier.frontier import Frontier
 
 

@@ -20,7 +20,7 @@ from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
-from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.errors import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import GIVE_BACK, page_request
 from larmspider.urls.resolve import location_of, resolve

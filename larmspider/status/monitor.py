@@ -13,12 +13,11 @@ from scrapy import signals
 from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
-from larmspider.formatting import counted
+from larmspider.formatting import counted, utc
 from larmspider.frontier.host_rules import local_hour
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.snapshot import Snapshot
-from larmspider.times import utc
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -16,9 +16,9 @@ from typing import Any
 from aiohttp import web
 
 from larmspider.errors import CrawlDirError, LarmspiderError, QueryError
+from larmspider.formatting import printable
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import Board
-from larmspider.terminal import printable
 from larmspider.web import actions as posts
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events

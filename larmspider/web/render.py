@@ -20,8 +20,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from larmspider import __version__
 from larmspider import formatting as quantities
-from larmspider.terminal import printable
-from larmspider.times import utc
+from larmspider.formatting import printable, utc
 
 _PACKAGE = "larmspider.web"
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
-from larmspider.times import utc
 
 MONITOR_LOG = "Monitor.log"
 _TAIL_BYTES = 4096

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from larmspider.terminal import printable
+from larmspider.formatting import printable
 from larmspider.workers.process import WorkerProcess
 from larmspider.workers.progress import Progress
 

@@ -16,8 +16,7 @@ import pycurl
 import pytest
 
 from larmspider.fetch.sites.curl import apply_site
-from larmspider.fetch.sites.lookup import Sites
-from larmspider.fetch.sites.sites_file import read_sites_file
+from larmspider.fetch.sites.lookup import Sites, read_sites_file
 from tests.servers.scripted import Reply
 
 CANARY = "canary-7d1f"

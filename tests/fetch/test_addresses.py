@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from larmspider.fetch.addresses import Addresses, smallest
-from larmspider.fetch.dns import Names
-from larmspider.fetch.resolver import Answer
+from larmspider.fetch.dns import Addresses, Answer, Names, smallest
 
 KNOWN = {"wiki": Answer(("10.0.0.9", "10.0.0.7"))}
 

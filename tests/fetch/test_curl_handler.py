@@ -18,9 +18,9 @@ from scrapy.utils.test import get_crawler
 
 from larmspider.errors import ConfigError
 from larmspider.fetch import curl_handler
-from larmspider.fetch.bind_address import bind_address_from
 from larmspider.fetch.curl_handler import CurlHandler
-from larmspider.fetch.failures import kind_of
+from larmspider.fetch.curl_options import bind_address_from
+from larmspider.fetch.errors import kind_of
 from tests.fetch.fetching import Fetcher
 from tests.servers.nginx import Nginx
 from tests.servers.scripted import Raw, Reply, ScriptedServer

@@ -14,8 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from larmspider.fetch import curl_loop
-from larmspider.fetch.guard import set_guard
-from larmspider.fetch.socket_watchers import EpollWatcher, LoopWatcher
+from larmspider.fetch.curl_loop import EpollWatcher, LoopWatcher, set_guard
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import Raw, Reply, ScriptedServer
 

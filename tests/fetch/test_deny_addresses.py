@@ -9,7 +9,7 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.deny_addresses import DenyAddresses
-from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.errors import kind_of, message_of
 from larmspider.options import defaults
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import ScriptedServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.fetch.endpoints import Endpoint, names_needed, needs_look_up, resolve_line
+from larmspider.fetch.dns import Endpoint, names_needed, needs_look_up, resolve_line
 
 PROXY = ("proxy", 3128)
 

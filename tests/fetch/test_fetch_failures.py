@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request, exceptions
 
 from larmspider.fetch import errors
-from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.failures import KINDS, failure_kind
 from tests.fetch.fetching import Fetcher
 from tests.servers.nginx import Nginx

@@ -16,9 +16,9 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.fetch import curl_handler
-from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.curl_options import set_option
+from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.limits import Limits
-from larmspider.fetch.request_options import set_option
 from larmspider.fetch.transfer import Transfer
 from tests.fetch.fetching import Fetcher
 from tests.servers.scripted import Raw, Reply, ScriptedServer

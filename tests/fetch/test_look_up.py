@@ -11,10 +11,8 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from larmspider.fetch.dns import Names
-from larmspider.fetch.errors import TimedOut
-from larmspider.fetch.failures import kind_of, message_of
-from larmspider.fetch.resolver import Answer
+from larmspider.fetch.dns import Answer, Names
+from larmspider.fetch.errors import TimedOut, kind_of, message_of
 from larmspider.requests import TIMING
 from tests.fetch.fetching import Fetcher
 from tests.servers.proxy import ProxyServer

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from larmspider.fetch import dns as module
-from larmspider.fetch.dns import AT_ONCE, FAILED_SECS, STALE_AGAIN_SECS, STALE_SECS, Names
-from larmspider.fetch.resolver import Answer
+from larmspider.fetch.dns import AT_ONCE, FAILED_SECS, STALE_AGAIN_SECS, STALE_SECS, Answer, Names
 from tests.crawling import PROJECT
 
 TTL, LONG = 300.0, 20.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.fetch.own_address import OwnAddress
+from larmspider.fetch.dns import OwnAddress
 
 SITES = """
 [[site]]

@@ -9,7 +9,7 @@ import pytest
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 
-from larmspider.fetch.failures import kind_of, message_of
+from larmspider.fetch.errors import kind_of, message_of
 from tests.fetch.fetching import Fetcher
 from tests.servers.proxy import ProxyServer
 from tests.servers.scripted import ScriptedServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.fetch.errors import BadUrl
-from larmspider.fetch.proxy_url import ProxyUrl, read_proxy
+from larmspider.fetch.proxies import ProxyUrl, read_proxy
 
 
 @pytest.mark.parametrize(

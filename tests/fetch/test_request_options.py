@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
+from larmspider.fetch.curl_options import header_lines, url_for_curl
 from larmspider.fetch.errors import BadUrl
-from larmspider.fetch.request_options import header_lines, url_for_curl
 
 
 @pytest.mark.parametrize(

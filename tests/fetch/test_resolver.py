@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from larmspider.fetch.resolver import Answer, resolve
+from larmspider.fetch.dns import Answer, resolve
 
 
 def resolver(*addresses: str) -> Callable[..., object]:

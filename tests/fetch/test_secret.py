@@ -1,4 +1,4 @@
-"""larmspider/fetch/sites/secret.py: a secret shows nowhere but where it is revealed."""
+"""larmspider/fetch/sites/model.py: a secret shows nowhere but where it is revealed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from larmspider.fetch.sites.secret import Secret
+from larmspider.fetch.sites.model import Secret
 
 CANARY = "canary-7d1f"
 

@@ -9,8 +9,7 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.sites.lookup import Sites, origin_of
-from larmspider.fetch.sites.model import SiteOptions, SiteRule
-from larmspider.fetch.sites.secret import Secret
+from larmspider.fetch.sites.model import Secret, SiteOptions, SiteRule
 from larmspider.urls.host_pattern import HostPattern
 
 WITH_KEY = SiteOptions(headers=(("Key", Secret("canary")),))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.fetch.sites.fields import SiteTable
-from larmspider.fetch.sites.sites_file import read_sites_file
+from larmspider.fetch.sites.lookup import read_sites_file
 from tests.servers.certificate import Authority
 
 DOCS = (Path(__file__).parents[2] / "docs" / "sites.md").read_text("utf-8")

@@ -10,10 +10,9 @@ import pycurl
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.fetch.curl_features import check_method
-from larmspider.fetch.sites.model import Credentials, Proxy
-from larmspider.fetch.sites.secret import Secret
-from larmspider.fetch.sites.sites_file import SitesFile, read_sites_file
+from larmspider.fetch.curl_options import check_method
+from larmspider.fetch.sites.lookup import SitesFile, read_sites_file
+from larmspider.fetch.sites.model import Credentials, Proxy, Secret
 from tests.servers.certificate import Authority
 
 CANARY = "canary-7d1f"

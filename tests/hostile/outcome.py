@@ -37,7 +37,7 @@ def page(
 
 
 def fails(kind: str, says: str = "") -> Outcome:
-    """The fetch failed, in one of the ways of larmspider/fetch/failures.py."""
+    """The fetch failed, in one of the ways of larmspider/fetch/errors.py."""
     return Outcome(kind, says=says)
 
 

@@ -15,9 +15,8 @@ from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.length import LengthFilter
 from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.middlewares.seen import SeenFilter
 from larmspider.middlewares.traps import TrapsFilter
-from larmspider.middlewares.visited import VisitedFilter
+from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 
 TODAY = date(2026, 11, 20)
 

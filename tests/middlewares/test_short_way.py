@@ -1,4 +1,4 @@
-"""larmspider/middlewares/short_way.py: when new links go past Scrapy's engine."""
+"""larmspider/middlewares/follow.py: when new links go past Scrapy's engine."""
 
 from __future__ import annotations
 

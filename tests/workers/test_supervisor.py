@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
-from larmspider.times import utc
 from larmspider.workers import process
 from larmspider.workers.process import RESTARTS, WorkerProcess
 from larmspider.workers.progress import Progress

@@ -11,13 +11,17 @@ No message shows the value of a key that may hold a secret.
 from __future__ import annotations
 
 import os
+import re
+import ssl
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from larmspider.errors import ConfigError
-from larmspider.fetch.sites.secret import Secret
+from larmspider.fetch.curl_options import check_method
+from larmspider.fetch.sites.model import ClientCertificate, Credentials, Proxy, Secret
+from larmspider.urls.host_resolver import canonical_host
 
 _FORMS = 'a string, { env = "NAME" } or { file = "PATH" } is'
 
@@ -153,3 +157,180 @@ class SiteTable:
                 f"{shown or 'names a file that'} cannot be read: {reason};"
                 f" paths are relative to {self._folder}",
             ) from None
+
+
+# Of a [[site]]: what a request tells the server, by auth, user, password, token, cookies, headers.
+#
+# Values are checked against the grammar of their header, so that none of them can end it early.
+
+METHODS = {
+    "basic": ("user", "password"),
+    "digest": ("user", "password"),
+    "negotiate": (),
+    "ntlm": ("user", "password"),
+    "bearer": ("token",),
+}
+"""Values of auth, and the keys that go with each."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
+_FIELD_VALUE = re.compile(r"[!-~](?:[ -~\t]*[!-~])?")  # RFC 9110 5.5, ASCII alone
+_COOKIE_VALUE = re.compile(r'("?)[!#-+\--:<-\[\]-~]*\1')  # RFC 6265 4.1.1
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 2.1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NOT_BY_HAND = {
+    "cookie": ": use cookies",
+    "proxy-authorization": ": use proxy_user and proxy_password",
+    **dict.fromkeys(("host", "connection", "content-length", "transfer-encoding"), ""),
+}
+"""Headers that have a key of their own, or that say how the request is sent."""
+
+
+def read_credentials(table: SiteTable) -> Credentials | None:
+    """From auth, user, password and token."""
+    method = table.text("auth", tuple(METHODS))
+    secrets = {key: table.secret(key) for key in ("user", "password", "token")}
+    given = tuple(key for key, secret in secrets.items() if secret is not None)
+    if method is None:
+        if given:
+            raise table.refuse(
+                "auth", f"is missing: {given[0]} goes with one of {', '.join(METHODS)}"
+            )
+        return None
+    check_method(method, f"{table.where}: auth")
+    if given != METHODS[method]:
+        needed = " and ".join(METHODS[method]) or "none of user, password, token (it has a ticket)"
+        raise table.refuse("auth", f"= {method!r} goes with {needed}")
+    check_user(table, "user", secrets["user"], method)
+    check_text(table, "password", secrets["password"])
+    token = secrets["token"]
+    if token is not None and not _BEARER.fullmatch(token.reveal()):
+        raise table.refuse("token", "is not accepted: letters, digits and -._~+/ are (RFC 6750)")
+    return Credentials(method, **secrets)
+
+
+def read_cookies(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
+    """From the table cookies."""
+    return _pairs(table, "cookies", _COOKIE_VALUE)
+
+
+def read_headers(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
+    """From the table headers."""
+    headers = _pairs(table, "headers", _FIELD_VALUE)
+    for name, _ in headers or ():
+        hint = _NOT_BY_HAND.get(name.lower())
+        if hint is not None:
+            raise table.refuse(f"headers.{name}", f"is not accepted{hint}")
+        if name.lower() == "authorization" and table.has("auth"):
+            raise table.refuse(f"headers.{name}", "and auth are given: one of them is accepted")
+    return headers
+
+
+def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> None:
+    """A user name is not empty, and has no colon where one ends it."""
+    check_text(table, key, user)
+    if user is not None and (not user.reveal() or (method == "basic" and ":" in user.reveal())):
+        raise table.refuse(key, "is not accepted: it is empty or holds a colon (RFC 7617)")
+
+
+def check_text(table: SiteTable, key: str, secret: Secret | None) -> None:
+    """No control characters."""
+    if secret is not None and _CONTROL.search(secret.reveal()):
+        raise table.refuse(key, "is not accepted: it holds control characters")
+
+
+def _pairs(
+    table: SiteTable, key: str, value: re.Pattern[str]
+) -> tuple[tuple[str, Secret], ...] | None:
+    pairs = table.secrets(key)
+    for name, secret in pairs or ():
+        if not _TOKEN.fullmatch(name):
+            raise table.refuse(key, "has a name that is not accepted: letters, digits and - are")
+        if not value.fullmatch(secret.reveal()):
+            raise table.refuse(
+                f"{key}.{name}", "is not accepted: it holds a character that may not stand there"
+            )
+    return pairs
+
+
+# Of a [[site]]: how its servers are reached. Certificates, both sides', and the proxy.
+
+PROXY_METHODS = ("basic", "digest", "negotiate", "ntlm")
+TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
+
+_PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+):(\d{1,5})/?")
+
+
+def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
+    """From client_cert, client_key and client_key_password; the key must be the certificate's."""
+    certificate, key = table.file("client_cert"), table.file("client_key")
+    password = table.secret("client_key_password")
+    if certificate is None:
+        if key is not None or password is not None:
+            raise table.refuse("client_cert", "is missing beside client_key")
+        return None
+    key = key or certificate
+    try:
+        # a password that is "" is never asked for at the terminal
+        word = "" if password is None else password.reveal()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, word)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        reason = getattr(error, "reason", None) or "not a certificate with its key"
+        raise table.refuse(
+            "client_cert",
+            f"= '{certificate}' cannot be used with key '{key}' ({reason}): accepted are a"
+            " certificate and its key in PEM, and client_key_password where the key is encrypted",
+        ) from None
+    table.secret_files.append(key)
+    return ClientCertificate(certificate, key, password)
+
+
+def read_ca_file(table: SiteTable, key: str = "ca_file") -> Path | None:
+    """From ``key``: a file that holds a certificate at least."""
+    path = table.file(key)
+    if path is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or "no certificate"
+            raise table.refuse(
+                key, f"= '{path}' cannot be used ({reason}): certificates in PEM are accepted"
+            ) from None
+    return path
+
+
+def read_tls_min(table: SiteTable) -> str | None:
+    """From tls_min."""
+    return table.text("tls_min", TLS_VERSIONS)
+
+
+def read_proxy(table: SiteTable) -> Proxy | None:
+    """From proxy, proxy_auth, proxy_user, proxy_password and proxy_ca_file."""
+    url, method = table.text("proxy"), table.text("proxy_auth", PROXY_METHODS)
+    user, password = table.secret("proxy_user"), table.secret("proxy_password")
+    ca_file = read_ca_file(table, "proxy_ca_file")
+    if not url:
+        if any(value is not None for value in (method, user, password, ca_file)):
+            raise table.refuse("proxy", "is missing or empty beside other keys of a proxy")
+        return None if url is None else Proxy("")
+    if "@" in url:
+        raise table.refuse("proxy", "holds a user name: use proxy_user and proxy_password")
+    found = _PROXY.fullmatch(url.lower())
+    if found is None or canonical_host(found[2]) is None or not 0 < int(found[3]) < 65_536:
+        raise table.refuse(
+            "proxy",
+            f"= {url!r} is not accepted: http://host:port, https://, socks5:// and socks5h:// are,"
+            ' and "" for none',
+        )
+    if (user is None) != (password is None):
+        raise table.refuse("proxy_user", "and proxy_password go together")
+    if method is not None and (user is None) != (method == "negotiate"):
+        needed = "neither proxy_user nor proxy_password" if user else "proxy_user, proxy_password"
+        raise table.refuse("proxy_auth", f"= {method!r} goes with {needed}")
+    if method is not None and found[1].startswith("socks"):
+        raise table.refuse("proxy_auth", "is for proxies that speak http or https")
+    if ca_file is not None and found[1] != "https":
+        raise table.refuse("proxy_ca_file", "is for proxies that speak https")
+    check_method(method or "basic", f"{table.where}: proxy_auth")
+    check_user(table, "proxy_user", user, method or "basic")
+    check_text(table, "proxy_password", password)
+    return Proxy(f"{found[1]}://{found[2]}:{found[3]}", method or "basic", user, password, ca_file)

@@ -9,21 +9,164 @@ Rules are bound to scheme, host and port: never to what stands before an "@" or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import can_ada
 
 from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.fetch.sites.fields import (
+    SiteTable,
+    read_ca_file,
+    read_client_certificate,
+    read_cookies,
+    read_credentials,
+    read_headers,
+    read_proxy,
+    read_tls_min,
+)
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
-from larmspider.fetch.sites.sites_file import read_sites_file
-from larmspider.urls.host_pattern import DEFAULT_PORTS
+from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
 from larmspider.urls.syntax import LONGEST_HOST
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
+
+
+# The sites file: one TOML file says what single hosts of an intranet need (docs/sites.md).
+#
+#     [[site]]
+#     hosts = ["wiki.example", "*.intra.example:8443"]
+#     auth = "basic"
+#     user = "crawler"
+#     password_env = "WIKI_PASSWORD"
+#
+# Everything in it is checked when it is read: names, types, files, certificates with their keys,
+# and
+# what libcurl can do. A site that tells its server a secret is for https, unless it says
+# otherwise.
+
+
+@dataclass(frozen=True, slots=True)
+class SitesFile:
+    """What was read. ``warnings`` are lines for the log of a crawl's start."""
+
+    rules: tuple[SiteRule, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_sites_file(path: Path) -> SitesFile:
+    """Raises ConfigError, naming file, table and key, for anything that is not accepted."""
+    rules: list[SiteRule] = []
+    warnings: dict[str, None] = {}
+    for number, values in enumerate(_site_tables(path), 1):
+        table = SiteTable(values, _where(path, number, values), path.absolute().parent)
+        rules.append(_rule(table))
+        warnings |= dict.fromkeys(_warnings(rules[-1], table, path))
+    return SitesFile(tuple(rules), tuple(warnings))
+
+
+def _site_tables(path: Path) -> list[dict[str, Any]]:
+    try:
+        values = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path, or no TOML
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{path}: {reason}; accepted is a readable TOML file") from None
+    sites = values.pop("site", [])
+    if values or not isinstance(sites, list) or not all(isinstance(site, dict) for site in sites):
+        name = next(iter(values), "site")
+        raise ConfigError(f"{path}: {name!r} is not accepted: tables that begin with [[site]] are")
+    return sites
+
+
+def _where(path: Path, number: int, values: dict[str, Any]) -> str:
+    hosts = values.get("hosts")
+    first = hosts[0] if isinstance(hosts, list) and hosts else hosts
+    shown = f" ({first})" if isinstance(first, str) and "@" not in first else ""
+    return f"{path} [[site]] {number}{shown}"
+
+
+def _warnings(rule: SiteRule, table: SiteTable, path: Path) -> Iterator[str]:
+    if rule.options.verify is False:
+        told = ", and learns what they are told here" if rule.options.has_secrets else ""
+        yield (
+            f"{rule.where}: verify = false: whoever stands between can read and change what these"
+            f" hosts send{told}"
+        )
+    for file in (*table.secret_files, *([path] if table.has_inline_secret else [])):
+        if file.stat().st_mode & 0o077:
+            yield f"{file} holds secrets and others may read it: chmod 600 {file}"
+
+
+def _rule(table: SiteTable) -> SiteRule:
+    patterns, schemes = _hosts(table), table.texts("scheme")
+    options = SiteOptions(
+        credentials=read_credentials(table),
+        cookies=read_cookies(table),
+        headers=read_headers(table),
+        client_certificate=read_client_certificate(table),
+        ca_file=read_ca_file(table),
+        tls_min=read_tls_min(table),
+        verify=table.boolean("verify"),
+        proxy=read_proxy(table),
+    )
+    table.check_names()
+    if options == SiteOptions():
+        raise table.refuse("hosts", "stand alone: the table says nothing of them (docs/sites.md)")
+    if options.has_secrets:
+        _check_bounds(table, patterns)
+    return SiteRule(table.where, patterns, _schemes(table, schemes, patterns, options), options)
+
+
+def _hosts(table: SiteTable) -> tuple[HostPattern, ...]:
+    texts = table.texts("hosts")
+    if not texts:
+        raise table.refuse("hosts", "is missing: a list of patterns such as wiki.example is needed")
+    try:
+        return tuple(HostPattern.parse(text) for text in texts)
+    except ConfigError as error:
+        raise table.refuse("hosts:", str(error)) from None
+
+
+def _check_bounds(table: SiteTable, patterns: Iterable[HostPattern]) -> None:
+    for pattern in patterns:
+        if not pattern.is_bounded:
+            raise table.refuse(
+                "hosts:",
+                f"{str(pattern)!r} is not accepted beside auth, cookies or headers: its last part"
+                " has a wildcard, so hosts of strangers match; wiki.example, *.intra.example and"
+                " 10.1.* are accepted",
+            )
+
+
+def _schemes(
+    table: SiteTable,
+    given: Collection[str] | None,
+    patterns: Iterable[HostPattern],
+    options: SiteOptions,
+) -> frozenset[str]:
+    """The schemes of patterns that name none."""
+    if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
+        raise table.refuse("scheme", f"= {given} is not accepted: http, https or both are")
+    meant = frozenset(given or (("https",) if options.has_secrets else DEFAULT_PORTS))
+    reached: set[str] = set()
+    for pattern in patterns:
+        reached |= {pattern.scheme} if pattern.scheme else meant
+        if given and pattern.scheme and pattern.scheme not in given:
+            raise table.refuse("hosts:", f"{str(pattern)!r} contradicts scheme = {given}")
+    if options.needs_tls and "https" not in reached:
+        raise table.refuse(
+            "scheme", "is http alone: client_cert, ca_file, tls_min and verify are for https"
+        )
+    return meant
+
 
 Origin = tuple[str, str, int]
 """Scheme, host as can_ada writes it without a dot at its end, port."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from larmspider.formatting import printable
 from larmspider.frontier.storage.keys import host_of
 from larmspider.reports.host_table import SORTS, STATES, HostQuery, host_table
 from larmspider.reports.hosts import host_page
-from larmspider.terminal import printable
 from larmspider.web.pages import Page
 from larmspider.web.request import Ask, Refused, Reply
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.formatting import printable
 from larmspider.frontier.describe import host_row
 from larmspider.frontier.storage.keys import host_of
 from larmspider.reports.explain import explain
 from larmspider.reports.neighbours import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
-from larmspider.terminal import printable
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.web.auth import HEADERS
 from larmspider.web.pages import Page
