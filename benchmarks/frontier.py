@@ -30,12 +30,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook, Frontier
-from larmspider.frontier.host_rules import HostRule, HostRules
+from larmspider.frontier.hosts import HostRule, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import Places
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
 from larmspider.frontier.strategies import BreadthFirst
 
 LINKS, MENU, ROUNDS = 140, 60, 7

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from larmspider.formatting import utc
 from larmspider.frontier.hosts import HostRecord, HostState, pack_host
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Entry, UrlState, Visit
+from larmspider.frontier.storage.records import Entry, UrlState, Visit, url_key
 
 BEGAN = 1_769_860_800.0
 EVIL = '<script>document.title="ran"</script>'

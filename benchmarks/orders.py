@@ -20,13 +20,12 @@ from urllib.parse import unquote, urlsplit
 from larmspider.extraction.html import extract
 from larmspider.frontier.factory import STRATEGIES
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.pagerank import LinkTable
+from larmspider.frontier.hosts import HostRule, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import Places
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.strategies import LinkTable
 
 Graph = dict[str, list[str]]
 HOST = "http://docs.example"

@@ -20,8 +20,7 @@ from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.redis_visited import member
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host
-from larmspider.frontier.storage.keys import host_of, url_key
-from larmspider.frontier.storage.records import Entry, UrlState, Visit
+from larmspider.frontier.storage.records import Entry, UrlState, Visit, host_of, url_key
 from tests.servers.redis import RedisServer
 
 BATCH = 20_000

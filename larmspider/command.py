@@ -20,7 +20,7 @@ from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
-from larmspider.frontier.orders import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Orders
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,7 +10,7 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider import options, stats
-from larmspider.frontier.failures import KINDS
+from larmspider.frontier.results import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.reports.explain import filters
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
 from larmspider.urls.canonical import canonicalize
 from tests.crawling import crawl, records
 from tests.servers.scripted import Raw, Reply, Request, Route, ScriptedServer

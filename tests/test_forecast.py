@@ -7,8 +7,7 @@ from math import inf
 import pytest
 
 from larmspider.frontier.describe import HostRow
-from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.hosts import HostRecord, HostState
+from larmspider.frontier.hosts import HostRecord, HostRule, HostState
 from larmspider.frontier.politeness import Gap
 from larmspider.frontier.storage.records import Counts
 from larmspider.status.forecast import DAY, Load, forecast, host_forecast

@@ -11,7 +11,7 @@ from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.shard_logs import ShardLogs
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 from tests.test_crawl_logs import link_line
 
 BEGAN = "2026-01-31T12:00:00Z"

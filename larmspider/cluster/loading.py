@@ -17,7 +17,7 @@ from larmspider.cluster.redis_changes import unpack_queued
 from larmspider.cluster.redis_local import CHUNK, LocalCopy, Row
 from larmspider.cluster.redis_scripts import OWN, Command, call
 from larmspider.cluster.redis_visited import buckets
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import Counts

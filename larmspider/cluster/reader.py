@@ -20,7 +20,7 @@ from larmspider.cluster.redis_changes import unpack_queued
 from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.redis_visited import BUCKET, member
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.records import Counts, Entry, UrlState
 

@@ -17,10 +17,9 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.redis_redo import BlockChanges
 from larmspider.cluster.redis_visited import member, spread
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
-from larmspider.frontier.storage.lmdb_env import LmdbFiles
-from larmspider.frontier.storage.pending import Pending
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
 from larmspider.frontier.storage.records import UrlState
 
 SERIAL_BITS = 37

@@ -13,7 +13,7 @@ the canonical URL: two names of one host never have two owners.
 from __future__ import annotations
 
 from larmspider.errors import ConfigError
-from larmspider.frontier.storage.keys import host_prefix
+from larmspider.frontier.storage.records import host_prefix
 
 MAX_BLOCKS = 16_384
 """The number of slots of a Redis Cluster."""

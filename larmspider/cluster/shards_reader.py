@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from larmspider.frontier.orders import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Orders
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.redis_keys import Keys
-from larmspider.frontier.orders import HostOrder, Orders
+from larmspider.frontier.politeness import HostOrder, Orders
 
 FACTOR = "factor"
 """No host: those have a port."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from larmspider import options, stats
 from larmspider.control.operator import operator_of
 from larmspider.errors import ConfigError
-from larmspider.frontier.orders import Orders
+from larmspider.frontier.politeness import Orders
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.monitor import what_it_waits_for
 from larmspider.status.numbers import Numbers

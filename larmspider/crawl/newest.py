@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from larmspider.crawl.reader import last_visit
 from larmspider.workdir.manifest import CUT_BACK
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState
 from larmspider.index.shards import Judge

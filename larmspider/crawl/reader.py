@@ -19,7 +19,7 @@ from larmspider.workdir.manifest import DESCRIPTION
 from larmspider.crawl.logs import COLUMNS, CrawlLogs
 from larmspider.workdir.manifest import FORMAT, RULES, RULES_DIR
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.keys import host_of, url_key
+from larmspider.frontier.storage.records import host_of, url_key
 from larmspider.frontier.leasing import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, Visit

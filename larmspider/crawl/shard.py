@@ -13,7 +13,7 @@ from pathlib import Path
 
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.workdir.manifest import files_in, stores_in
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState

@@ -16,8 +16,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from larmspider import options, stats
-from larmspider.frontier.pagerank import LinkTable
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
+from larmspider.frontier.strategies import LinkTable
 from larmspider.items import Page
 from larmspider.scheduler.scheduler import FrontierScheduler
 

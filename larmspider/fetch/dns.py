@@ -35,7 +35,7 @@ from larmspider import options
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.proxies import read_proxy
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.grouping import AddressBook
+from larmspider.frontier.dispatch import AddressBook
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from larmspider.fetch.transfer import OnBytes, OnHead, ResponseHead
-    from larmspider.frontier.lease import Lease
+    from larmspider.frontier.hosts import Lease
 
 
 # Scrapy's signals of a download under way, sent only where somebody listens.

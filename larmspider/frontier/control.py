@@ -13,11 +13,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.host_table import HostTable
-from larmspider.frontier.hosts import HostState
-from larmspider.frontier.lease import Host
-from larmspider.frontier.orders import NOTE, HostOrder, Orders
-from larmspider.frontier.politeness import Politeness
+from larmspider.frontier.hosts import Host, HostState, HostTable
+from larmspider.frontier.politeness import NOTE, HostOrder, Orders, Politeness
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Entry, UrlState, Visit
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from larmspider.formatting import counted, utc
-from larmspider.frontier.host_rules import HostRule, local_hour
-from larmspider.frontier.hosts import HostRecord, HostState, unpack_host
-from larmspider.frontier.orders import NOTE, Orders
-from larmspider.frontier.politeness import Gap, Politeness
+from larmspider.frontier.hosts import HostRecord, HostRule, HostState, local_hour, unpack_host
+from larmspider.frontier.politeness import NOTE, Gap, Orders, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState
 

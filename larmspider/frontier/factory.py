@@ -16,14 +16,12 @@ from larmspider import options
 from larmspider.cluster.redis_keys import MAX_BLOCKS
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
-from larmspider.frontier.host_rules import HostRule, HostRules, local_hour
-from larmspider.frontier.pagerank import PageRank
+from larmspider.frontier.hosts import HostRule, HostRules, local_hour
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.robots import RobotsRules
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import Places
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.strategies import Backlinks, BreadthFirst, PathWords, Strategy
+from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 
 if TYPE_CHECKING:
     from larmspider.cluster.shared_backend import RedisBackend

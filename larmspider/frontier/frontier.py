@@ -22,19 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from larmspider.frontier.bounds import MAX_HOST, Bounds
 from larmspider.frontier.control import Control
-from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.grouping import AddressBook, Grouping
-from larmspider.frontier.groups import Group
-from larmspider.frontier.host_table import HostTable
-from larmspider.frontier.lease import Host, Lease
+from larmspider.frontier.dispatch import AddressBook, Grouping, Schedule
+from larmspider.frontier.hosts import Group, Host, HostTable, Lease
 from larmspider.frontier.leasing import Leasing
-from larmspider.frontier.links import Added, Links
+from larmspider.frontier.links import MAX_HOST, Added, Bounds, Links
 from larmspider.frontier.partition import Blocks, SharedBackend
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.results import Answers
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Places
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Counts, Entry, Recovery

@@ -10,10 +10,20 @@ The frontier alone changes a record, through politeness.py. It survives restarts
 
 from __future__ import annotations
 
+import re
 import struct
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from math import inf
+from typing import Any, Generic, Protocol, TypeVar
+
+from larmspider.errors import ConfigError
+from larmspider.frontier.slots import Holding
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import Entry
 
 
 class HostState(IntEnum):
@@ -149,3 +159,301 @@ def unpack_host(data: bytes) -> HostRecord:
         robots_answer=robots_answer,
         robots_time=float(asked or 0),
     )
+
+
+# Settings of single hosts, by pattern: the old wiki gets one request in ten seconds, at night.
+#
+#     [HostRule("wiki*", delay=10.0, window=(22, 6)), HostRule("*.lab.example:8080", connections=4)]
+#
+# For each field the first rule that matches and sets it holds; what none sets is the general
+# setting.
+
+_PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
+_WILD = {"*": ".*", "?": "."}
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """``pattern`` is for ``host:port`` or the host alone, in any case: ``*`` stands for any
+    characters, ``?`` for one. None: not set here.
+
+    ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and
+    to in hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
+    """
+
+    pattern: str = "*"
+    delay: float | None = None
+    connections: int | None = None
+    budget: int | None = None
+    window: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        bad = None
+        if not _PATTERN.fullmatch(self.pattern):
+            bad = (
+                "it matches no host: host and host:port are accepted, with * and ?"
+                " (punycode for other letters)"
+            )
+        elif self.delay is not None and not _is_number(self.delay, 0):
+            bad = f"delay {self.delay!r} is not accepted: 0 or more seconds are"
+        elif self.connections is not None and not _is_whole(self.connections, 1):
+            bad = f"connections {self.connections!r} is not accepted: 1 or more are"
+        elif self.budget is not None and not _is_whole(self.budget, 0):
+            bad = f"budget {self.budget!r} is not accepted: 0 or more pages are"
+        elif self.window is not None and not _is_window(self.window):
+            bad = f"window {self.window!r} is not accepted: two hours, 0 to 24, that differ, are"
+        if bad:
+            raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
+
+    def matches(self, host: str) -> bool:
+        """``wiki`` and ``wiki:80`` both match wiki:80."""
+        matches = _matcher(self.pattern)
+        return bool(matches(host) or matches(host.rpartition(":")[0]))
+
+    def opens(self, now: float, hour_of: Callable[[float], float]) -> float:
+        """``now`` inside the window, else the time when it opens next."""
+        if self.window is None:
+            return now
+        start, end = self.window
+        hour = hour_of(now)
+        inside = start <= hour < end if start <= end else hour >= start or hour < end
+        return now if inside else now + (start - hour) % 24 * 3600
+
+    def why_closed(self, at: float, hour_of: Callable[[float], float]) -> str:
+        """``outside its hours, 22 to 6``; "" where it is open at that time."""
+        if self.window is None or self.opens(at, hour_of) <= at:
+            return ""
+        return "outside its hours, {:g} to {:g}".format(*self.window)
+
+
+@lru_cache(maxsize=16_384)
+def _matcher(pattern: str) -> Callable[[str], object]:
+    parts = [_WILD.get(char) or re.escape(char) for char in pattern]
+    return re.compile("".join(parts), re.IGNORECASE).fullmatch
+
+
+def _is_number(value: object, least: float, most: float = 1e9) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return least <= value <= most
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_window(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(_is_number(hour, 0, 24) for hour in value)
+        and (value[0] % 24 != value[1] % 24 or (value[0], value[1]) == (0, 24))
+    )
+
+
+def local_hour(now: float) -> float:
+    """Hour of the local day with its fraction."""
+    local = time.localtime(now)
+    return local.tm_hour + local.tm_min / 60 + (local.tm_sec + now % 1) / 3600
+
+
+class HostRules:
+    """All rules in order. ``default`` gives what no rule sets."""
+
+    def __init__(self, rules: Sequence[HostRule], default: HostRule) -> None:
+        self._rules = (*rules, default)
+        self.of = lru_cache(maxsize=16_384)(self._of)
+
+    def _of(self, host: str) -> HostRule:
+        found = HostRule()
+        for rule in self._rules:
+            if rule is self._rules[-1] or rule.matches(host):
+                found = replace(
+                    found,
+                    delay=rule.delay if found.delay is None else found.delay,
+                    connections=found.connections or rule.connections,
+                    budget=rule.budget if found.budget is None else found.budget,
+                    window=found.window or rule.window,
+                )
+        return found
+
+
+# Hosts that share their pace because their names resolve to one address.
+#
+#     wiki:80, docs:80 -> 10.0.0.7    one gap and one limit of requests at once over both
+#
+# A member's next request comes a gap after the last one to any member: the larger gap of the two
+# hosts. Members take turns, the one that was asked longest ago first, and none overtakes a member
+# that only the gap holds up: else one with a gap of 10 s would never have a turn beside one with 2
+# s.
+
+
+class Member(Protocol):
+    """``in_flight`` requests under way; ``group`` it is in, set by join()."""
+
+    in_flight: int
+    group: Any
+
+
+T = TypeVar("T", bound=Member)
+
+
+class Group(Generic[T]):
+    """``last``: when any member was asked last. ``next_time``: none is asked before it, by the gaps
+    of the members that were asked. Both in seconds since the epoch."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.last = self.next_time = 0.0
+        self._members: dict[T, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Group {self.address}: {len(self._members)} hosts, {self.in_flight} in flight>"
+
+    def __iter__(self) -> Iterator[T]:
+        """The members, the one that was asked or joined longest ago first."""
+        return iter(self._members)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way to all members."""
+        return sum(host.in_flight for host in self)
+
+    def join(self, host: T) -> None:
+        """A new member; what is known of its requests counts here from now on."""
+        if host.group is not None:
+            self.last = max(self.last, host.group.last)
+            del host.group._members[host]
+        self._members[host] = None
+        host.group = self
+
+    def part(self, host: T) -> None:
+        """A member less."""
+        self._members.pop(host, None)
+        host.group = None
+
+    def asked(self, host: T, at: float) -> None:
+        """A request to a member; its next turn comes after those of the others."""
+        self.last = max(self.last, at)
+        del self._members[host]
+        self._members[host] = None
+
+    def set_back(self, now: float) -> None:
+        """The clock has been: the members' times, which say when the next one may be, are new."""
+        self.last, self.next_time = min(self.last, now), 0.0
+
+
+def name_of(host: str) -> str:
+    """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""
+    return host.rpartition(":")[0] or host
+
+
+# What the frontier hands out: a page to fetch, or a host's robots.txt.
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py.
+
+    ``group`` is None where hosts are not grouped, and until its address is known first;
+    ``waits``: for its address; ``leaves``: for another worker; ``paused``: by the operator; all
+    three without a turn.
+    """
+
+    record: HostRecord
+    rule: HostRule
+    turn: int = 0
+    turn_time: float = 0.0
+    need: int = 0
+    in_flight: int = 0
+    group: Group[Host] | None = field(default=None, repr=False)
+    waits: bool = False
+    leaves: bool = False
+    paused: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """One fetch. ``entry`` is None for robots.txt; ``since`` is when it was handed out.
+
+    ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
+    which the request had come to its host. ``judged``: the answer has counted for or against it.
+    ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
+    only this one may end the lease. ``is_probe``: the host has never answered nor
+    failed; ``overdue``: the fetch was let go, for others.
+    """
+
+    url: str
+    host: Host = field(repr=False)
+    entry: Entry | None
+    since: float
+    holding: Holding | None = field(repr=False)
+    judged: bool = field(default=False, repr=False)
+    reached: float = field(default=0.0, repr=False)
+    holder: object | None = field(default=None, repr=False)
+    is_probe: bool = field(default=False, repr=False)
+    overdue: bool = field(default=False, repr=False)
+
+    @property
+    def is_robots(self) -> bool:
+        """The fetch is for the host's rules: answer with robots_loaded() or failed()."""
+        return self.entry is None
+
+
+# All hosts of the crawl by name, in memory, and which of their records the next commit writes.
+#
+# host = table.of("wiki:80")    # made as a new one if there is none yet
+# host.record.next_time = ...
+# table.touch(host)             # cut() hands its record to the backend
+
+
+class HostTable:
+    """``by_name`` holds them all; some 1 KB each."""
+
+    def __init__(self, backend: Backend, rules: HostRules) -> None:
+        self._backend, self._rules = backend, rules
+        self.by_name: dict[str, Host] = {}
+        self._changed: set[str] = set()
+
+    def of(self, name: str, scheme: str = "http") -> Host:
+        """The host of that name. ``scheme``: by which a new one is asked for its robots.txt."""
+        host = self.by_name.get(name)
+        return self._put(name, HostRecord(name, scheme)) if host is None else host
+
+    def _put(self, name: str, record: HostRecord) -> Host:
+        host = self.by_name[name] = Host(record, self._rules.of(name))
+        self._changed.add(name)
+        return host
+
+    def touch(self, host: Host) -> None:
+        """Its record has changed."""
+        self._changed.add(host.record.host)
+
+    def load(self) -> Iterator[Host]:
+        """After a restart, once: the records of the last commit; each host that has or had URLs."""
+        for name, data in self._backend.hosts().items():
+            record = unpack_host(data)
+            record.restart()
+            self._put(name, record)
+        for name in self._backend.host_names():
+            yield self.of(name)
+
+    def enter(self, name: str, data: bytes | None, *, new_run: bool) -> Host:
+        """A host that another worker had, with its record; None: it has none yet.
+
+        ``new_run``: hosts that were given up are tried again.
+        """
+        record = HostRecord(name) if data is None else unpack_host(data)
+        record.restart() if new_run else record.move()
+        host = self.by_name[name] = Host(record, self._rules.of(name))
+        return host
+
+    def leave(self, name: str) -> None:
+        """Another worker has it; its record was committed."""
+        del self.by_name[name]
+        self._changed.discard(name)
+
+    def cut(self) -> None:
+        """What has changed since the last time goes to the backend."""
+        changed, self._changed = self._changed, set()
+        self._backend.put_hosts({name: pack_host(self.by_name[name].record) for name in changed})

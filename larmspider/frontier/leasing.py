@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.grouping import Grouping
-from larmspider.frontier.host_table import HostTable
-from larmspider.frontier.hosts import HostState
-from larmspider.frontier.lease import Host, Lease
+from larmspider.frontier.dispatch import Grouping, Schedule
+from larmspider.frontier.hosts import Host, HostState, HostTable, Lease
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Places
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Entry, UrlState, Visit

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.grouping import Grouping
-from larmspider.frontier.host_table import HostTable
+from larmspider.frontier.dispatch import Grouping, Schedule
+from larmspider.frontier.hosts import HostTable
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.storage.records import Counts, Entry
 
 

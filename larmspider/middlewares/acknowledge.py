@@ -21,7 +21,7 @@ from scrapy import Request, signals
 from scrapy.http import Response
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.failures import failure_kind
+from larmspider.frontier.results import failure_kind
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import GIVE_BACK, LEASE
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
-    from larmspider.frontier.lease import Lease
+    from larmspider.frontier.hosts import Lease
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 

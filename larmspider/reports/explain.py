@@ -26,7 +26,7 @@ from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.describe import url_report
 from larmspider.frontier.factory import politeness_from
 from larmspider.frontier.robots import RobotsRules
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter

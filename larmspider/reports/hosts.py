@@ -11,9 +11,8 @@ from larmspider.crawl.log_index.records import Fetches
 from larmspider.crawl.reader import CrawlDir, Fetch, fetch_of
 from larmspider.formatting import counted, duration
 from larmspider.frontier.describe import HostRow, host_row
-from larmspider.frontier.orders import HostOrder, Orders
-from larmspider.frontier.storage.keys import host_of
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.politeness import HostOrder, Orders
+from larmspider.frontier.storage.records import Entry, host_of
 from larmspider.reports.log_tail import last_fetches
 from larmspider.reports.robots_outcome import robots_outcome
 from larmspider.reports.robots_text import RobotsText, robots_text

@@ -18,8 +18,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider import stats
-from larmspider.frontier.hosts import HostState
-from larmspider.frontier.lease import Lease
+from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.counters import keys_of

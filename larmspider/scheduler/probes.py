@@ -19,7 +19,7 @@ from scrapy.utils.asyncio import call_later
 
 from larmspider import stats
 from larmspider.fetch.downloader import LarmDownloader
-from larmspider.frontier.lease import Lease
+from larmspider.frontier.hosts import Lease
 
 if TYPE_CHECKING:
     from scrapy import Request

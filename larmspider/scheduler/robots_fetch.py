@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from larmspider.frontier.frontier import Frontier
-    from larmspider.frontier.lease import Lease
+    from larmspider.frontier.hosts import Lease
 
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""

@@ -25,7 +25,7 @@ from larmspider.errors import LarmspiderError
 from larmspider.fetch.dns import Addresses, Names
 from larmspider.frontier.factory import probe_secs
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.lease import Lease
+from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import Commits

@@ -11,9 +11,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from larmspider.frontier.lease import Lease
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.hosts import Lease
+from larmspider.frontier.storage.records import Entry, url_key
 from larmspider.items import FailedFetch
 from larmspider.requests import (
     LEASE,

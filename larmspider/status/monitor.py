@@ -14,7 +14,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
 from larmspider.formatting import counted, utc
-from larmspider.frontier.host_rules import local_hour
+from larmspider.frontier.hosts import local_hour
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.snapshot import Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
-from larmspider.frontier.orders import Orders
+from larmspider.frontier.politeness import Orders
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from scrapy import Request, exceptions
 
 from larmspider.fetch import errors
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.failures import KINDS, failure_kind
+from larmspider.frontier.results import KINDS, failure_kind
 from tests.fetch.fetching import Fetcher
 from tests.servers.nginx import Nginx
 from tests.servers.scripted import Raw, Reply, Route, ScriptedServer

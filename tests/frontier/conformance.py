@@ -12,8 +12,7 @@ from typing import Protocol
 import pytest
 
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.keys import host_of, url_key
-from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit, host_of, url_key
 
 U, Q, L, S, F, R = UrlState
 OK = Visit(S, time=1_800_000_000.5, status=200, etag='"v1"', last_modified="Tue", digest=b"\1\2")

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
-from larmspider.frontier.host_rules import HostRule, HostRules
+from larmspider.frontier.hosts import HostRule, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Places
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.frontier.strategies import BreadthFirst

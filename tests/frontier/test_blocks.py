@@ -13,10 +13,9 @@ from simulation import AllowAll, Clock, build
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.frontier.bounds import Bounds
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import HostState
-from larmspider.frontier.lease import Lease
+from larmspider.frontier.hosts import HostState, Lease
+from larmspider.frontier.links import Bounds
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.records import UrlState, Visit
 from tests.servers.redis import REDIS_SERVER, RedisServer

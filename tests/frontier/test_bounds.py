@@ -2,7 +2,7 @@
 
 import pytest
 
-from larmspider.frontier.bounds import MAX_HOST, Bounds
+from larmspider.frontier.links import MAX_HOST, Bounds
 from larmspider.frontier.storage.records import Entry
 
 

@@ -9,14 +9,12 @@ import pytest
 
 from larmspider.frontier.control import PURGED
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.orders import HostOrder, Orders
-from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.hosts import HostRule, HostRules
+from larmspider.frontier.politeness import HostOrder, Limits, Orders, Politeness
 from larmspider.frontier.slots import Places
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import SLICE, FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
 from larmspider.frontier.strategies import BreadthFirst
 
 

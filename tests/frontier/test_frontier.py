@@ -8,13 +8,11 @@ from memory_backend import Disk, MemoryBackend
 from simulation import AllowAll, Clock, Simulation, build
 
 from larmspider.frontier.frontier import MOST_IN_VAIN, Bounds
-from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.hosts import HostState
+from larmspider.frontier.hosts import HostRule, HostState
 from larmspider.frontier.leasing import MOST_REFUSED
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
 
 STORED = UrlState.STORED

@@ -8,8 +8,7 @@ from simulation import Clock, Simulation, build
 
 from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.groups import name_of
-from larmspider.frontier.host_rules import HostRule
+from larmspider.frontier.hosts import HostRule, name_of
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.records import UrlState, Visit
 

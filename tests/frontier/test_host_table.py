@@ -2,11 +2,8 @@
 
 from memory_backend import Disk, MemoryBackend
 
-from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.host_table import HostTable
-from larmspider.frontier.hosts import HostState, unpack_host
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.hosts import HostRule, HostRules, HostState, HostTable, unpack_host
+from larmspider.frontier.storage.records import Entry, url_key
 
 RULES = HostRules([HostRule("slow", delay=9.0)], HostRule(delay=2.0))
 

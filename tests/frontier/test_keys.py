@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 
 
 @pytest.mark.parametrize(

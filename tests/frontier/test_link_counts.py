@@ -9,8 +9,7 @@ from simulation import AllowAll, Clock, build
 
 from larmspider.cluster.link_counts import LinkCounts, pack_links, unpack_links
 from larmspider.cluster.redis_scripts import APPLY
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import pack_entry
+from larmspider.frontier.storage.records import pack_entry, url_key
 from larmspider.frontier.strategies import Backlinks, BreadthFirst
 
 POPULAR, SIBLINGS = "http://b/popular", [f"http://b/{n}" for n in range(4)]

@@ -15,11 +15,10 @@ from conformance import OK, Q, S, U, entries, entry, urls
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.backend import BackendError, FormatError
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.lmdb_env import LmdbFiles
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.pending import Pending
+from larmspider.frontier.storage.records import url_key
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Entry, UrlState
+from larmspider.frontier.storage.records import Entry, UrlState, url_key
 
 
 def entry(number: int, host: str = "h:80") -> Entry:

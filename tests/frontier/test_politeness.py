@@ -5,10 +5,9 @@ from math import inf
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.frontier.failures import failure_kind
-from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.hosts import HostRecord, HostState
+from larmspider.frontier.hosts import HostRecord, HostRule, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.results import failure_kind
 
 LIMITS = Limits(
     crawl_delay_max=60.0, response_factor=2.0, retry_after_max=300.0, backoff=10.0,

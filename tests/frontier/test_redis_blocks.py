@@ -7,8 +7,14 @@ from conformance import OK, entries, entry, urls
 from redis_store import RedisStore
 
 from larmspider.frontier.storage.backend import Fenced, FormatError
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit, unpack_positions
+from larmspider.frontier.storage.records import (
+    Counts,
+    Entry,
+    UrlState,
+    Visit,
+    unpack_positions,
+    url_key,
+)
 
 U, Q, L, S, F, R = UrlState
 BLOCKS = range(8)

@@ -11,7 +11,7 @@ from redis_store import RedisStore
 from larmspider.cluster.redis_admin import wipe
 from larmspider.cluster.redis_keys import Keys
 from larmspider.errors import ConfigError
-from larmspider.frontier.storage.keys import host_of, url_key
+from larmspider.frontier.storage.records import host_of, url_key
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 256, 16_384])

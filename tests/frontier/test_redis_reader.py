@@ -9,9 +9,8 @@ from redis_store import RedisStore
 from larmspider.cluster.reader import RedisReader
 from larmspider.cluster.shards_reader import ShardsReader
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, UrlState, Visit, url_key
 
 U, Q, L, S, F, R = UrlState
 

@@ -6,13 +6,11 @@ import pytest
 from simulation import Clock, build
 
 from larmspider.frontier.describe import host_rows, url_report
-from larmspider.frontier.host_rules import HostRule, local_hour
-from larmspider.frontier.hosts import HostState
+from larmspider.frontier.hosts import HostRule, HostState, local_hour
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import UrlState, Visit, url_key
 
 NOW = 1_000_000.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memory_backend import MemoryBackend
 from simulation import AllowAll
 
-from larmspider.frontier.robots_cache import RobotsCache
+from larmspider.frontier.robots import RobotsCache
 
 
 def test_how_many_are_held_goes_by_the_length_of_the_files() -> None:

@@ -7,13 +7,10 @@ from memory_backend import Disk, MemoryBackend
 from simulation import Clock
 
 from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.host_rules import HostRule, HostRules
-from larmspider.frontier.hosts import HostRecord, HostState
-from larmspider.frontier.lease import Host
+from larmspider.frontier.hosts import Host, HostRecord, HostRule, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import Kind, Places
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.storage.records import Entry, url_key
 
 NOW = 1_000_000.0
 READY, LOADING = HostState.READY, HostState.LOADING

@@ -1,6 +1,6 @@
 """URLs that were seen lately are remembered for a while, and forgotten in halves."""
 
-from larmspider.frontier.seen import RecentlySeen
+from larmspider.frontier.links import RecentlySeen
 
 
 def test_what_was_added_is_among_them():

@@ -8,7 +8,7 @@ from larmspider.cluster.redis_admin import wipe
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_keys import Keys
 from larmspider.cluster.shared_orders import SharedOrders
-from larmspider.frontier.orders import HostOrder, Orders
+from larmspider.frontier.politeness import HostOrder, Orders
 
 KEYS = Keys("intranet", 8)
 

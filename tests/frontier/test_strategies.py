@@ -4,10 +4,18 @@ import pytest
 from memory_backend import MemoryBackend
 from simulation import Clock, build
 
-from larmspider.frontier import pagerank
-from larmspider.frontier.pagerank import LinkTable, PageRank, plain_ranks, rank_priority
-from larmspider.frontier.storage.keys import MAX_PRIORITY, url_key
-from larmspider.frontier.strategies import FIRST, Backlinks, BreadthFirst, PathWords
+from larmspider.frontier import strategies as pagerank
+from larmspider.frontier.storage.records import MAX_PRIORITY, url_key
+from larmspider.frontier.strategies import (
+    FIRST,
+    Backlinks,
+    BreadthFirst,
+    LinkTable,
+    PageRank,
+    PathWords,
+    plain_ranks,
+    rank_priority,
+)
 
 
 @pytest.mark.parametrize("depth, priority", [(0, FIRST), (3, FIRST + 3), (99_999, MAX_PRIORITY)])

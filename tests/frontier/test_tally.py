@@ -1,7 +1,7 @@
 """The counters: of a host, of all, and which of them a commit writes."""
 
+from larmspider.frontier.storage.queues import Tally
 from larmspider.frontier.storage.records import Counts, unpack_counts
-from larmspider.frontier.storage.tally import Tally
 
 EACH = dict.fromkeys(Counts.__slots__, 1)
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from larmspider.frontier.dispatch import Turns
 from larmspider.frontier.slots import Kind, Places
-from larmspider.frontier.turns import Turns
 
 Q, S, U, F = Kind
 

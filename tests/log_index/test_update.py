@@ -16,7 +16,7 @@ from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.log_index.records import CARRIERS
 from larmspider.crawl.log_index.update import Update
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 
 PAGES = [f"http://h{n % 7}/p{n}" for n in range(60)]
 

@@ -11,11 +11,8 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.hosts import HostRecord
-from larmspider.frontier.lease import Host, Lease
-from larmspider.frontier.storage.keys import url_key
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.hosts import Host, HostRecord, HostRule, Lease
+from larmspider.frontier.storage.records import Entry, url_key
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.requests import LEASE
 from larmspider.scheduler.scheduler import FrontierScheduler

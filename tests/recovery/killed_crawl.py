@@ -18,9 +18,8 @@ from pathlib import Path
 
 import tantivy
 
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Counts, UrlState
+from larmspider.frontier.storage.records import Counts, UrlState, url_key
 from larmspider.index.version import open_index
 from larmspider.urls.canonical import canonicalize
 from tests.crawling import begin, body_of, records

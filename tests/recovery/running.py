@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, Visit
+from larmspider.frontier.storage.records import Counts, Visit, url_key
 from larmspider.urls.canonical import canonicalize
 from tests.crawling import begin
 

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from larmspider.frontier.storage.keys import url_key
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
-from larmspider.frontier.storage.records import pack_positions, unpack_positions
+from larmspider.frontier.storage.records import pack_positions, unpack_positions, url_key
 from tests.crawling import crawl, records
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from larmspider.cluster.redis_changes import unpack_queued
 from larmspider.cluster.redis_keys import Keys
-from larmspider.frontier.storage.keys import url_key
+from larmspider.frontier.storage.records import url_key
 from tests.servers.redis import REDIS_SERVER, RedisServer
 from tests.servers.scripted import Request, ScriptedServer
 from tests.workers.crew import Crew

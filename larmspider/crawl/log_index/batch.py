@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from larmspider.frontier.storage.keys import host_of, host_prefix, url_key
+from larmspider.frontier.storage.records import host_of, host_prefix, url_key
 from larmspider.crawl.log_index.records import CARRIERS, Fetches
 from larmspider.crawl.log_index.results import is_failure
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from larmspider.frontier.storage.keys import host_prefix, url_key
+from larmspider.frontier.storage.records import host_prefix, url_key
 from larmspider.crawl.log_index.environment import IndexFiles
 from larmspider.crawl.log_index.places import OWN, key_in, place_of
 from larmspider.crawl.log_index.records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from larmspider.frontier.storage.keys import host_of, host_prefix
+from larmspider.frontier.storage.records import host_of, host_prefix
 from larmspider.crawl.log_index.batch import FetchBatch, LinkBatch, StoreBatch, key_of
 from larmspider.crawl.log_index.leaders import Leaders
 from larmspider.crawl.log_index.places import key_in

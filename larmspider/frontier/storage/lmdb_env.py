@@ -15,6 +15,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,7 +23,34 @@ import lmdb
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.backend import BackendError, FormatError
-from larmspider.frontier.storage.pending import Pending
+
+# The batch of changes since the last commit, as a layer over the database.
+#
+# A URL that is added and fetched within one checkpoint interval never touches the disk's queue:
+# its
+# two changes cancel here.
+
+
+@dataclass(slots=True)
+class Pending:
+    """Changes by named database; None in ``queue`` marks a deletion."""
+
+    urls: dict[bytes, bytes] = field(default_factory=dict)
+    queue: dict[bytes, bytes | None] = field(default_factory=dict)
+    hosts: dict[bytes, bytes] = field(default_factory=dict)
+    meta: dict[bytes, bytes] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
+
+    def over(self, older: Pending) -> Pending:
+        """Both as one batch; where both name a key, this one, being the newer, holds."""
+        older.urls.update(self.urls)
+        older.queue.update(self.queue)
+        older.hosts.update(self.hosts)
+        older.meta.update(self.meta)
+        return older
+
 
 FORMAT = b"larmspider frontier 1"
 FIRST_MAP_BYTES = 64 << 20
@@ -202,3 +230,58 @@ def _sole_writer(path: Path) -> TextIO:
         lock.close()
         raise CrawlDirError(f"another crawl is writing to {path}") from error
     return lock
+
+
+# One LMDB environment a process and directory, as LMDB wants it, for all who read there.
+#
+#     files = borrow(Path("crawl/frontier"))      # the crawl's own where this process runs it
+#     ...
+#     give_back(files)
+#
+# A crawl lends its environment to the pages that it serves; ``scrapy serve`` has one for all
+# threads.
+
+_LOCK = threading.Lock()
+_OWNED: dict[Path, LmdbFiles] = {}
+_READ: dict[Path, list[LmdbFiles]] = {}
+"""One entry for each who has borrowed it; the last one closes."""
+
+
+def lend(files: LmdbFiles) -> None:
+    """The environment of a crawl in this process: who reads there takes it from now on."""
+    with _LOCK:
+        _OWNED[files.path.resolve()] = files
+
+
+def withdraw(files: LmdbFiles) -> None:
+    """It is about to be closed. May be called twice."""
+    with _LOCK:
+        if _OWNED.get(files.path.resolve()) is files:
+            del _OWNED[files.path.resolve()]
+
+
+def borrow(path: Path) -> LmdbFiles:
+    """For reading, until give_back(). Raises as LmdbFiles does."""
+    where = path.resolve()
+    with _LOCK:
+        if where in _OWNED:
+            return _OWNED[where]
+        borrowed = _READ.setdefault(where, [])
+        try:
+            borrowed.append(borrowed[0] if borrowed else LmdbFiles(path, readonly=True))
+            return borrowed[-1]
+        finally:
+            if not borrowed:
+                del _READ[where]
+
+
+def give_back(files: LmdbFiles) -> None:
+    """What borrow() gave, once."""
+    where = files.path.resolve()
+    with _LOCK:
+        borrowed = _READ.get(where, [])
+        if borrowed and borrowed[0] is files:
+            borrowed.pop()
+            if not borrowed:
+                del _READ[where]
+                files.close()

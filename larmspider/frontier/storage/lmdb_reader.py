@@ -17,10 +17,9 @@ from pathlib import Path
 from types import TracebackType
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
-from larmspider.frontier.storage.lmdb_env import LmdbFiles
-from larmspider.frontier.storage.lmdb_shared import borrow, give_back
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, borrow, give_back
 from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit
 
 SLICE = 500

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from larmspider.frontier.storage.lmdb_env import LmdbFiles
-from larmspider.frontier.storage.pending import Pending
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
 
 
 class Layers:

@@ -9,13 +9,141 @@ A host's queue has two runs (keys.py): URLs ready for their turn, and those that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import closing
+from heapq import heapify, heappop, heappush
 
-from larmspider.frontier.storage import keys as k
+from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage.overlay import Layers
-from larmspider.frontier.storage.queue_head import QueueHead
-from larmspider.frontier.storage.records import Counts
-from larmspider.frontier.storage.tally import Tally
+from larmspider.frontier.storage.records import Counts, pack_counts, unpack_counts
+
+# The front of one host's queue in memory, the rest on disk.
+#
+# A host with 100,000 queued URLs has some 60 of them here. What was added since the last commit is
+# not on disk, so it is here too, however much it is.
+
+
+class QueueHead:
+    """One run (keys.READY or DELAYED) of a host's queue, in key order.
+
+    Invariant: in memory are all keys up to ``loaded_to``, and of the keys after it those of the
+    pending batch. ``complete``: there are no others. Removal is lazy: a key without a value is
+    gone.
+    """
+
+    __slots__ = ("complete", "heap", "loaded_to", "values")
+
+    def __init__(self, prefix: bytes, complete: bool) -> None:
+        self.heap: list[bytes] = []
+        self.values: dict[bytes, bytes] = {}
+        self.loaded_to = prefix
+        self.complete = complete
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Add an entry that is in the pending batch, or one that comes back to its old place."""
+        self.values[key] = value
+        heappush(self.heap, key)
+
+    def remove(self, key: bytes) -> None:
+        """Take an entry out, wherever it stands; nothing if it is not in memory."""
+        self.values.pop(key, None)
+
+    def first(self, load: Callable[[QueueHead], None]) -> bytes | None:
+        """The smallest key, loading from disk with ``load`` as needed; None when there is none."""
+        heap, values = self.heap, self.values
+        while True:
+            while heap and heap[0] not in values:
+                heappop(heap)
+            if self.complete or (heap and heap[0] <= self.loaded_to):
+                return heap[0] if heap else None
+            load(self)
+
+    def trim(self, size: int, pending: Container[bytes]) -> None:
+        """After a commit: keep ``size`` entries of those that are on disk, and all that are not."""
+        on_disk = sorted(key for key in self.values if key not in pending)
+        if not self.complete:
+            on_disk = [key for key in on_disk if key <= self.loaded_to]
+        if len(on_disk) > size:
+            on_disk = on_disk[:size]
+            self.loaded_to, self.complete = on_disk[-1], False
+        elif self.complete and on_disk:
+            self.loaded_to = max(self.loaded_to, on_disk[-1])
+        kept = {key: self.values[key] for key in on_disk}
+        kept.update((key, value) for key, value in self.values.items() if key in pending)
+        self.values = kept
+        self.heap = list(kept)
+        heapify(self.heap)
+
+
+# Numbers of URLs by state, of each host and of all together; kept as they change, never counted.
+#
+# tally.count("wiki:80", queued=-1, leased=1)
+
+
+class Tally:
+    """``by_host`` has every host that has or had a URL: some 500 bytes each."""
+
+    def __init__(self) -> None:
+        self.by_host: dict[str, Counts] = {}
+        self.total = Counts()
+        self._changed: set[str] = set()
+
+    def count(
+        self,
+        host: str,
+        *,
+        discovered: int = 0,
+        queued: int = 0,
+        leased: int = 0,
+        stored: int = 0,
+        failed: int = 0,
+        refused: int = 0,
+        delayed: int = 0,
+    ) -> None:
+        """Add to the numbers of a host and of all."""
+        own = self.by_host.get(host)
+        if own is None:
+            own = self.by_host[host] = Counts()
+        for counts in (own, self.total):
+            if discovered:
+                counts.discovered += discovered
+            if queued:
+                counts.queued += queued
+            if leased:
+                counts.leased += leased
+            if stored:
+                counts.stored += stored
+            if failed:
+                counts.failed += failed
+            if refused:
+                counts.refused += refused
+            if delayed:
+                counts.delayed += delayed
+        self._changed.add(host)
+
+    def load(self, rows: Iterable[tuple[str, bytes]]) -> None:
+        """At the start: packed counts by host."""
+        for host, packed in rows:
+            self.put(host, unpack_counts(packed))
+
+    def put(self, host: str, counts: Counts) -> None:
+        """The counts of a host that is new here."""
+        self.by_host[host] = counts
+        for name in Counts.__slots__:
+            setattr(self.total, name, getattr(self.total, name) + getattr(counts, name))
+
+    def forget(self, host: str) -> None:
+        """Another worker counts this host now."""
+        counts = self.by_host.pop(host, Counts())
+        self._changed.discard(host)
+        for name in Counts.__slots__:
+            setattr(self.total, name, getattr(self.total, name) - getattr(counts, name))
+
+    def changes(self) -> Iterator[tuple[str, bytes]]:
+        """Packed counts of the hosts that have changed since the last time."""
+        changed, self._changed = self._changed, set()
+        for host in changed:
+            yield host, pack_counts(self.by_host[host])
 
 
 class HostQueues:

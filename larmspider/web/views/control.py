@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from larmspider import options
-from larmspider.frontier.orders import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Orders
 from larmspider.status.history import tail
 from larmspider.web.pages import Page
 from larmspider.web.request import Ask, Reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from larmspider.formatting import printable
-from larmspider.frontier.storage.keys import host_of
+from larmspider.frontier.storage.records import host_of
 from larmspider.reports.host_table import SORTS, STATES, HostQuery, host_table
 from larmspider.reports.hosts import host_page
 from larmspider.web.pages import Page

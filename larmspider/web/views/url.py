@@ -9,7 +9,7 @@ from larmspider.crawl.reader import StoredPage
 from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.formatting import printable
 from larmspider.frontier.describe import host_row
-from larmspider.frontier.storage.keys import host_of
+from larmspider.frontier.storage.records import host_of
 from larmspider.reports.explain import explain
 from larmspider.reports.neighbours import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy

@@ -13,8 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.describe import HostRow
-from larmspider.frontier.host_rules import HostRule
-from larmspider.frontier.hosts import HostRecord, HostState
+from larmspider.frontier.hosts import HostRecord, HostRule, HostState
 from larmspider.frontier.politeness import Gap
 from larmspider.frontier.storage.records import Counts
 from larmspider.web.views import hosts
