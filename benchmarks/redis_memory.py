@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_keys import Keys
-from larmspider.cluster.redis_visited import member
+from larmspider.cluster.commit import member
+from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.records import Entry, UrlState, Visit, host_of, url_key

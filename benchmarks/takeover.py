@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.redis_memory import BATCH, commit, entry, urls
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.storage.records import UrlState, Visit
 from tests.servers.redis import RedisServer

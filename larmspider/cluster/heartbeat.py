@@ -20,8 +20,7 @@ from collections.abc import Callable
 import redis
 from redis.exceptions import RedisClusterException
 
-from larmspider.cluster.membership import Beat, Membership
-from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.cluster.membership import Beat, Membership, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 
 logger = logging.getLogger(__name__)

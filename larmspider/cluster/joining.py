@@ -9,27 +9,58 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl
-from larmspider.cluster.redis_admin import wipe
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_errors import lasting, why
-from larmspider.cluster.redis_keys import Keys
-from larmspider.errors import ConfigError
+from larmspider.cluster.redis_client import Keys, RedisLink, lasting, link_to, why
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted
+from larmspider.frontier.factory import sharing
 from larmspider.frontier.storage.backend import BackendError
+from larmspider.workdir import directory as locks
 from larmspider.workdir.directory import asked_fresh
-from larmspider.workdir.manifest import identity_of
+from larmspider.workdir.manifest import LOCK, identity_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+
+
+# Deleting a crawl from Redis.
+#
+# wipe(link, Keys("intranet", 256))       # how many keys there were
+
+_AT_ONCE = 1_000
+
+
+def wipe(link: RedisLink, keys: Keys) -> int:
+    """Delete all keys of a crawl, whatever its number of blocks was; seeds that wait in
+    ``start_urls`` stay. O(keys of the database). Nobody may work on the crawl."""
+    pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", keys.prefix) + ":*{*}*"
+    found: list[bytes] = []
+    deleted = 0
+    ours = re.compile(re.escape(keys.prefix.encode()) + rb":(\w+:\{\d+\}|\{crawl\}:)")
+    for key in link.client.scan_iter(match=pattern, count=_AT_ONCE):
+        if ours.match(key):
+            found.append(key)
+        if len(found) == _AT_ONCE:
+            deleted += _unlink(link, found)
+            found = []
+    return deleted + _unlink(link, found)
+
+
+def _unlink(link: RedisLink, found: list[bytes]) -> int:
+    return sum(map(int, link.run([("UNLINK", key) for key in found])))
+
+
 T = TypeVar("T")
 
 AWAY_SECS = 60.0
@@ -138,3 +169,74 @@ def refuse_other(
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+# The crawl in Redis as a whole, for who looks at it before any worker joins.
+#
+# crawl = SharedCrawl(settings, "intranet")       # ConfigError: why this Redis cannot be used
+# crawl.refuse_to_wipe("yes")                     # ... or that workers are at it, or pages stored
+# crawl.wipe()
+
+
+class SharedCrawl:
+    """Of the spider with this name. Raises ConfigError."""
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The one that ``crawler`` would join."""
+        assert crawler.spider is not None
+        return cls(crawler.settings, crawler.spider.name)
+
+    def __init__(self, settings: BaseSettings, spider: str) -> None:
+        self._link = link_to(settings)
+        shared = sharing(settings)
+        self._keys = Keys(spider, shared.blocks)
+        self._membership = Membership(
+            self._link.client, spider, "", lease_secs=shared.lease_secs, blocks=shared.blocks
+        )
+
+    def refuse_other(self, crawler: Crawler) -> None:
+        """Raise ConfigError where it is not the crawl of ``crawler``, as joining it would."""
+        self.refuse_other_blocks()
+        (known,) = self._link.run([("GET", self._keys.crawl("description"))])
+        if known is not None:
+            living = len(insist(self._membership.living, self._link.name))
+            anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
+            ours = description(crawler)
+            refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
+
+    def refuse_other_blocks(self) -> None:
+        """Raise ConfigError where its hosts fall into another number of blocks."""
+        (known,) = self._link.run([("GET", self._keys.crawl("format"))])
+        blocks = re.search(rb"(\d+) blocks$", known or b"")
+        if blocks is not None and int(blocks[1]) != self._keys.blocks:
+            raise ConfigError(
+                f"LARM_BLOCKS={self._keys.blocks} is not accepted: the crawl in Redis at"
+                f" {self._link.name} was begun with {int(blocks[1])}, which stays, unless"
+                " -a fresh=yes starts over"
+            )
+
+    def refuse_to_wipe(self, fresh: str) -> None:
+        """Raise ConfigError where workers live by it, or ``fresh`` is not enough for its pages."""
+        where = self._link.name
+        insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
+
+    def expire_ended(self, root: Path) -> None:
+        """Nobody waits for leases of workers whose directories in ``root`` no process holds: they
+        were killed. For a Redis that workers of this machine alone can reach."""
+        names = insist(self._membership.names, self._link.name)
+        ended = [name for name in names if _has_ended(root / name / LOCK)]
+        insist(lambda: self._membership.expire(ended), self._link.name)
+
+    def wipe(self) -> None:
+        """Delete it; nobody may be at work on it."""
+        wipe(self._link, self._keys)
+
+
+def _has_ended(lock: Path) -> bool:
+    """Whether no process holds it; one that is not there says nothing."""
+    try:
+        locks.check_free(lock)
+    except LarmspiderError:
+        return False
+    return lock.exists()

@@ -20,13 +20,97 @@ Times are those of Redis. All keys have one hash tag, so they lie together in a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
-from larmspider.cluster.membership_scripts import MembershipScripts
 from larmspider.errors import LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
+
+# The scripts that Redis runs for membership.py: lua/NAME.lua behind lua/membership.lua.
+#
+# scripts = MembershipScripts(connection)
+# scripts.run("beat", keys, arguments)
+
+NAMES = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
+
+
+def _source(name: str) -> str:
+    return files("larmspider.cluster").joinpath("lua", f"{name}.lua").read_text("utf-8")
+
+
+class MembershipScripts:
+    """``connection`` is a redis.Redis or RedisCluster, that decodes or not. Redis is told a script
+    once, and again after it was restarted."""
+
+    def __init__(self, connection: Any) -> None:
+        common = _source("membership")
+        self._scripts = {
+            name: connection.register_script(f"{common}\n{_source(name)}") for name in NAMES
+        }
+
+    def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> list[Any]:
+        """What the script returns, as text. Raises redis.RedisError."""
+        said = self._scripts[name](keys=list(keys), args=list(arguments))
+        return [_text(part) for part in said]
+
+
+def _text(part: Any) -> Any:
+    if isinstance(part, bytes):
+        return part.decode()
+    return [_text(inner) for inner in part] if isinstance(part, list) else part
+
+
+# Whether this worker may still act, by its own clock: nobody else has its hosts as long as it may.
+#
+#     lease = WorkerLease(15.0)
+#     sent = lease.now()
+#     ...                            # Redis renews it, and says so
+#     lease.renewed(sent)
+#     lease.valid                    # for 13.5 s from ``sent`` on
+#
+# The clock counts on while the process is stopped and while the machine sleeps: a worker that
+# wakes
+# after an hour knows at once that its time is over. Redis lets others have its hosts a full lease
+# after the renewal came there, which is later than it was sent; a tenth of the lease is left for
+# clocks that run at different speeds and for what was begun just before.
+
+MARGIN = 0.1
+"""Part of the lease that is not used."""
+
+
+def clock() -> float:
+    """Seconds of a clock that nobody sets and that counts while process or machine are stopped."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class WorkerLease:
+    """``seconds`` is LARM_LEASE_SECS. Not valid before it is renewed first."""
+
+    def __init__(self, seconds: float, now: Callable[[], float] = clock) -> None:
+        self.seconds, self.now = seconds, now
+        self.until = float("-inf")
+        self._ended = False
+
+    def __repr__(self) -> str:
+        left = "ended" if self._ended else f"{self.until - self.now():+.1f} s"
+        return f"<WorkerLease {left}>"
+
+    def renewed(self, sent: float) -> None:
+        """Redis has renewed it; it was asked to at ``sent``, by now()."""
+        self.until = max(self.until, sent + self.seconds * (1 - MARGIN))
+
+    def end(self) -> None:
+        """It is over for good: given up, or taken. A renewal that is under way changes nothing."""
+        self._ended = True
+
+    @property
+    def valid(self) -> bool:
+        """May hosts be asked now? 0.2 us."""
+        return not self._ended and self.now() < self.until
+
 
 KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",

@@ -10,19 +10,73 @@ raises CrawlDirError where there is no answer.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import redis
 from redis.exceptions import RedisClusterException
 
-from larmspider.cluster.commit import pairs
-from larmspider.cluster.redis_changes import unpack_queued
-from larmspider.cluster.redis_keys import Keys
-from larmspider.cluster.redis_visited import BUCKET, member
-from larmspider.errors import CrawlDirError
+from larmspider import options
+from larmspider.cluster.commit import BUCKET, member, pairs, unpack_queued
+from larmspider.cluster.redis_client import Keys
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.records import Counts, Entry, UrlState
+from larmspider.workdir.directory import REDIS_DIR
+from larmspider.workdir.manifest import SHARED
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+# Asks the Redis of a crawl what waits in its queues, where it can be asked.
+#
+#     with waiting_of(Path("crawl"), description, settings) as (waiting, why_not):
+#         waiting.hosts() if waiting else why_not
+#
+# It is the one that REDIS_URL names, or the private one of ``scrapy workers`` while that runs.
+
+ANSWER_SECS = 2.0
+SOCKET = "redis.sock"
+
+
+@contextmanager
+def waiting_of(
+    root: Path, description: dict[str, Any], settings: BaseSettings
+) -> Iterator[tuple[RedisReader | None, str]]:
+    """The reader, or None and why there is none."""
+    where = str(description.get(SHARED, {}).get("redis", "Redis"))
+    wanted = settings
+    if not options.many_workers(settings):
+        socket = root / REDIS_DIR / SOCKET
+        if not socket.exists():
+            yield None, f"the queues of this crawl are in Redis ({where}): REDIS_URL names it"
+            return
+        wanted = settings.copy()
+        wanted.set("REDIS_URL", f"unix://{quote(str(socket))}", priority="cmdline")
+    # here, as most crawls have no Redis: its client costs every command 0.1 s
+    from larmspider.cluster.redis_client import connect
+
+    try:
+        client, where = connect(
+            wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS
+        )
+        blocks = options.integer(settings, "LARM_BLOCKS", minimum=1)
+        reader = RedisReader(client, Keys(str(description.get("spider")), blocks))
+        reader.ping()
+    except (ConfigError, CrawlDirError) as error:
+        why = " ".join(str(error).split())
+        yield None, f"the queues of this crawl are in Redis ({where}), which does not answer: {why}"
+        return
+    try:
+        yield reader, ""
+    finally:
+        client.close()
+
 
 _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 _BUCKETS_MOST = 2_000

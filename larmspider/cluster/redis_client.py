@@ -16,18 +16,134 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from hashlib import sha1
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException
+from redis.retry import Retry
+from scrapy.settings import BaseSettings
+from scrapy_redis.connection import get_redis_from_settings
 
-from larmspider.cluster.redis_errors import SAY_AGAIN_SECS, lasting, why
-from larmspider.cluster.redis_scripts import SCRIPTS, Command
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.frontier.storage.backend import BackendError
+from larmspider.frontier.storage.records import host_prefix
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
 
 logger = logging.getLogger(__name__)
+
+
+# Which errors of Redis pass by waiting, how they are told, and how often.
+#
+# passing(error)                  # it is away, loading, full, a replica: it will be back
+# lasting(error, "host:6379/0", starting=True)     # the error to raise where it will not pass
+# why(error)                      # one line, without a password
+# Complaints("host:6379/0").tell(error)     # a warning at once, then every 30 s
+
+SAY_AGAIN_SECS = 30.0
+_PASSING = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.OutOfMemoryError,
+    redis.ReadOnlyError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.AskError,
+    redis.exceptions.NoScriptError,
+    RedisClusterException,
+    OSError,
+)
+_PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "OOM")
+_REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
+
+
+def passing(error: Exception) -> bool:
+    """Whether the same question may be answered later, with nobody changing anything but Redis
+    itself."""
+    if refused(error):
+        return False
+    return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
+
+
+def refused(error: Exception) -> bool:
+    """Whether Redis knows this user or password, or what he may do, no more or not yet."""
+    if isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError)):
+        return True
+    return str(error).startswith(_REFUSED_WORDS)
+
+
+def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError | None:
+    """What to raise where waiting does not help; None: it is to be waited for. A user without
+    permission is refused while the crawl is ``starting``; later somebody has changed what he may
+    do, and may change it again."""
+    if passing(error) or (refused(error) and not starting):
+        return None
+    said = f"Redis at {where} refuses: {why(error)}"
+    return ConfigError(said) if refused(error) else BackendError(said)
+
+
+def why(error: Exception) -> str:
+    """In one line; Redis does not repeat passwords, and neither does its client."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
+
+
+class Complaints:
+    """``name`` is the server's; the error that it is told of may be another each time."""
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._clock = name, clock
+        self._said: float | None = None
+
+    def tell(self, error: Exception) -> None:
+        """Warn of an answer that Redis gives, which nobody else waits for and tells of."""
+        now = self._clock()
+        if self._said is None or now - self._said >= SAY_AGAIN_SECS:
+            self._said = now
+            logger.warning("Redis at %s refuses: %s", self._name, why(error))
+
+
+# The Lua scripts of the backend: lua/*.lua, called by their digest.
+#
+#     call(APPLY, [owner, entries], [token, field, step, commands])   ->  a command for RedisLink
+#
+# Each changes the keys of one hash slot, wholly or not at all.
+
+Argument: TypeAlias = bytes | str | int
+Command: TypeAlias = tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """``digest`` is what EVALSHA wants."""
+
+    text: bytes
+    digest: str
+
+
+def _read(name: str) -> Script:
+    text = files("larmspider.cluster").joinpath("lua", f"{name}.lua").read_bytes()
+    return Script(text, sha1(text, usedforsecurity=False).hexdigest())
+
+
+COMMIT = _read("commit")
+APPLY = _read("apply")
+CARRIED_OUT = _read("carried_out")
+OWN = _read("own")
+SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
+
+
+def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -> Command:
+    """The command that runs it."""
+    return ("EVALSHA", script.digest, len(keys), *keys, *arguments)
+
 
 NEEDED = (7, 0)
 """The oldest Redis that the backend was tested with."""
@@ -174,3 +290,150 @@ class RedisLink:
             self._load_scripts()
         except (redis.RedisError, RedisClusterException, OSError):
             pass  # the next attempt says it
+
+
+# The connection to Redis, by scrapy-redis's settings.
+#
+#     client, name = connect(settings)            # name is for messages: host, port and database
+#     client, name = connect(settings, socket_timeout=5)
+#     link = link_to(settings)                    # found to be one that can hold a frontier
+#
+# REDIS_URL, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything else, among
+# it
+# ``redis_cls``: "redis.cluster.RedisCluster" for a cluster.
+
+_NAMES = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_ENCODING")
+_TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
+ANSWER_SECS = 5.0
+"""How long a Redis may take to answer before a crawl begins; later it is waited for."""
+
+
+def connect(
+    settings: Settings, *, answer_secs: float | None = None, **overrides: Any
+) -> tuple[Any, str]:
+    """A client, and how messages call its server: never with user or password.
+
+    Sends nothing yet, unless to a cluster. It waits for a connection or an answer as long as
+    REDIS_PARAMS says, and no longer than ``answer_secs``. ``overrides`` are arguments of the
+    client. Raises ConfigError.
+    """
+    which = "REDIS_URL" if settings.get("REDIS_URL") else "REDIS_HOST, REDIS_PORT"
+    try:
+        params = settings.getdict("REDIS_PARAMS")
+    except (TypeError, ValueError):
+        raise ConfigError("REDIS_PARAMS is not accepted: a mapping (as JSON) is") from None
+    params |= {"decode_responses": False, "retry": Retry(NoBackoff(), 1), **overrides}
+    if answer_secs is not None:
+        params |= {name: _at_most(params.get(name), answer_secs) for name in _TIMEOUTS}
+    own = BaseSettings({name: settings.get(name) for name in _NAMES} | {"REDIS_PARAMS": params})
+    try:
+        with warnings.catch_warnings():
+            # scrapy-redis asks for retry_on_timeout, which redis-py does anyway now
+            warnings.simplefilter("ignore", DeprecationWarning)
+            client = get_redis_from_settings(own)
+    except (redis.RedisError, RedisClusterException, OSError) as error:
+        why = " ".join(str(error).split())
+        raise ConfigError(f"{which}: Redis cannot be used: {why}") from None
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with values of the user's
+        # its text may hold a part of the password
+        raise ConfigError(
+            f"{which} and REDIS_PARAMS are not accepted ({type(error).__name__}): a URL such as"
+            " redis://[user:password@]host:6379/0, rediss://... or unix:///path is, and arguments"
+            " of redis.Redis"
+        ) from None
+    return client, _name(client)
+
+
+def link_to(settings: Settings) -> RedisLink:
+    """To a Redis that has just answered. Raises ConfigError, within some seconds where nobody
+    answers: REDIS_URL names the wrong port, or one that does not speak TLS."""
+    probe, where = connect(settings, answer_secs=ANSWER_SECS, retry=Retry(NoBackoff(), 0))
+    try:
+        RedisLink(probe, where).check()
+    finally:
+        probe.close()
+    client, where = connect(settings)
+    link = RedisLink(client, where)
+    link.starting = True
+    return link
+
+
+def _at_most(seconds: Any, most: float) -> float:
+    return seconds if isinstance(seconds, int | float) and 0 < seconds < most else most
+
+
+def _name(client: Any) -> str:
+    if isinstance(client, redis.RedisCluster):
+        node = client.get_primaries()[0]  # type: ignore[no-untyped-call]
+        return f"{node.host}:{node.port} (a cluster)"
+    with_what = client.connection_pool.connection_kwargs
+    where = with_what.get("path") or (
+        f"{with_what.get('host', 'localhost')}:{with_what.get('port', 6379)}"
+    )
+    return f"{where}/{with_what.get('db', 0)}"
+
+
+# The names of everything in Redis, and which block a host or URL falls into (docs/redis.md).
+#
+#     keys = Keys("intranet", blocks=256)
+#     keys.block_of("wiki:80")              # 171, of 0..255
+#     keys.requests(171, "wiki:80")         # b"intranet:requests:{171}:wiki:80"
+#
+# What stands in braces is the hash tag of Redis Cluster: all keys of a block lie on one node, so
+# that
+# one script may change them together. The block is the host's part of a URL key (keys.url_key)
+# scaled
+# to the number of blocks, so the URL keys of a block are neighbours. The host counts as it stands
+# in
+# the canonical URL: two names of one host never have two owners.
+
+MAX_BLOCKS = 16_384
+"""The number of slots of a Redis Cluster."""
+
+
+class Keys:
+    """``prefix`` is the spider's name. Raises ConfigError for one that has braces."""
+
+    def __init__(self, prefix: str, blocks: int) -> None:
+        if not prefix or "{" in prefix or "}" in prefix:
+            raise ConfigError(f"the spider's name {prefix!r} cannot begin the keys in Redis")
+        self.prefix, self.blocks = prefix, blocks
+
+    # blocks
+
+    def block_of(self, host: str) -> int:
+        """Of a host, ``wiki:80``."""
+        return self.block_of_key(host_prefix(host))
+
+    def block_of_key(self, key: bytes) -> int:
+        """Of a URL key."""
+        return int.from_bytes(key[:4], "big") * self.blocks >> 32
+
+    def first_key(self, block: int) -> bytes:
+        """The smallest URL key of a block; of the one after the last: above all."""
+        start = -(-(block << 32) // self.blocks)
+        return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
+
+    # keys of a block
+
+    def block(self, name: str, block: int) -> bytes:
+        """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``inbox``."""
+        return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), block)
+
+    def requests(self, block: int, host: str) -> bytes:
+        """The queue of a host."""
+        return self.block("requests", block) + b":" + host.encode()
+
+    def dupefilter(self, block: int, bucket: int) -> bytes:
+        """One bucket of the visited table."""
+        return self.block("dupefilter", block) + b":%d" % bucket
+
+    # keys of the crawl
+
+    def crawl(self, name: str) -> bytes:
+        """``format``, ``workers``, ``commits``, ``idle``, ``totals``, ``token``."""
+        return b"%b:{crawl}:%b" % (self.prefix.encode(), name.encode())
+
+    def commit(self, worker: str) -> bytes:
+        """The commit record of a worker."""
+        return self.crawl("commit:" + worker)

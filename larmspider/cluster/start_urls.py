@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import redis
 from scrapy import Request
@@ -28,9 +28,53 @@ from larmspider.urls.seeds import read_seeds
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.cluster.scheduler_parts import Worker
+    from larmspider.cluster.membership import Membership, WorkerLease
+    from larmspider.cluster.redis_client import Keys, RedisLink
+    from larmspider.cluster.shared_backend import RedisBackend
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.partition import Blocks
 
 logger = logging.getLogger(__name__)
+
+
+# What the parts of a shared scheduler may ask of each other.
+
+
+class Owner(Protocol):
+    """The scheduler."""
+
+    crawler: Crawler
+    broken: str
+    closed: bool
+    opened: bool
+    checkpointing: asyncio.Lock
+
+    @property
+    def busy(self) -> bool: ...
+
+    def wake(self) -> None: ...
+
+
+class Worker(Protocol):
+    """scheduler_sharing.py."""
+
+    scheduler: Owner
+    membership: Membership
+    backend: RedisBackend
+    link: RedisLink
+    keys: Keys
+    lease: WorkerLease
+
+    @property
+    def frontier(self) -> Frontier: ...
+
+    @property
+    def blocks(self) -> Blocks: ...
+
+    @property
+    def moving(self) -> bool: ...
+
+
 T = TypeVar("T")
 
 READ_SECS = 1.0

@@ -13,40 +13,229 @@ loop, while no checkpoint is under way.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import redis
 
 from larmspider import options
-from larmspider.cluster.handing_over import HandingOver
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
-from larmspider.cluster.membership import Beat, Membership
-from larmspider.cluster.redis_errors import Complaints, lasting, passing
-from larmspider.cluster.redis_keys import Keys
-from larmspider.cluster.scheduler_budget import Budget
-from larmspider.cluster.scheduler_redis import connect, link_to
-from larmspider.cluster.scheduler_rest import Rest
+from larmspider.cluster.membership import Beat, Membership, WorkerLease
+from larmspider.cluster.redis_client import Complaints, Keys, connect, lasting, link_to, passing
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.cluster.shared_orders import SharedOrders
 from larmspider.cluster.start_urls import StartUrls
-from larmspider.cluster.worker_lease import WorkerLease
 from larmspider.fetch.curl_loop import set_guard
 from larmspider.frontier.factory import sharing
 from larmspider.frontier.partition import Blocks
+from larmspider.frontier.politeness import HostOrder, Orders
 from larmspider.frontier.storage.backend import Fenced
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from larmspider.cluster.scheduler_parts import Owner
+    from larmspider.cluster.start_urls import Owner, Worker
     from larmspider.frontier.frontier import Frontier
 
 logger = logging.getLogger(__name__)
+
+
+# The end of a crawl, as every worker sees it: nobody has work, and no mail is on its way.
+#
+# A worker that has nothing to fetch, nothing uncommitted and no block on its way says so in Redis;
+# its next commit, or block, takes that back in the same step. Who then finds that all are at rest
+# looks at the mail of every block and at start_urls, and then once more at the others: if nothing
+# was
+# committed in between, the crawl is at its end, and every beat says so.
+
+LOOK_SECS = 0.5
+"""Between two looks, once this worker is at rest."""
+
+
+class Rest:
+    """``keep_alive``: LARM_KEEP_ALIVE, the crawl has no end."""
+
+    def __init__(self, sharing: Worker, start_urls: StartUrls, *, keep_alive: bool) -> None:
+        self._sharing, self._start_urls = sharing, start_urls
+        self.keep_alive = keep_alive
+        self.ended = False
+        self.engine_idle = False
+        """Scrapy has asked whether there is more: all that the spider starts with was queued."""
+        self.wants_checkpoint = False
+        """There is something to commit, or mail to be read, and nothing else to do."""
+        self._next = 0.0
+
+    def hear(self, *, ended: bool) -> None:
+        """What Redis says of the end. It does not hold while this worker has work."""
+        there = self.ended or (ended and not self.keep_alive)
+        self.ended = there and not self._has_work() and not self._sharing.backend.pending
+
+    def committed(self) -> None:
+        """A checkpoint is done."""
+        self.wants_checkpoint = False
+
+    async def look(self) -> None:
+        """Is the crawl at its end? Raises Fenced, and what heartbeat.UNREACHABLE lists."""
+        sharing = self._sharing
+        scheduler, loop = sharing.scheduler, asyncio.get_running_loop()
+        if not self._at_rest() or loop.time() < self._next:
+            return
+        if not self.engine_idle:
+            scheduler.wake()
+            return
+        if sharing.backend.pending:
+            self.wants_checkpoint = True
+            return
+        self._next = loop.time() + LOOK_SECS
+        async with scheduler.checkpointing:
+            if self._at_rest() and not sharing.backend.pending:
+                await self._ask_the_others()
+
+    def _at_rest(self) -> bool:
+        sharing = self._sharing
+        quiet = sharing.lease.valid and not sharing.moving
+        return quiet and not self.ended and not self._has_work()
+
+    def _has_work(self) -> bool:
+        return self._sharing.scheduler.busy or not self._sharing.frontier.finished
+
+    async def _ask_the_others(self) -> None:
+        sharing = self._sharing
+        membership = sharing.membership
+        commits, ended = await asyncio.to_thread(membership.idle, len(sharing.backend.owned))
+        self.hear(ended=ended)
+        if self.ended:
+            sharing.scheduler.wake()
+            return
+        # the mail of others is theirs to read, unless this may be the end
+        blocks = range(sharing.keys.blocks) if commits else sorted(sharing.backend.owned)
+        mail = await asyncio.to_thread(self._with_mail, blocks)
+        if mail & sharing.backend.owned:
+            self.wants_checkpoint = True  # it brings the mail
+        if not commits or mail or self.keep_alive or await self._start_urls.waiting():
+            return
+        if await asyncio.to_thread(membership.finish, commits):
+            self.ended = True
+            sharing.scheduler.wake()
+
+    def _with_mail(self, blocks: Sequence[int]) -> frozenset[int]:
+        keys, link = self._sharing.keys, self._sharing.link
+        lengths = link.run([("LLEN", keys.block("inbox", block)) for block in blocks])
+        return frozenset(b for b, length in zip(blocks, lengths, strict=True) if int(length))
+
+
+# LARM_MAX_PAGES over many workers: each goes by what all have committed, and by its own pages.
+#
+# await budget.look()            # once a second: others have committed since
+# await budget.committed()       # after an own commit, before the next one can begin
+
+BUDGET_LOOK_SECS = 1.0
+
+
+class Budget:
+    """Asks Redis only where there is a limit. Raises what heartbeat.UNREACHABLE lists."""
+
+    def __init__(self, sharing: Worker) -> None:
+        self._sharing = sharing
+        self._next = 0.0
+
+    async def look(self) -> None:
+        """Not while an own commit is under way, which may be in that number or not."""
+        checkpointing = self._sharing.scheduler.checkpointing
+        if asyncio.get_running_loop().time() >= self._next and not checkpointing.locked():
+            async with checkpointing:
+                await self.committed()
+
+    async def committed(self) -> None:
+        """Note how many pages are stored in all."""
+        self._next = asyncio.get_running_loop().time() + BUDGET_LOOK_SECS
+        sharing = self._sharing
+        if sharing.frontier.bounds.max_pages:
+            sharing.blocks.stored_in_all(await asyncio.to_thread(sharing.membership.stored))
+
+
+# The operator's orders in a crawl of many workers: in Redis, for who gets a host later.
+#
+#     <spider>:{crawl}:orders      "factor" -> 2.0, "wiki:80" -> {"paused": true, "delay": null}
+#
+# Each worker has the orders that it was given in its own frontier. What is kept here is newer: a
+# worker reads it whenever blocks of hosts come to it, and so does one that joins.
+
+FACTOR = "factor"
+"""No host: those have a port."""
+
+
+class SharedOrders:
+    """Methods may be called from any thread."""
+
+    def __init__(self, client: Any, keys: Keys) -> None:
+        self._client, self._key = client, keys.crawl("orders")
+
+    def keep_host(self, name: str, order: HostOrder) -> bool:
+        """Also that nothing is ordered of it any more. Whether Redis has it."""
+        return self._keep(name, json.dumps(asdict(order)))
+
+    def keep_factor(self, factor: float) -> bool:
+        """What all workers were told."""
+        return self._keep(FACTOR, str(factor))
+
+    def _keep(self, name: str, value: str) -> bool:
+        try:
+            self._client.hset(self._key, name, value)
+        except UNREACHABLE:
+            return False
+        return True
+
+    def read(self, own: Orders) -> Orders:
+        """``own`` with all that is kept here in its place. Raises what UNREACHABLE lists."""
+        found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
+        factor = float(found.pop(FACTOR, own.factor))
+        kept = {name: HostOrder(**json.loads(order)) for name, order in found.items()}
+        return Orders(factor, own.hosts | kept, own.restrict, own.instead_of)
+
+
+# Which blocks a worker is to give up: as many as Redis said last, less those given up since.
+#
+#     handing_over.hear(beat)               # each sign of life: what is held, how much is too much
+#     handing_over.next(blocks.leaving)     # [17, 201]: these are to leave as well
+#     handing_over.release([17, 201])       # they are on their way back to Redis
+#
+# A beat may be heard after blocks were released that it still counts; they count as given up then,
+# or
+# as many again would leave.
+
+
+class HandingOver:
+    """Asked and told on the event loop only."""
+
+    def __init__(self) -> None:
+        self._held: Mapping[int, int] = {}
+        self._excess = 0
+        self._released: set[int] = set()
+
+    def hear(self, beat: Beat) -> None:
+        """What Redis says now."""
+        self._held, self._excess = beat.held, beat.excess
+        self._released = (self._released & beat.held.keys()) - beat.given.keys()
+
+    def release(self, blocks: Iterable[int]) -> None:
+        """These are given up."""
+        self._released.update(blocks)
+
+    def next(self, leaving: Collection[int]) -> list[int]:
+        """Blocks that are to leave, beside those that do: those that came last, by their tokens."""
+        going = self._held.keys() & (self._released | set(leaving))
+        staying = sorted(
+            (token, block) for block, token in self._held.items() if block not in going
+        )
+        number = max(0, self._excess - len(going))
+        return [block for _, block in staying[len(staying) - number :]]
+
 
 TICK_SECS = 0.1
 CLOSE_SECS = 10.0

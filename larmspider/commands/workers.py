@@ -91,7 +91,7 @@ class Command(ScrapyCommand):
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
         # here, as Scrapy imports the modules of all commands for each: 0.1 s for Redis's client
-        from larmspider.cluster.scheduler_shared_crawl import SharedCrawl
+        from larmspider.cluster.joining import SharedCrawl
         from larmspider.workers.redis_server import PrivateRedis, find_program
 
         assert self.settings is not None

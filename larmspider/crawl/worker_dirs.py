@@ -28,14 +28,13 @@ from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.cluster.shards_reader import ShardsReader
+from larmspider.crawl.shards_reader import ShardsReader
 from larmspider.index.search import Searcher
 from larmspider.index.shards import ShardSearcher
 from larmspider.index.version import has_index
 from larmspider.crawl.newest import judging
 from larmspider.crawl.shard import Shard
 from larmspider.crawl.shard_logs import ShardLogs
-from larmspider.cluster.waiting import waiting_of
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -140,6 +139,9 @@ class CrawlShards(CrawlDir):
         elif hasattr(self._waiting, "reader"):
             yield self._waiting.reader
         else:
+            # here, as most crawls have no Redis: its client takes 0.1 s to import
+            from larmspider.cluster.reader import waiting_of
+
             with waiting_of(self.path, self.description, self._redis_settings) as (reader, why):
                 self._waiting.reader, self.remark = reader, why
                 try:

@@ -20,8 +20,8 @@ from twisted.python.failure import Failure
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import LarmspiderError
+from larmspider.scheduler.checkpoint import CheckpointError, receiver_name
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
-from larmspider.scheduler.scheduler_stores import CheckpointError, receiver_name
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -99,7 +99,7 @@ def _join(crawler: Crawler) -> None:
     """Find the crawl of many workers to be this one, if there is one; then take a name in it. The
     scheduler describes it, when nothing is left that could be refused."""
     # here, as a crawl of one process needs no client of Redis, which takes 0.1 s to import
-    from larmspider.cluster.scheduler_shared_crawl import SharedCrawl
+    from larmspider.cluster.joining import SharedCrawl
 
     name = options.text(crawler.settings, "LARM_WORKER")
     if name:

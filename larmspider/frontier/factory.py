@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import options
-from larmspider.cluster.redis_keys import MAX_BLOCKS
+from larmspider.cluster.redis_client import MAX_BLOCKS
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
 from larmspider.frontier.hosts import HostRule, HostRules, local_hour

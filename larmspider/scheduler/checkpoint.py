@@ -9,16 +9,64 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from twisted.python.failure import Failure
+
+from larmspider import signals
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
-from larmspider.scheduler.scheduler_stores import store_positions
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from larmspider.cluster.worker import Sharing
     from larmspider.frontier.frontier import Frontier
+
+
+# The stores' positions: they name them at a checkpoint, and go back to them at the start.
+
+
+class CheckpointError(LarmspiderError):
+    """A store could not write; nothing was committed."""
+
+
+def store_positions(crawler: Crawler) -> dict[str, bytes]:
+    """Of every store, all of one moment. Raises CheckpointError if one cannot write."""
+    positions = {}
+    for receiver, result in crawler.signals.send_catch_log(signals.checkpoint):
+        if not isinstance(result, tuple):
+            error = getattr(result, "value", result)
+            raise CheckpointError(f"{receiver_name(receiver)} cannot write: {error}")
+        name, position = result
+        positions[name] = position
+    return positions
+
+
+def recover_stores(crawler: Crawler, positions: Mapping[str, bytes]) -> None:
+    """They drop what was written after these. Raises LarmspiderError: what a store raised."""
+    results = crawler.signals.send_catch_log(
+        signals.recovered, positions=positions, dont_log=LarmspiderError
+    )
+    names = [receiver_name(receiver) for receiver, _ in results]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(
+            f"ITEM_PIPELINES has two stores called {twice[0]}, by which positions are kept:"
+            " give one of the classes another name"
+        )
+    for receiver, result in results:
+        if isinstance(result, Failure):
+            error = result.value
+            if isinstance(error, LarmspiderError):
+                raise error
+            raise CrawlDirError(
+                f"{receiver_name(receiver)} cannot go back to its last commit: {error}"
+            )
+
+
+def receiver_name(receiver: Any) -> str:
+    """The class behind a signal's receiver, for a message."""
+    return type(getattr(receiver, "__self__", receiver)).__name__
 
 
 class Commits:

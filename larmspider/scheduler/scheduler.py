@@ -14,38 +14,135 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import scrapy.signals
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
-from larmspider.errors import LarmspiderError
-from larmspider.fetch.dns import Addresses, Names
-from larmspider.frontier.factory import probe_secs
+from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
+from larmspider.fetch.dns import Addresses, Names, OwnAddress
+from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import UrlState, Visit
 from larmspider.requests import LEASE, REQUEUED
-from larmspider.scheduler.checkpoint import Commits
-from larmspider.scheduler.leases import Leases
+from larmspider.scheduler.checkpoint import Commits, recover_stores
+from larmspider.scheduler.counters import final_counts
+from larmspider.scheduler.leases import Entries, Leases, refused_by_robots
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
-from larmspider.scheduler.scheduler_entries import Entries, refused_by_robots
-from larmspider.scheduler.scheduler_opening import count_end, open_frontier
-from larmspider.scheduler.scheduler_waker import Waker
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
 
+    from larmspider.cluster.start_urls import Owner
     from larmspider.cluster.worker import Sharing
 
 logger = logging.getLogger(__name__)
+
+
+# How a frontier is opened, alone or as one of many workers, and what is told at its end.
+
+
+def open_frontier(
+    scheduler: Owner, path: Path, addresses: Addresses
+) -> tuple[Frontier, Sharing | None]:
+    """Taken up from its last commit, to which the stores have gone back.
+
+    Raises ConfigError, LarmspiderError; then nothing is open, and no worker has joined.
+    """
+    settings = scheduler.crawler.settings
+    sharing = frontier = None
+    if options.many_workers(settings):
+        from larmspider.cluster.worker import Sharing  # only who shares needs Redis
+
+        sharing = Sharing(scheduler, path)
+    try:
+        shared = None if sharing is None else sharing.backend
+        book = addresses.book(OwnAddress.from_settings(settings))
+        frontier = build_frontier(settings, path, book, shared)
+        _recover_stores(scheduler.crawler, frontier.recover().positions, sharing)
+        if sharing is not None:
+            sharing.begin(frontier)
+    except BaseException:
+        if sharing is not None:
+            sharing.abandon()
+            sharing.backend.close()
+        if frontier is not None:
+            frontier.backend.close()
+        raise
+    return frontier, sharing
+
+
+def _recover_stores(
+    crawler: Crawler, positions: Mapping[str, bytes], sharing: Sharing | None
+) -> None:
+    """To start over, as one crawl alone may, would delete what all other workers have in Redis."""
+    try:
+        recover_stores(crawler, positions)
+    except CommittedGoneError as gone:
+        if sharing is None:
+            raise
+        raise CrawlDirError(
+            f"worker {sharing.name} of the crawl in Redis has its pages in another directory, or"
+            f" they are gone ({gone.what}): take another LARM_WORKER, or its LARM_DIR"
+        ) from None
+
+
+def count_end(crawler: Crawler, frontier: Frontier, broken: str, sharing: Sharing | None) -> None:
+    """What the summary tells."""
+    assert crawler.stats is not None
+    if broken:
+        crawler.stats.set_value(stats.BROKEN, broken)
+    if sharing is not None:
+        crawler.stats.set_value(stats.REDIS_ROUND_TRIPS, sharing.link.round_trips)
+        crawler.stats.set_value(stats.REDIS_WAITED, round(sharing.link.waited, 3))
+        if sharing.fenced:
+            crawler.stats.set_value(stats.FENCED, 1)
+    for key, number in final_counts(frontier).items():
+        crawler.stats.set_value(key, number)
+
+
+# Wakes Scrapy's engine when a host's turn has come: by itself it asks again only every 5 s.
+
+
+class Waker:
+    """One timer, for the earliest time asked for."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._timer: CallLaterResult | None = None
+        self._at = 0.0
+
+    def wake(self) -> None:
+        """Now. The only place that touches what is private to Scrapy."""
+        self.cancel()  # nothing if it is this timer that woke us
+        slot = getattr(self.crawler.engine, "_slot", None)
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def wake_at(self, at: float | None) -> None:
+        """At a time in seconds since the epoch, unless an earlier one is set; None: never mind."""
+        if at is None or (self._timer is not None and self._at <= at):
+            return
+        self.cancel()
+        self._at = at
+        self._timer = call_later(max(0.001, at - time.time()), self.wake)
+
+    def cancel(self) -> None:
+        """No timer any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class FrontierScheduler(Commits):

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from tests.deploy.secured_redis import Connect
 from tests.frontier.conformance import BackendConformance

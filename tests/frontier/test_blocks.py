@@ -10,8 +10,7 @@ import pytest
 import redis
 from simulation import AllowAll, Clock, build
 
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease

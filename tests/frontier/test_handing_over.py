@@ -1,4 +1,4 @@
-"""larmspider/cluster/handing_over.py: as few blocks as possible move when workers join."""
+"""larmspider/cluster/worker.py: as few blocks as possible move when workers join."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from larmspider.cluster.handing_over import HandingOver
 from larmspider.cluster.membership import Beat, Membership
+from larmspider.cluster.worker import HandingOver
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 HELD = {0: 10, 1: 20, 2: 30}

@@ -10,8 +10,7 @@ import pytest
 import redis
 
 from larmspider.cluster.heartbeat import Heartbeat
-from larmspider.cluster.membership import Beat, Membership
-from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.cluster.membership import Beat, Membership, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 
 SECS = 0.3

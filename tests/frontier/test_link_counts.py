@@ -7,8 +7,8 @@ from conformance import entries, urls
 from redis_store import RedisStore
 from simulation import AllowAll, Clock, build
 
-from larmspider.cluster.link_counts import LinkCounts, pack_links, unpack_links
-from larmspider.cluster.redis_scripts import APPLY
+from larmspider.cluster.outbox import LinkCounts, pack_links, unpack_links
+from larmspider.cluster.redis_client import APPLY
 from larmspider.frontier.storage.records import pack_entry, url_key
 from larmspider.frontier.strategies import Backlinks, BreadthFirst
 

@@ -14,8 +14,7 @@ from contextlib import suppress
 import pytest
 import redis
 
-from larmspider.cluster.membership import Beat, Membership, NameTaken
-from larmspider.cluster.worker_lease import WorkerLease
+from larmspider.cluster.membership import Beat, Membership, NameTaken, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 from tests.servers.redis import REDIS_SERVER, RedisServer
 

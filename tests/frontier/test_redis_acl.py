@@ -10,8 +10,8 @@ import redis
 from conformance import OK, entries
 from redis_store import RedisStore
 
-from larmspider.cluster.redis_admin import wipe
-from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.joining import wipe
+from larmspider.cluster.redis_client import Keys
 from larmspider.frontier.storage.records import Counts
 
 ACL = Path(__file__).parents[2] / "deploy" / "users.acl"

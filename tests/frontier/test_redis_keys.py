@@ -8,8 +8,8 @@ import pytest
 from conformance import entry
 from redis_store import RedisStore
 
-from larmspider.cluster.redis_admin import wipe
-from larmspider.cluster.redis_keys import Keys
+from larmspider.cluster.joining import wipe
+from larmspider.cluster.redis_client import Keys
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.records import host_of, url_key
 

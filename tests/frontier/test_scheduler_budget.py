@@ -1,4 +1,4 @@
-"""larmspider/cluster/scheduler_budget.py: a worker hears of the pages of others between its own
+"""larmspider/cluster/worker.py: a worker hears of the pages of others between its own
 checkpoints, or one with a long time between two would go on with all that it has."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from larmspider.cluster import scheduler_budget
-from larmspider.cluster.scheduler_budget import Budget
+from larmspider.cluster import worker as scheduler_budget
+from larmspider.cluster.worker import Budget
 
 
 class Worker:

@@ -10,9 +10,8 @@ import pytest
 import redis
 from scrapy.settings import Settings
 
-from larmspider.cluster import scheduler_redis
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.scheduler_redis import connect, link_to
+from larmspider.cluster import redis_client as scheduler_redis
+from larmspider.cluster.redis_client import RedisLink, connect, link_to
 from larmspider.errors import ConfigError
 
 SECRET = "s3cr%40t"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.cluster.redis_admin import wipe
-from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_keys import Keys
-from larmspider.cluster.shared_orders import SharedOrders
+from larmspider.cluster.joining import wipe
+from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.worker import SharedOrders
 from larmspider.frontier.politeness import HostOrder, Orders
 
 KEYS = Keys("intranet", 8)

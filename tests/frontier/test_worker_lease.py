@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from larmspider.cluster.worker_lease import WorkerLease, clock
+from larmspider.cluster.membership import WorkerLease, clock
 
 
 class Clock:
