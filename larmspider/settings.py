@@ -193,7 +193,7 @@ EXTENSIONS = {
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
-    "larmspider.extensions.allocator.AllocatorExtension": 100,  # memory of large bodies goes back
+    "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back
     "larmspider.extensions.tuning.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "larmspider.status.totals_extension.TotalsExtension": 500,  # counts of all runs
@@ -207,7 +207,5 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = (
-    "larmspider.extensions.log_formatter.LarmLogFormatter"  # DEBUG: a line for each page
-)
-STATS_CLASS = "larmspider.extensions.stats_collector.LarmStats"
+LOG_FORMATTER = "larmspider.extensions.tuning.LarmLogFormatter"  # DEBUG: a line for each page
+STATS_CLASS = "larmspider.extensions.tuning.LarmStats"

@@ -1,4 +1,4 @@
-"""larmspider/extensions/log_formatter.py: no line for each page where nobody reads it."""
+"""larmspider/extensions/tuning.py: no line for each page where nobody reads it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from larmspider.extensions.log_formatter import LarmLogFormatter
+from larmspider.extensions.tuning import LarmLogFormatter
 
 
 @pytest.mark.parametrize(

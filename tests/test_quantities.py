@@ -7,8 +7,7 @@ from math import inf
 import pytest
 
 from larmspider.formatting import counted, duration, rate, size
-from larmspider.web.curves import above, curve
-from larmspider.web.render import href, outward, times, when
+from larmspider.web.render import above, curve, href, outward, times, when
 
 
 @pytest.mark.parametrize("seconds, text", [

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl.log_index.environment import FOLDER
-from larmspider.crawl.log_index.index import LogIndex
+from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
-from larmspider.crawl.logs import CrawlLogs
-from larmspider.crawl.shard_logs import ShardLogs
+from larmspider.crawl.logs import CrawlLogs, ShardLogs
 from larmspider.frontier.storage.records import url_key
 from tests.test_crawl_logs import link_line
 

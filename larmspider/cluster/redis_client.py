@@ -387,9 +387,6 @@ def _name(client: Any) -> str:
 # in
 # the canonical URL: two names of one host never have two owners.
 
-MAX_BLOCKS = 16_384
-"""The number of slots of a Redis Cluster."""
-
 
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for one that has braces."""

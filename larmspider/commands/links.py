@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
-from larmspider.crawl.log_index.environment import IndexBusyError
-from larmspider.crawl.log_index.records import CARRIERS
+from larmspider.crawl.log_index.index import CARRIERS, IndexBusyError
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, doing, printable
-from larmspider.reports.csv_cells import to_csv
 from larmspider.reports.links import (
     BROKEN_COLUMNS,
     BrokenLink,
@@ -25,6 +23,7 @@ from larmspider.reports.links import (
     broken_rows,
     most_linked,
     most_linked_hosts,
+    to_csv,
 )
 
 if TYPE_CHECKING:

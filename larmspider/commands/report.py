@@ -12,12 +12,12 @@ from typing import Any
 
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
-from larmspider.crawl.log_index.environment import IndexBusyError
+from larmspider.crawl.log_index.index import IndexBusyError
 from larmspider.errors import ConfigError
 from larmspider.formatting import count, counted, doing, printable, size
 from larmspider.frontier.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
-from larmspider.reports.refusals import REFUSED
+from larmspider.reports.documents import REFUSED
 
 
 class Command(LarmCommand):
@@ -49,7 +49,7 @@ class Command(LarmCommand):
             print_json(_as_json(report))
         elif opts.html is not None:
             # here, as Scrapy imports the modules of all commands for each of them
-            from larmspider.web.report import report_page
+            from larmspider.web.render import report_page
 
             _write(Path(opts.html), report_page(report, str(crawl.path)))
             print(f"{opts.html}: the report of {crawl.path}")

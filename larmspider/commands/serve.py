@@ -45,7 +45,7 @@ class Command(LarmCommand):
         asyncio.run(self._serve(Binding.from_settings(self.settings)))
 
     async def _serve(self, binding: Binding) -> None:
-        from larmspider.control.remote import RemoteCrawl
+        from larmspider.control.controller import RemoteCrawl
         from larmspider.status.crawl_view import Source
         from larmspider.web.app import build
         from larmspider.web.server import Server
@@ -88,8 +88,8 @@ def stopped_by_signals() -> asyncio.Event:
 
 def _token(source: Source) -> str:
     """Of the crawl, or of its first worker; "" where there is none."""
-    from larmspider.status.noted import noted_server
-    from larmspider.web.token import found_token
+    from larmspider.status.crawl_workers import noted_server
+    from larmspider.web.auth import found_token
 
     with suppress(CrawlDirError):
         for directory in (source.path, *source.directories):

@@ -25,16 +25,13 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.worker_dirs import CrawlShards, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
-from larmspider.extensions.component_check import check_components
-from larmspider.extensions.preflight import check
+from larmspider.extensions.preflight import check, check_components
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, CrawlRoot
 from larmspider.workdir.manifest import DESCRIPTION, WORKER_LOG
-from larmspider.workers.outcome import Outcome
-from larmspider.workers.process import WorkerProcess
-from larmspider.workers.progress import MONITOR_LOG, Progress
-from larmspider.workers.supervisor import Supervisor
+from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
+from larmspider.workers.supervisor import Supervisor, WorkerProcess
 
 SPIDER = "intranet"
 WORKERS_MOST = 256

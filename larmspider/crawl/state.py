@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Self
 
 from larmspider.crawl.reader import read_description
-from larmspider.workdir.manifest import DESCRIPTION, LOCK
-from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.manifest import is_shared
 from larmspider.errors import CrawlDirError
-from larmspider.formatting import counted
-from larmspider.formatting import utc
+from larmspider.formatting import counted, utc
+from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.manifest import DESCRIPTION, LOCK, is_shared
 
 FINISHED = "finished"
 """How a crawl ends when nothing is left to do."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.misc import load_object
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import build_from_crawler, load_object
 
 from larmspider import __version__, options
 from larmspider.errors import ConfigError, CrawlDirError
@@ -20,6 +22,8 @@ from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.factory import check_settings
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
@@ -137,3 +141,39 @@ class PreflightExtension:
             except CrawlDirError:
                 pass  # killed while it was made: it is made now; else the scheduler complains
         raise NotConfigured
+
+
+# Builds the parts of a crawl once and throws them away: what one of them would refuse is refused
+# before anything is deleted or started.
+#
+#     check_components(crawler)    # ConfigError: restrict does not compile, a file is missing
+
+_LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
+
+
+def check_components(crawler: Crawler) -> None:
+    """Filters and stores, which read their settings as they are built and open nothing, and all
+    else of this project. Components of others are not built: what they do then is not known.
+
+    ``crawler`` has its spider and stats, and is not to run afterwards. Raises ConfigError.
+    """
+    asyncio.run(_build_all(crawler))  # as in a crawl, an event loop is running
+
+
+async def _build_all(crawler: Crawler) -> None:
+    for name in _LISTS:
+        listed = crawler.settings.get_component_priority_dict_with_base(name)
+        for path in build_component_list(listed):
+            component = load_object(path)
+            if _is_ours(component):
+                try:
+                    build_from_crawler(component, crawler)
+                except NotConfigured:
+                    pass  # it is off
+
+
+def _is_ours(component: object) -> bool:
+    if not isinstance(component, type) or component is PreflightExtension:
+        return False
+    known = issubclass(component, (UrlFilter, Store))
+    return known or component.__module__.startswith("larmspider.")

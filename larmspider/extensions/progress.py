@@ -31,7 +31,7 @@ from larmspider.control.controller import LocalCrawl
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import duration
 from larmspider.status.crawl_view import Source
-from larmspider.status.numbers import Numbers
+from larmspider.status.snapshot import Numbers
 from larmspider.status.status import Board, Status
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class ProgressExtension:
     """Draws while the spider is open."""
 
     def __init__(self, crawler: Crawler) -> None:
-        from larmspider.extensions.progress_region import Region
-        from larmspider.extensions.progress_view import View
+        from larmspider.extensions.progress_view import Region, View
 
         self.crawler = crawler
         self._region = Region(sys.stderr)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import options
-from larmspider.cluster.redis_client import MAX_BLOCKS
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
 from larmspider.frontier.hosts import HostRule, HostRules, local_hour
@@ -48,6 +47,9 @@ class Shared(NamedTuple):
     batch_urls: int
     local_queue: int
 
+
+MAX_BLOCKS = 16_384
+"""Most LARM_BLOCKS: the number of slots of a Redis Cluster."""
 
 _RULE_FIELDS = ("delay", "connections", "budget", "window")
 

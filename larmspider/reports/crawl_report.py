@@ -11,16 +11,28 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider.crawl.log_index.records import Fetches, LinkedHost
+from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import Condition
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.storage.records import Counts
-from larmspider.reports.documents import Documents, Duplicates, documents, duplicates
-from larmspider.reports.host_graph import HostGraph, host_graph
-from larmspider.reports.links import BrokenLink, LinkedPage, broken_links, most_linked
-from larmspider.reports.refusals import Refusals, refusals
+from larmspider.reports.documents import (
+    Documents,
+    Duplicates,
+    Refusals,
+    documents,
+    duplicates,
+    refusals,
+)
+from larmspider.reports.links import (
+    BrokenLink,
+    HostGraph,
+    LinkedPage,
+    broken_links,
+    host_graph,
+    most_linked,
+)
 from larmspider.status.history import History, history, together
 
 if TYPE_CHECKING:

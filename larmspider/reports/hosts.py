@@ -2,25 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from larmspider import options
-from larmspider.crawl.log_index.records import Fetches
+from larmspider.crawl.log_index.index import Fetches
 from larmspider.crawl.reader import CrawlDir, Fetch, fetch_of
 from larmspider.formatting import counted, duration
 from larmspider.frontier.describe import HostRow, host_row
+from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.politeness import HostOrder, Orders
+from larmspider.frontier.robots import RobotsRules, lines_of
 from larmspider.frontier.storage.records import Entry, host_of
-from larmspider.reports.log_tail import last_fetches
-from larmspider.reports.robots_outcome import robots_outcome
-from larmspider.reports.robots_text import RobotsText, robots_text
+from larmspider.reports.documents import last_fetches
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from larmspider.frontier.politeness import Politeness
+
+
+# All hosts as a table: filtered, sorted, a page of it. 10,000 rows: 20 ms.
+#
+# >>> table = host_table(rows, HostQuery(sort="stored", state="parked"))
+# >>> table.total, [row.host for row in table.rows]
+
+SORTS: Mapping[str, Callable[[HostRow], Any]] = {
+    "queued": lambda row: -row.counts.queued,
+    "host": lambda row: row.host,
+    "state": lambda row: row.state,
+    "stored": lambda row: -row.counts.stored,
+    "failed": lambda row: -row.counts.failed,
+    "refused": lambda row: -row.counts.refused,
+    "retry": lambda row: -row.counts.delayed,
+    "in-flight": lambda row: -row.counts.leased,
+    "delay": lambda row: -row.gap.seconds,
+    "next": lambda row: row.next_time,
+}
+"""Orders by name: counts largest first."""
+STATES = ("new", "loading robots", "ready", "snoozed", "parked", "paused")
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class HostQuery:
+    """``name``: a part of the host's name; ``state`` "" for all; ``page`` from 1, too large a one
+    is the last. ``reverse`` turns the order round."""
+
+    sort: str = "queued"
+    reverse: bool = False
+    name: str = ""
+    state: str = ""
+    page: int = 1
+    size: int = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """``total`` rows matched, of which ``rows`` are page ``page`` of ``pages``; ``states`` counts
+    all hosts."""
+
+    rows: Sequence[HostRow]
+    total: int
+    page: int
+    pages: int
+    states: Mapping[str, int] = field(default_factory=dict)
+
+
+def host_table(rows: Iterable[HostRow], query: HostQuery) -> HostTable:
+    """KeyError for an order that is not in SORTS."""
+    rows = list(rows)
+    states = dict.fromkeys(STATES, 0)
+    for row in rows:
+        states[row.state] = states.get(row.state, 0) + 1
+    name = query.name.strip().lower()
+    found = [
+        row
+        for row in rows
+        if (not query.state or row.state == query.state) and (not name or name in row.host)
+    ]
+    found = sorted_rows(found, query.sort, reverse=query.reverse)
+    pages = max(1, -(-len(found) // query.size))
+    page = min(max(1, query.page), pages)
+    return HostTable(
+        found[(page - 1) * query.size : page * query.size], len(found), page, pages, states
+    )
+
+
+def sorted_rows(rows: Iterable[HostRow], sort: str, *, reverse: bool = False) -> list[HostRow]:
+    """Equal ones by name."""
+    by_name = sorted(rows, key=lambda row: row.host)
+    return sorted(by_name, key=SORTS[sort], reverse=reverse)
+
+
+# A robots.txt as it was read, line by line: which lines are for us, and which one decides.
+
+SHOWN = 400
+"""Lines; of longer files those that are for us, and the first others."""
+WIDEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsLine:
+    """``ours``: it names us, or is a rule for us. ``decides`` about the URL that was asked for."""
+
+    number: int
+    text: str
+    ours: bool
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsText:
+    """``left_out`` lines are not among ``lines``. ``allowed`` is None where no URL was given."""
+
+    lines: Sequence[RobotsLine]
+    left_out: int
+    size: int
+    crawl_delay: float | None
+    allowed: bool | None
+
+
+def robots_text(body: bytes, user_agent: str, url: str = "") -> RobotsText:
+    """``user_agent`` as RobotsRules.parse has it; ``url`` "" for none."""
+    rules, lines = RobotsRules.parse(body, user_agent), lines_of(body)
+    if lines and not lines[-1]:
+        lines.pop()
+    deciding = rules.deciding_line(url) if url else None
+    decides = deciding[0] if deciding else 0
+    shown: list[RobotsLine] = []
+    others = 0
+    for number, text in enumerate(lines, 1):
+        ours = number in rules.lines
+        if not ours and number != decides:
+            others += 1
+            if others > SHOWN:
+                continue
+        if len(shown) < 2 * SHOWN or number == decides:
+            cut = text if len(text) <= WIDEST else f"{text[:WIDEST]} …"
+            shown.append(RobotsLine(number, cut, ours, number == decides))
+    allowed = rules.allowed(url) if url else None
+    return RobotsText(shown, len(lines) - len(shown), len(body), rules.crawl_delay, allowed)
+
+
+# What came of asking a host for its robots.txt, in words: "None (404): everything is allowed.".
+
+_MARK_AND_SPACE = b"\xef\xbb\xbf \t\r\n"
+
+
+def robots_outcome(record: HostRecord, body: bytes | None) -> str:
+    """``body``: what was read last and goes by, None where nothing was.
+
+    >>> robots_outcome(HostRecord("wiki:80", robots_answer="404"), b"")
+    'None (404): everything is allowed.'
+    """
+    answer = record.robots_answer
+    if record.state is HostState.LOADING and not answer:
+        return "It is being asked for."
+    if not answer:  # or asked by a version that did not keep it
+        return "It has not been read." if body is None else _of_body(body, "It was read")
+    if answer == "address":
+        return "None: the address of this host is denied, and so is each of its pages."
+    status = answer.removeprefix("http-")
+    if answer.isdigit():
+        if answer.startswith("2"):
+            return _of_body(body or b"", f"Answered {status}")
+        why = f"a redirect that leads nowhere, {status}" if answer.startswith("3") else status
+        return f"None ({why}): everything is allowed."
+    if record.robots_until:
+        return f"Not reached the last time ({status}): the rules that were read before go on."
+    return f"Not reached ({status}): nothing is allowed until it is."
+
+
+def _of_body(body: bytes, begin: str) -> str:
+    if not body.strip(_MARK_AND_SPACE):
+        return f"{begin}, empty: everything is allowed."
+    if body.lstrip(_MARK_AND_SPACE).startswith(b"<"):  # no line of a robots.txt does
+        return f"{begin} with a page of HTML: what is no rule in it is passed over."
+    return f"{begin}."
+
 
 RECENT = 20
 FAILURES = 30

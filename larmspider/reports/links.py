@@ -6,13 +6,232 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import cos, hypot, log, pi, sin, sqrt
 
-from larmspider.crawl.log_index.index import LogIndex
-from larmspider.crawl.log_index.records import LinkedHost
+from larmspider.crawl.log_index.index import LinkedHost, LogIndex
 from larmspider.crawl.logs import CrawlLogs
+from larmspider.crawl.reader import CrawlDir
+from larmspider.formatting import counted
+from larmspider.items import FRAME, REDIRECT
+
+# The links around a page: which pages lead to it, and where it leads; bounded lists.
+
+LIMIT = 50
+KINDS = {str(FRAME): "frame", str(REDIRECT): "redirect"}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A page or a target; ``kind`` is "", frame or redirect. ``normalized`` is "" for a link that
+    has no canonical form."""
+
+    url: str
+    normalized: str
+    kind: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """``total_in``: pages that link here, as far as is known; of these ``into`` are the first.
+
+    ``more_in``, ``more_out``: there are more, or may be (``cut_short``: the time was up).
+    """
+
+    into: Sequence[Neighbour]
+    out: Sequence[Neighbour]
+    total_in: int
+    more_in: bool
+    more_out: bool
+    cut_short: bool
+
+
+def neighbours(crawl: CrawlDir, normalized: str, fetched_as: str, limit: int = LIMIT) -> Neighbours:
+    """``fetched_as`` is the URL that was fetched, "" where it was not: then it leads nowhere."""
+    into: dict[str, Neighbour] = {}
+    more_in = False
+    for page, _, _, kind, anchor in crawl.logs.links_to(normalized):
+        if len(into) >= limit:
+            more_in = True
+            break
+        into.setdefault(page, Neighbour(page, "", KINDS.get(kind, ""), anchor))
+    target = crawl.logs.target(normalized)
+    total = max(len(into), target.pages if target else 0)
+    links = crawl.logs.links_from(fetched_as, limit + 1) if fetched_as else []
+    out = [
+        Neighbour(url, target_url, KINDS.get(kind, ""), anchor)
+        for _, url, target_url, kind, anchor in links or ()
+    ]
+    return Neighbours(
+        into=list(into.values()),
+        out=out[:limit],
+        total_in=total,
+        more_in=more_in or total > len(into),
+        more_out=len(out) > limit or links is None,
+        cut_short=crawl.logs.cut_short,
+    )
+
+
+# Hosts and the links between them as a picture: places by forces, computed here.
+#
+# Hosts that link each other pull, all push (Fruchterman and Reingold, "Graph Drawing by
+# Force-directed Placement", 1991); the first places are on a circle, so the same crawl gives the
+# same picture.
+
+WIDTH, HEIGHT = 1000.0, 640.0
+MARGIN = 100.0
+"""Left and right, where names stand; a third of it above and below."""
+HOSTS = 30
+ROUNDS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """``links`` lead to it; ``radius`` in units of the picture."""
+
+    host: str
+    links: int
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From the first place to the second; ``width`` grows with the logarithm of ``links``."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    links: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostGraph:
+    """``hosts`` of which the ``nodes`` are those with most links."""
+
+    nodes: Sequence[Node]
+    edges: Sequence[Edge]
+    hosts: int
+
+
+def host_graph(links: Mapping[str, int], edges: Mapping[tuple[str, str], int]) -> HostGraph:
+    """``links`` to each host; ``edges`` count those from one to another."""
+    names = sorted(links, key=lambda name: (-links[name], name))[:HOSTS]
+    known = set(names)
+    between: dict[tuple[str, str], int] = {}
+    for (source, target), count in edges.items():
+        if source != target and source in known and target in known:
+            pair = (source, target) if source < target else (target, source)
+            between[pair] = between.get(pair, 0) + count
+    places = _placed(names, between)
+    most = max((links[name] for name in names), default=1)
+    nodes = [
+        Node(name, links[name], *places[name], 5 + 15 * sqrt(links[name] / max(1, most)))
+        for name in names
+    ]
+    drawn = [
+        Edge(
+            *places[a], *places[b], 0.6 + log(count + 1) / 2, count,
+            f"{a} – {b}: {counted(count, 'link')}",
+        )
+        for (a, b), count in sorted(between.items())
+    ]  # fmt: skip
+    return HostGraph(nodes, drawn, len(links))
+
+
+def _placed(
+    names: Sequence[str], between: Mapping[tuple[str, str], int]
+) -> dict[str, tuple[float, float]]:
+    number = max(1, len(names))
+    at = {
+        name: [WIDTH / 2 + WIDTH / 3 * cos(2 * pi * n / number),
+               HEIGHT / 2 + HEIGHT / 3 * sin(2 * pi * n / number)]
+        for n, name in enumerate(names)
+    }  # fmt: skip
+    ideal = 0.8 * sqrt(WIDTH * HEIGHT / number)
+    crowd = max(1.0, 2 * len(between) / number)  # where all pull on all, each pulls less
+    for turn in range(ROUNDS if len(names) > 1 else 0):
+        moves = {name: [0.0, 0.0] for name in names}
+        for n, a in enumerate(names):
+            for b in names[n + 1 :]:
+                pull = -ideal * ideal
+                _move(at, moves, a, b, lambda distance, pull=pull: pull / distance)
+        for (a, b), count in between.items():
+            strength = (0.5 + log(count + 1) / 4) / crowd
+            _move(at, moves, a, b, lambda d, strength=strength: strength * d * d / ideal)
+        most = WIDTH / 10 * (1 - turn / ROUNDS) + 1
+        for name in names:
+            _step(at[name], moves[name], most)
+    return _filling(at)
+
+
+def _filling(at: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """The places, stretched over the whole picture."""
+    columns = []
+    for axis, (side, margin) in enumerate(((WIDTH, MARGIN), (HEIGHT, MARGIN / 3))):
+        values = [place[axis] for place in at.values()]
+        low, span = min(values, default=0.0), max(values, default=0.0) - min(values, default=0.0)
+        room = side - 2 * margin
+        columns.append(
+            [round(margin + (v - low) / span * room if span else side / 2, 1) for v in values]
+        )
+    return dict(zip(at, zip(*columns, strict=True), strict=True))
+
+
+def _move(at, moves, a, b, force) -> None:  # type: ignore[no-untyped-def]
+    dx, dy = at[b][0] - at[a][0], at[b][1] - at[a][1]
+    distance = max(1.0, hypot(dx, dy))
+    share = force(distance) / distance
+    moves[a][0] += dx * share
+    moves[a][1] += dy * share
+    moves[b][0] -= dx * share
+    moves[b][1] -= dy * share
+
+
+def _step(place: list[float], move: list[float], most: float) -> None:
+    length = max(1e-9, hypot(*move))
+    part = min(length, most) / length
+    place[0] = min(WIDTH, max(0.0, place[0] + move[0] * part))
+    place[1] = min(HEIGHT, max(0.0, place[1] + move[1] * part))
+
+
+# CSV that a spreadsheet takes for text: a link text ``=HYPERLINK(...)`` is no formula.
+#
+# A cell that begins with one of ``= + - @``, a tab or a line break gets an apostrophe before it
+# (OWASP, "CSV Injection"), and so does one that begins so after white space or a quote.
+
+_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def defused(cell: object) -> str:
+    """Numbers stay what they are.
+
+    >>> defused("=1+1"), defused(" @x"), defused(-3), defused("a=b")
+    ("'=1+1", "' @x", '-3', 'a=b')
+    """
+    text = str(cell)
+    if isinstance(cell, int | float):
+        return text
+    inner = text.lstrip(" \"'\xa0")
+    return f"'{text}" if text.startswith(_STARTS) or inner.startswith(_STARTS) else text
+
+
+def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """RFC 4180, with CRLF."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    writer.writerows([defused(cell) for cell in row] for row in rows)
+    return out.getvalue()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from larmspider.frontier.politeness import Politeness
-    from larmspider.status.live import Live
+    from larmspider.status.crawl_workers import Live
 
 HOSTS_SECS = 5.0
 """The table of hosts is as old as that at most; a checkpoint is taken as often."""

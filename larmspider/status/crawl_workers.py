@@ -8,16 +8,57 @@ Workers(own='atlas-1', root=Path('crawl'), rows=(Worker('atlas-1', 'running', 'h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from larmspider.crawl.reader import read_description
 from larmspider.crawl.state import Condition, State
 from larmspider.errors import CrawlDirError
-from larmspider.status.noted import noted_server
+from larmspider.status.snapshot import Numbers
+from larmspider.web.auth import write_private
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
+
+# Where a crawl is served and its token, noted in its directory, for its own user alone to read.
+
+SERVER_FILE = "web.json"
+
+
+def note_server(directory: Path, url: str, token: str) -> None:
+    """Say where the crawl in ``directory`` is served. Raises OSError."""
+    write_private(directory / SERVER_FILE, json.dumps({"url": url, "token": token}))
+
+
+def noted_server(directory: Path) -> tuple[str, str] | None:
+    """Address and token; None where there is no such note, or not for this user."""
+    try:
+        found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
+        url, token = found["url"], found["token"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(url, str) or not isinstance(token, str) or not url.startswith("http://"):
+        return None
+    return url, token
+
+
+# The crawl that runs, as the pages see it: what it can tell beyond its directory, and do.
+#
+# local.py is the crawl of this process; remote.py one of another process, through its own server.
+
+
+class Live(Protocol):
+    """Called on the event loop."""
+
+    async def numbers(self) -> Numbers | None:
+        """The crawl now; None where it cannot be reached."""
+        ...
+
+    async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
+        """Do one of acts.ACTS and say what was done. Raises Refused."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from larmspider.crawl.state import Condition, State
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, Load, forecast
 from larmspider.status.history import History, history, together
-from larmspider.status.numbers import Numbers
 from larmspider.status.refreshing import Kept
+from larmspider.status.snapshot import Numbers
 from larmspider.status.totals import Totals
 
 RATE_SECS = 10.0

@@ -22,13 +22,11 @@ from larmspider.status.status import Board
 from larmspider.web import actions as posts
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
-from larmspider.web.pages import Page
 from larmspider.web.render import Templates, packaged
-from larmspider.web.request import Ask, Refused, Reply, json_reply
+from larmspider.web.request import Ask, Page, Refused, Reply, Work, json_reply
 from larmspider.web.site import SITE, Sayings, Site, ask_of, response_of
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import live_parts
-from larmspider.web.work import Work
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from aiohttp import web
 
 from larmspider.errors import LarmspiderError
-from larmspider.status.live import Live
-from larmspider.status.numbers import Numbers
-from larmspider.web.request import Refused
-from larmspider.web.work import Work
+from larmspider.status.crawl_workers import Live
+from larmspider.status.snapshot import Numbers
+from larmspider.web.request import Refused, Work
 
 logger = logging.getLogger(__name__)
 

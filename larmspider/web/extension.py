@@ -51,10 +51,10 @@ class WebExtension:
         """A crawl goes on without the server if it cannot listen."""
         from larmspider.control.controller import LocalCrawl
         from larmspider.status.crawl_view import Source
-        from larmspider.status.noted import note_server
+        from larmspider.status.crawl_workers import note_server
         from larmspider.web.app import build
+        from larmspider.web.auth import kept_token
         from larmspider.web.server import Server
-        from larmspider.web.token import kept_token
 
         settings = BaseSettings()  # a copy that is not frozen: an operator may change the scope
         settings.update(self.crawler.settings)

@@ -10,18 +10,45 @@ and texts are cut.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.errors import LarmspiderError
 
 if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
-    from larmspider.status.numbers import Numbers
+    from larmspider.status.snapshot import Numbers
     from larmspider.status.status import Board
     from larmspider.web.render import Templates
+
+
+# A page: its path, the function that answers, and its place in the navigation.
+#
+# PAGES = (Page("/hosts", hosts, "Hosts"), Page("/hosts/{host}", host))
+#
+# The function runs in a thread (work.py) and may take its time there; it gets an Ask and gives a
+# Reply, or raises Refused, whose text becomes the error page.
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``path`` as aiohttp's routes have it. ``nav`` is the title in the navigation, "" for none.
+
+    ``without_crawl``: it makes sense in a directory without a crawl too. ``live``: ``ask.numbers``
+    is asked for.
+    """
+
+    path: str
+    answer: Callable[[Ask], Reply]
+    nav: str = ""
+    without_crawl: bool = False
+    live: bool = False
+
 
 MAX_TEXT = 8_192
 """Characters of a parameter; URLs are the longest."""
@@ -106,3 +133,49 @@ def json_reply(value: Any, status: int = 200) -> Reply:
     """``value`` as JSON, with no character that could end a script element."""
     text = json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")
     return Reply(text.encode("ascii") + b"\n", JSON, status)
+
+
+# Pages are made in threads, few at a time and none for long, so that the crawl goes on beside.
+#
+# reply = await work.run(view, ask)
+
+T = TypeVar("T")
+
+THREADS = 2
+WAITING_MOST = 64
+"""Requests that wait for a thread or are in one; further ones are refused."""
+SECONDS = 15.0
+"""How long one may take, its wait included."""
+
+
+class Work:
+    """The threads. ``close()`` waits for none."""
+
+    def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")
+        self._seconds = seconds
+        self._waiting = 0
+
+    async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """``function(*args)`` in a thread. Raises Refused (503) when there is too much to do, or it
+        takes too long; the thread then ends in its own time."""
+        if self._waiting >= WAITING_MOST:
+            raise Refused("Too many requests wait for an answer; try again in a moment.", 503)
+        loop = asyncio.get_running_loop()
+        self._waiting += 1
+        future = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+        future.add_done_callback(self._done)
+        try:
+            return await asyncio.wait_for(asyncio.shield(future), self._seconds)
+        except TimeoutError:
+            message = f"This takes longer than {self._seconds:g} s and was given up."
+            raise Refused(message, 503) from None
+
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        self._waiting -= 1
+        if not future.cancelled():
+            future.exception()  # one that was given up on is not told of again
+
+    def close(self) -> None:
+        """Take no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -19,8 +19,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.web.auth import Guard, is_host_name
-from larmspider.web.token import checked_token
+from larmspider.web.auth import Guard, checked_token, is_host_name
 
 if TYPE_CHECKING:
     from larmspider.options import Settings

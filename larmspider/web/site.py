@@ -13,8 +13,7 @@ from larmspider.status.status import Board
 from larmspider.web.auth import Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates
-from larmspider.web.request import Ask, Reply, Saying
-from larmspider.web.work import Work
+from larmspider.web.request import Ask, Reply, Saying, Work
 
 CHECKPOINTED_SECS = 6.0
 """After so long a checkpoint, one each 5 s, has what was done."""

@@ -10,15 +10,94 @@ sum, in which a page counts twice that two workers have fetched.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from larmspider.crawl.worker_dirs import CrawlShards
-from larmspider.formatting import counted
+from larmspider.formatting import counted, utc
 from larmspider.frontier.storage.records import UrlState
+from larmspider.status.monitor import MONITOR_COLUMNS
+
+# The progress of all workers in one line: the sums of the last lines of their Monitor.log.
+#
+# 4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
+# all workers have ended after 92 s: 2391 pages (26.0/s), 3 failed
+
+MONITOR_LOG = "Monitor.log"
+_TAIL_BYTES = 4096
+_TOTALS = ("pages", "failures")
+"""Counted since a worker was started; those before it was started again are added."""
+_NOW = ("queued", "in-flight", "memory")
+
+
+class Progress:
+    """``logs``: Monitor.log by worker. Lines from before now are of earlier runs."""
+
+    def __init__(self, logs: Mapping[str, Path], clock: Callable[[], float] = time.time) -> None:
+        self._logs, self._clock = logs, clock
+        self._began = clock()
+        self._begun = utc(self._began)
+        self._last: dict[str, dict[str, float]] = {}
+        self._before: dict[str, float] = dict.fromkeys(_TOTALS, 0.0)
+        self._shown = self._began, 0.0
+
+    def line(self, running: int) -> str:
+        """As of now, with ``running`` workers."""
+        sums = self._sums()
+        now = self._clock()
+        passed, pages = now - self._shown[0], sums["pages"] - self._shown[1]
+        self._shown = now, sums["pages"]
+        workers = f"{running} worker{'' if running == 1 else 's'}"
+        return (
+            f"{workers}: {sums['pages']:.0f} pages ({pages / passed if passed > 0 else 0.0:.1f}/s),"
+            f" {sums['queued']:.0f} queued, {sums['in-flight']:.0f} in flight,"
+            f" {sums['failures']:.0f} failed, {sums['memory'] / 1e6:.0f} MB"
+        )
+
+    def last_line(self) -> str:
+        """When all have ended: what they have done since the beginning."""
+        sums, passed = self._sums(), max(1.0, self._clock() - self._began)
+        return (
+            f"all workers have ended after {passed:.0f} s: {sums['pages']:.0f} pages"
+            f" ({sums['pages'] / passed:.1f}/s), {sums['failures']:.0f} failed"
+        )
+
+    def _sums(self) -> dict[str, float]:
+        """By column, as of now."""
+        for name, path in self._logs.items():
+            numbers = self._read(path)
+            earlier = self._last.get(name)
+            if numbers is None:
+                continue
+            if earlier is not None and numbers["pages"] < earlier["pages"]:
+                for total in _TOTALS:
+                    self._before[total] += earlier[total]
+            self._last[name] = numbers
+        return {key: self._sum(key) for key in (*_TOTALS, *_NOW)}
+
+    def _sum(self, key: str) -> float:
+        return self._before.get(key, 0.0) + sum(last[key] for last in self._last.values())
+
+    def _read(self, path: Path) -> dict[str, float] | None:
+        """The last whole line, where it is of this run."""
+        try:
+            with path.open("rb") as log:
+                log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").split("\n")[:-1]
+        except OSError:
+            return None
+        fields = lines[-1].split("\t") if lines else []
+        if len(fields) != len(MONITOR_COLUMNS) or fields[0] < self._begun or fields[0] == "time":
+            return None
+        named = dict(zip(MONITOR_COLUMNS, fields, strict=True))
+        try:
+            return {key: float(named[key]) for key in (*_TOTALS, *_NOW)}
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

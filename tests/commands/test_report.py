@@ -11,7 +11,7 @@ import pytest
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
-from larmspider.reports.refusals import REFUSED
+from larmspider.reports.documents import REFUSED
 from tests.crawling import Ran, crawl, environment, scrapy
 from tests.pseudo_terminal import PseudoTerminal
 

@@ -1,4 +1,4 @@
-"""larmspider/extensions/allocator.py: what large buffers took is the system's again."""
+"""larmspider/extensions/tuning.py: what large buffers took is the system's again."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tests.crawling import PROJECT
 
 PROGRAM = """
 import sys
-from larmspider.extensions.allocator import fix_mapping_threshold
+from larmspider.extensions.tuning import fix_mapping_threshold
 
 def resident():
     with open("/proc/self/statm") as file:

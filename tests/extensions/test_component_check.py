@@ -1,4 +1,4 @@
-"""larmspider/extensions/component_check.py: what any part would refuse, without a crawl."""
+"""larmspider/extensions/preflight.py: what any part would refuse, without a crawl."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.extensions.component_check import check_components
-from larmspider.extensions.stats_collector import LarmStats
+from larmspider.extensions.preflight import check_components
+from larmspider.extensions.tuning import LarmStats
 from larmspider.options import log_level
 from larmspider.spiders.intranet import IntranetSpider
 

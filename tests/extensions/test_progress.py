@@ -15,8 +15,7 @@ from rich.text import Text
 
 from examples.intranet.serve import DemoServer
 from larmspider.extensions.progress import LEAST_SECS, SHARE, next_after
-from larmspider.extensions.progress_region import Region
-from larmspider.extensions.progress_view import Progress, View
+from larmspider.extensions.progress_view import Progress, Region, View
 from larmspider.status.forecast import HostForecast
 from tests.crawling import crawl, environment
 from tests.pseudo_terminal import PseudoTerminal

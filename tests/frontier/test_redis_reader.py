@@ -7,7 +7,7 @@ from conformance import OK, entries, entry
 from redis_store import RedisStore
 
 from larmspider.cluster.reader import RedisReader
-from larmspider.crawl.shards_reader import ShardsReader
+from larmspider.crawl.worker_dirs import ShardsReader
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState, Visit, url_key

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl.log_index import batch, leaders, update
-from larmspider.crawl.log_index.environment import FOLDER, IndexBusyError, IndexFiles
-from larmspider.crawl.log_index.index import LogIndex
-from larmspider.crawl.log_index.records import CARRIERS
+from larmspider.crawl.log_index import index as leaders
+from larmspider.crawl.log_index import update
+from larmspider.crawl.log_index import update as batch
+from larmspider.crawl.log_index.index import CARRIERS, FOLDER, IndexBusyError, IndexFiles, LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
@@ -234,7 +234,7 @@ def test_an_index_that_cannot_be_written_is_one_too(tmp_path: Path) -> None:
 
 def test_a_map_that_is_full_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is counted twice by that."""
-    monkeypatch.setattr("larmspider.crawl.log_index.environment.FIRST_MAP_BYTES", 1 << 17)
+    monkeypatch.setattr("larmspider.crawl.log_index.index.FIRST_MAP_BYTES", 1 << 17)
     lines = [f"http://h/\thttp://x/{n}\thttp://x/{n}\t0\t\n".encode() for n in range(5000)]
     (tmp_path / "links.log").write_bytes(b"".join(lines))
     state = bring_up_to_date(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.charset import decode
-from larmspider.reports.charset_as_read import charset_as_read
+from larmspider.reports.stored_copy import charset_as_read
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
 

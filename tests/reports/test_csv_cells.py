@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from larmspider.reports.csv_cells import defused, to_csv
+from larmspider.reports.links import defused, to_csv
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import hypot
 
-from larmspider.reports.host_graph import HEIGHT, HOSTS, WIDTH, host_graph
+from larmspider.reports.links import HEIGHT, HOSTS, WIDTH, host_graph
 
 LINKS = {f"h{n}:80": 1000 - n for n in range(60)}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.reports import log_tail
-from larmspider.reports.log_tail import last_lines, last_records
+from larmspider.reports import documents as log_tail
+from larmspider.reports.documents import last_lines, last_records
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 1000])

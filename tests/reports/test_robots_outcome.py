@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.frontier.hosts import HostRecord, HostState
-from larmspider.reports.robots_outcome import robots_outcome
+from larmspider.reports.hosts import robots_outcome
 
 RULES = b"User-agent: *\nDisallow: /no\n"
 

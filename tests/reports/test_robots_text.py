@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from larmspider.reports.robots_text import SHOWN, robots_text
+from larmspider.reports.hosts import SHOWN, robots_text
 
 BODY = b"""User-agent: other
 Disallow: /

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from larmspider.control.remote import RemoteCrawl
-from larmspider.status.noted import noted_server
+from larmspider.control.controller import RemoteCrawl
+from larmspider.status.crawl_workers import noted_server
 from larmspider.workdir.directory import shard_dirs
 from tests.crawling import FAST, environment
 from tests.extensions.web.serving import TOKEN, Got, Served, request

@@ -15,10 +15,9 @@ import pytest
 
 from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
-from larmspider.workers import process
-from larmspider.workers.process import RESTARTS, WorkerProcess
-from larmspider.workers.progress import Progress
-from larmspider.workers.supervisor import Supervisor
+from larmspider.workers import supervisor as process
+from larmspider.workers.outcome import Progress
+from larmspider.workers.supervisor import RESTARTS, Supervisor, WorkerProcess
 
 WAIT_SECS = 30.0
 
@@ -228,7 +227,7 @@ sys.exit(2)
 
 SUPERVISOR_KILLED = """
 import os, pathlib, signal, sys, time
-from larmspider.workers.process import WorkerProcess
+from larmspider.workers.supervisor import WorkerProcess
 
 folder = pathlib.Path(sys.argv[1])
 program = '''

@@ -20,11 +20,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from larmspider.crawl.log_index.index import IndexBusyError
+from larmspider.crawl.log_index.update import Progress, Update
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import LarmspiderError
-from larmspider.crawl.log_index.environment import IndexBusyError
-from larmspider.crawl.log_index.update import Progress, Update
 
 REST = 10
 """Times as long as it took."""

@@ -21,20 +21,259 @@ from typing import Any, TypeAlias
 import lmdb
 import msgpack
 
-from larmspider.errors import CrawlDirError
-from larmspider.crawl.log_index.batch import FetchBatch, LinkBatch, StoreBatch
-from larmspider.crawl.log_index.environment import FOLDER, FORMAT, IndexFiles
-from larmspider.crawl.log_index.leaders import Leaders
-from larmspider.crawl.log_index.marks import mark_of, marks
-from larmspider.crawl.log_index.places import (
+from larmspider.crawl.log_index.index import (
+    CARRIERS,
+    FOLDER,
+    FORMAT,
     LOG_BYTES_MOST,
     SHARDS_MOST,
+    Fetches,
+    IndexFiles,
+    Leaders,
+    LinkedHost,
+    is_failure,
+    key_in,
     kind_of,
+    mark_of,
+    marks,
+    pack_fetches,
+    pack_host,
+    pack_place,
+    pack_target,
+    pages_of,
     place_of,
     shard_and_offset,
     shard_of,
+    unpack_fetches,
+    unpack_host,
+    unpack_place,
 )
-from larmspider.crawl.log_index.write import write_fetches, write_links, write_stored
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage.records import host_of, host_prefix, url_key
+
+# Lines of the logs, gathered until they are worth a transaction. 1.5 us a line of links.log.
+
+MANY = 100_000
+"""Targets, or pairs of hosts, after which a batch is full."""
+MANY_LINES = 500_000
+"""Lines of links.log; a batch takes some 100 MB."""
+
+
+def key_of(url: bytes) -> bytes:
+    """url_key() of a URL in a log."""
+    return url_key(url.decode("utf-8", "replace"))
+
+
+def origin_of(url: bytes) -> bytes:
+    """``http://wiki`` of ``http://wiki/a``; an absolute URL."""
+    slash = url.find(b"/", 8)
+    return url if slash < 0 else url[:slash]
+
+
+class LinkBatch:
+    """Lines of links.log. A page counts once for each target, links to itself do not count.
+
+    A page's lines follow each other in the log, but for those of pages with more than 10,000
+    links: of these a target may count twice.
+    """
+
+    def __init__(self) -> None:
+        self.targets: dict[bytes, list[int]] = {}
+        """By canonical URL: pages, then the places of the first links."""
+        self.sources: dict[bytes, int] = {}
+        self.edges: dict[tuple[bytes, bytes], int] = {}
+        """Links by the origins of page and target."""
+        self.lines = self.pairs = 0
+        self._page = b""
+        self._seen: set[bytes] = set()
+
+    @property
+    def full(self) -> bool:
+        return max(len(self.targets), len(self.edges)) > MANY or self.lines > MANY_LINES
+
+    def may_end_before(self, line: bytes) -> bool:
+        """A batch has all lines of a page."""
+        return not line.startswith(self._page + b"\t")
+
+    def add(self, line: bytes, place: int) -> None:
+        """A line without its end, which begins at ``place``; one that is damaged is passed over."""
+        fields = line.split(b"\t", 3)
+        if len(fields) < 4:
+            return
+        page, url, target, _ = fields
+        self.lines += 1
+        if page != self._page:
+            self.end_page()
+            self._page = page
+            self.sources[page] = place
+        if not target or target in self._seen or url == page:
+            return
+        self._seen.add(target)
+        found = self.targets.get(target)
+        if found is None:
+            self.targets[target] = [1, place]
+            return
+        found[0] += 1
+        if len(found) <= CARRIERS:
+            found.append(place)
+
+    def end_page(self) -> None:
+        """What follows is another page, or another batch."""
+        origin = origin_of(self._page)
+        edges = self.edges
+        for target in self._seen:
+            slash = target.find(b"/", 8)
+            edge = origin, target if slash < 0 else target[:slash]
+            edges[edge] = edges.get(edge, 0) + 1
+        self.pairs += len(self._seen)
+        self._page, self._seen = b"", set()
+
+
+class FetchBatch:
+    """Lines of fetch.log."""
+
+    def __init__(self) -> None:
+        self.fetched: dict[bytes, tuple[int, bool]] = {}
+        """By key: the place of the last fetch, and whether it failed."""
+        self.results: dict[bytes, Fetches] = {}
+        self.failures: list[bytes] = []
+        self.lines = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.fetched) > MANY
+
+    def may_end_before(self, line: bytes) -> bool:
+        return True
+
+    def add(self, line: bytes, place: int) -> None:
+        """As LinkBatch.add()."""
+        fields = line.split(b"\t")
+        if len(fields) != 8:
+            return
+        _, url, normalized, _, result, size, millis, _ = fields
+        self.lines += 1
+        failed = is_failure(result.decode("utf-8", "replace"))
+        self.fetched[key_of(normalized or url)] = place, failed
+        host = host_prefix(host_of(url.decode("utf-8", "replace")))
+        if failed:
+            self.failures.append(host + place.to_bytes(8, "big"))
+        key = host + result[:32]
+        took = _number(millis)
+        self.results[key] = self.results.get(key, Fetches()).plus(
+            Fetches(1, _number(size), took, took)
+        )
+
+
+class StoreBatch:
+    """Lines of store.log."""
+
+    def __init__(self) -> None:
+        self.stored: dict[bytes, int] = {}
+        self.lines = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.stored) > MANY
+
+    def may_end_before(self, line: bytes) -> bool:
+        return True
+
+    def add(self, line: bytes, place: int) -> None:
+        """As LinkBatch.add()."""
+        fields = line.split(b"\t", 3)
+        if len(fields) == 4:
+            self.lines += 1
+            self.stored[key_of(fields[2] or fields[1])] = place
+
+
+def _number(text: bytes) -> int:
+    return int(text) if text.isdigit() else 0
+
+
+# A batch into the tables, in one transaction; keys in order, so that neighbours share pages.
+
+Tables = dict[str, Any]
+
+
+def write_links(
+    txn: Any, tables: Tables, batch: LinkBatch, shard: int, pages: Leaders, hosts: Leaders
+) -> None:
+    """Targets, sources, hosts and edges of a shard; ``pages`` and ``hosts`` hear of each count that
+    grew."""
+    puts = []
+    keyed = sorted((key_of(url), found) for url, found in batch.targets.items())
+    for key, (count, *places) in keyed:
+        record = txn.get(key, db=tables["targets"])
+        if record:
+            count += pages_of(record)
+        puts.append((key, pack_target(count, places, record)))
+        pages.offer(key, count)
+    txn.cursor(tables["targets"]).putmulti(puts)
+    sources = sorted(
+        (key_in(shard, key_of(page)), pack_place(at)) for page, at in batch.sources.items()
+    )
+    txn.cursor(tables["sources"]).putmulti(sources)
+    _write_edges(txn, tables, batch, hosts)
+
+
+def _write_edges(txn: Any, tables: Tables, batch: LinkBatch, leaders: Leaders) -> None:
+    names = {
+        origin: host_of(origin.decode("utf-8", "replace"))
+        for origin in {origin for edge in batch.edges for origin in edge}
+    }
+    edges: dict[bytes, int] = {}
+    hosts: dict[str, LinkedHost] = {}
+    for (page, target), count in batch.edges.items():
+        source, host = names[page], names[target]
+        key = host_prefix(source) + host_prefix(host)
+        edges[key] = edges.get(key, 0) + count
+        hosts.setdefault(source, LinkedHost(0, 0, source))
+        links, from_others, _ = hosts.get(host, (0, 0, ""))
+        hosts[host] = LinkedHost(
+            links + count, from_others + (0 if host == source else count), host
+        )
+    for key, count in sorted(edges.items()):
+        earlier_count = unpack_place(txn.get(key, b"\0", db=tables["edges"]))
+        txn.put(key, pack_place(earlier_count + count), db=tables["edges"])
+    for name, found in hosts.items():
+        key = host_prefix(name)
+        if record := txn.get(key, db=tables["hosts"]):
+            earlier = unpack_host(record)
+            found = LinkedHost(
+                found.links + earlier.links, found.from_others + earlier.from_others, name
+            )
+        txn.put(key, pack_host(found), db=tables["hosts"])
+        leaders.offer(key, found.links)
+
+
+def write_fetches(
+    txn: Any, tables: Tables, batch: FetchBatch, is_newer: Callable[[int, int], bool]
+) -> None:
+    """The last fetch of each URL, what is broken, results and failures by host. ``is_newer`` says
+    whether the fetch at a place was after that at another one."""
+    for key, (place, failed) in sorted(batch.fetched.items()):
+        known = txn.get(key, db=tables["fetched"])
+        if known and not is_newer(place, unpack_place(known)):
+            continue
+        txn.put(key, pack_place(place), db=tables["fetched"])
+        if failed:
+            txn.put(key, pack_place(place), db=tables["broken"])
+        else:
+            txn.delete(key, db=tables["broken"])
+    for key, fetches in sorted(batch.results.items()):
+        if record := txn.get(key, db=tables["results"]):
+            fetches = fetches.plus(unpack_fetches(record))
+        txn.put(key, pack_fetches(fetches), db=tables["results"])
+    for key in sorted(batch.failures):
+        txn.put(key, b"", db=tables["failures"])
+
+
+def write_stored(txn: Any, tables: Tables, batch: StoreBatch, shard: int) -> None:
+    """The last line of each page in a shard."""
+    puts = sorted((key_in(shard, key), pack_place(at)) for key, at in batch.stored.items())
+    txn.cursor(tables["stored"]).putmulti(puts)
+
 
 LOGS = ("store.log", "fetch.log", "links.log")
 LEADERS = 1000

@@ -5,8 +5,7 @@ from __future__ import annotations
 from larmspider import options
 from larmspider.frontier.politeness import NOTE, Orders
 from larmspider.status.history import tail
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Reply
+from larmspider.web.request import Ask, Page, Reply
 
 LOG_ROWS = 20
 LOG_COLUMNS = 5

@@ -6,10 +6,8 @@ import time
 
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
-from larmspider.reports.host_table import SORTS, STATES, HostQuery, host_table
-from larmspider.reports.hosts import host_page
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Refused, Reply
+from larmspider.reports.hosts import SORTS, STATES, HostQuery, host_page, host_table
+from larmspider.web.request import Ask, Page, Refused, Reply
 
 COLUMNS = (
     ("host", "Host", False),

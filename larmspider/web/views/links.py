@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from larmspider.crawl.log_index.builder import Indexed
-from larmspider.crawl.log_index.records import CARRIERS
-from larmspider.reports.csv_cells import to_csv
+from larmspider.crawl.log_index.index import CARRIERS
 from larmspider.reports.links import (
     BROKEN_COLUMNS,
     BrokenLink,
@@ -14,9 +13,9 @@ from larmspider.reports.links import (
     broken_rows,
     most_linked,
     most_linked_hosts,
+    to_csv,
 )
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Reply, json_reply
+from larmspider.web.request import Ask, Page, Reply, json_reply
 
 SHOWN = 50
 CARRIERS_SHOWN = 5

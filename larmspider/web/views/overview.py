@@ -8,13 +8,10 @@ from typing import Any
 from larmspider import stats
 from larmspider.crawl.state import State
 from larmspider.formatting import count, counted, duration, rate, size
-from larmspider.status.numbers import Numbers
-from larmspider.status.standing import sentence_of
+from larmspider.status.snapshot import Numbers, sentence_of
 from larmspider.status.status import Board, Status
-from larmspider.web.curves import curve
-from larmspider.web.pages import Page
-from larmspider.web.render import Templates, times, when
-from larmspider.web.request import Ask, Reply
+from larmspider.web.render import Templates, curve, times, when
+from larmspider.web.request import Ask, Page, Reply
 
 ROWS = 12
 """Of the small tables."""

@@ -17,8 +17,7 @@ from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_
 from larmspider.index.results import Results
 from larmspider.index.search import Searcher, results_json
 from larmspider.index.spelling import Suggestion
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Refused, Reply, json_reply
+from larmspider.web.request import Ask, Page, Refused, Reply, json_reply
 
 PAGE_HITS = 10
 PAGES_MOST = 100

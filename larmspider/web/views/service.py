@@ -8,11 +8,10 @@ from typing import Any
 
 from larmspider import stats
 from larmspider.crawl.state import State
-from larmspider.status.standing import sentence_of, state_of
+from larmspider.status.snapshot import sentence_of, state_of
 from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Reply, json_reply
+from larmspider.web.request import Ask, Page, Reply, json_reply
 
 
 def metrics(ask: Ask) -> Reply:

@@ -11,12 +11,11 @@ from larmspider.formatting import printable
 from larmspider.frontier.describe import host_row
 from larmspider.frontier.storage.records import host_of
 from larmspider.reports.explain import explain
-from larmspider.reports.neighbours import neighbours
+from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.web.auth import HEADERS
-from larmspider.web.pages import Page
-from larmspider.web.request import Ask, Refused, Reply
+from larmspider.web.request import Ask, Page, Refused, Reply
 
 SEARCH_SECS = 2.0
 """How long a page may search what no index of the logs has yet."""

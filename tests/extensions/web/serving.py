@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
 from larmspider.status.crawl_view import Source
-from larmspider.status.live import Live
+from larmspider.status.crawl_workers import Live
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.server import Server

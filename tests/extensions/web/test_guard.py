@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.web.auth import Guard
-from larmspider.web.token import checked_token, found_token, kept_token
+from larmspider.web.auth import Guard, checked_token, found_token, kept_token
 
 TOKEN = "0123456789abcdef"
 
