@@ -11,7 +11,7 @@ from collections.abc import Callable
 import can_ada
 
 from larmspider.urls.canonical import Canonicalizer
-from larmspider.urls.normalizer import UrlMemory
+from larmspider.urls.normalizer import UrlMemo
 from larmspider.urls.resolve import parse_base, resolve
 
 URLS = (
@@ -37,7 +37,7 @@ def microseconds(function: Callable[[str], object], url: str, number: int = 20_0
 def main() -> None:
     """Print one line a URL."""
     canonical = Canonicalizer()
-    ways = (canonical, canonical.complete, UrlMemory(canonical).__getitem__, can_ada.parse)
+    ways = (canonical, canonical.complete, UrlMemo(canonical).__getitem__, can_ada.parse)
     print("canonical  complete  cached  parse alone   (us)")
     for url in URLS:
         times = [microseconds(way, url) for way in ways]

@@ -59,7 +59,7 @@ Search = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class QueuedUrl:
     """An entry of the index: a name, mostly with a qualifier in parentheses, and its pages."""
 
     text: str
@@ -101,7 +101,7 @@ def pages(docs: Path, *, contents: bool = True) -> Iterator[Page]:
         yield page
 
 
-def entries(docs: Path, indexed: Iterable[str]) -> list[Entry]:
+def entries(docs: Path, indexed: Iterable[str]) -> list[QueuedUrl]:
     """All entries that lead to a page in ``indexed``, each text once, sorted."""
     known = set(indexed)
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -113,7 +113,9 @@ def entries(docs: Path, indexed: Iterable[str]) -> list[Entry]:
             if sub != item and (sub_entry := _entry(sub))[0]:
                 qualifier = sub_entry[0].removeprefix("(").removesuffix(")")
                 found[f"{text.partition(' (')[0]} ({qualifier})"] |= sub_entry[1] & known
-    return [Entry(text, frozenset(urls)) for text, urls in sorted(found.items()) if text and urls]
+    return [
+        QueuedUrl(text, frozenset(urls)) for text, urls in sorted(found.items()) if text and urls
+    ]
 
 
 def _entry(item: LexborNode) -> tuple[str, set[str]]:
@@ -129,7 +131,7 @@ def _entry(item: LexborNode) -> tuple[str, set[str]]:
     return " ".join("".join(parts).split()).strip(", "), urls
 
 
-def sample(all_entries: Sequence[Entry], size: int) -> list[Entry]:
+def sample(all_entries: Sequence[QueuedUrl], size: int) -> list[QueuedUrl]:
     """The same ``size`` entries each time, in random order."""
     return random.Random(SEED).sample(list(all_entries), min(size, len(all_entries)))
 
@@ -203,7 +205,7 @@ def baseline(all_pages: Iterable[Page]) -> Search:
 
 
 def cases(
-    chosen: Sequence[Entry], form: str, all_entries: Sequence[Entry]
+    chosen: Sequence[QueuedUrl], form: str, all_entries: Sequence[QueuedUrl]
 ) -> list[tuple[str, frozenset[str]]]:
     """Queries and right URLs of the entries in one of the three forms."""
     if form == "full":

@@ -30,16 +30,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook, Frontier
-from larmspider.frontier.hosts import HostRule, HostRules
+from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import BreadthFirst
 
 LINKS, MENU, ROUNDS = 140, 60, 7
 SITE = 1000
-STORED = Visit(UrlState.STORED, 1.8e9, 200, etag='"abc123"', digest=bytes(16))
+STORED = FetchRecord(UrlState.STORED, 1.8e9, 200, etag='"abc123"', digest=bytes(16))
 
 
 class Rate(NamedTuple):
@@ -101,14 +101,14 @@ class Bench:
         self.writer: threading.Thread | None = None
         politeness = Politeness(
             Limits(response_factor=0.0),
-            HostRules([], HostRule(delay=0.0, connections=1)),
+            HostRules([], HostPace(delay=0.0, connections=1)),
             self.random.random,
         )
         self.frontier = Frontier(
             LmdbBackend(path),
             politeness,
             BreadthFirst(),
-            Places(32),
+            SlotPool(32),
             time.time,
             lambda _: 0.0,
             book=AddressBook(address_of) if grouped else None,

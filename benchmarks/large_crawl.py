@@ -18,7 +18,7 @@ from pathlib import Path
 from larmspider.formatting import utc
 from larmspider.frontier.hosts import HostRecord, HostState, pack_host
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Entry, UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 
 BEGAN = 1_769_860_800.0
 EVIL = '<script>document.title="ran"</script>'
@@ -112,13 +112,13 @@ class LargeCrawl:
         backend.checkpoint(positions)
         backend.close()
 
-    def _entry(self, number: int) -> Entry:
+    def _entry(self, number: int) -> QueuedUrl:
         url = self.url(number)
-        return Entry(url, url, url_key(url), f"{self.host(number)}:80", depth=2, from_page=url)
+        return QueuedUrl(url, url, url_key(url), f"{self.host(number)}:80", depth=2, from_page=url)
 
-    def _visit(self, number: int) -> tuple[bytes, Visit]:
+    def _visit(self, number: int) -> tuple[bytes, FetchRecord]:
         broken = self.is_broken(number)
-        visit = Visit(
+        visit = FetchRecord(
             UrlState.STORED, BEGAN + number / 100, 404 if broken else 200,
             digest=(number // 3).to_bytes(16, "big"),
         )  # fmt: skip

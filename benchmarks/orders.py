@@ -20,11 +20,11 @@ from urllib.parse import unquote, urlsplit
 from larmspider.extraction.html import extract
 from larmspider.frontier.factory import STRATEGIES
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import HostRule, HostRules
+from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import LinkTable
 
 Graph = dict[str, list[str]]
@@ -60,11 +60,11 @@ def crawl(graph: Graph, start: str, strategy: str, folder: Path, every: int) -> 
     backend = LmdbBackend(folder)
     politeness = Politeness(
         Limits(response_factor=0.0),
-        HostRules([], HostRule(delay=0.0, connections=1)),
+        HostRules([], HostPace(delay=0.0, connections=1)),
         lambda: 0.5,
     )
     frontier = Frontier(
-        backend, politeness, STRATEGIES[strategy](), Places(1), time.time, lambda _: 12.0
+        backend, politeness, STRATEGIES[strategy](), SlotPool(1), time.time, lambda _: 12.0
     )
     frontier.recover()
     frontier.add([frontier.entry(start, start)])
@@ -85,7 +85,7 @@ def crawl(graph: Graph, start: str, strategy: str, folder: Path, every: int) -> 
                     if not met
                 ]
             )
-            frontier.done(lease, Visit(UrlState.STORED, time=time.time(), status=200))
+            frontier.done(lease, FetchRecord(UrlState.STORED, time=time.time(), status=200))
             if strategy == "pagerank":
                 ranked.add(url_key(url), [url_key(link) for link in links])
                 if len(order) % every == 0:

@@ -28,7 +28,7 @@ from scrapy.settings import Settings
 from benchmarks.meter import Meter
 from benchmarks.profile_steps import CHAIN, ENGINE, install
 from benchmarks.sites import SITES
-from larmspider.extraction.page_builder import Findings
+from larmspider.extraction.page_builder import PageBuilder
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.visited import VisitedFilter
@@ -102,7 +102,7 @@ class Profile:
         self._after(Canonicalizer, "__call__", found)
         self._after(FrontierScheduler, "seen_lately", asked)
         self._after(LmdbBackend, "check", on_disk)
-        self._after(Findings, "fill", filled)
+        self._after(PageBuilder, "fill", filled)
 
     def like_the_median(self) -> list[float]:
         """Milliseconds of the chain, of each page with about 140 links."""

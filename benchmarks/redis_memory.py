@@ -19,7 +19,7 @@ from larmspider.cluster.commit import member
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host
-from larmspider.frontier.storage.records import Entry, UrlState, Visit, host_of, url_key
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
 from tests.servers.redis import RedisServer
 
 BATCH = 20_000
@@ -35,9 +35,9 @@ def memory(client: Any) -> int:
     return int(client.info("memory")["used_memory"])
 
 
-def entry(url: str) -> Entry:
+def entry(url: str) -> QueuedUrl:
     page = url[:-5] + "-from.html"
-    return Entry(url, url, url_key(url), host_of(url), depth=3, from_page=page)
+    return QueuedUrl(url, url, url_key(url), host_of(url), depth=3, from_page=page)
 
 
 def commit(backend: RedisBackend, number: int) -> None:
@@ -57,7 +57,7 @@ def measure(client: Any, number: int, hosts: int, folder: Path, blocks: int) -> 
     report("host record", memory(client) - before, hosts, "a host")
 
     before, began = memory(client), time.monotonic()
-    batch: list[Entry] = []
+    batch: list[QueuedUrl] = []
     for url in urls(number, hosts):
         batch.append(entry(url))
         if len(batch) == BATCH:
@@ -74,7 +74,7 @@ def measure(client: Any, number: int, hosts: int, folder: Path, blocks: int) -> 
     began, trips, done = time.monotonic(), link.round_trips, 0
     while done < number:
         got = [e for name in names for e in backend.pop(name, 0.0, max(1, BATCH // hosts))]
-        backend.acknowledge([(e.key, Visit(UrlState.STORED, 1.0, 200)) for e in got])
+        backend.acknowledge([(e.key, FetchRecord(UrlState.STORED, 1.0, 200)) for e in got])
         done += len(got)
         commit(backend, done)
     commit(backend, 5)

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.redis_memory import BATCH, commit, entry, urls
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from tests.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.5"
@@ -40,7 +40,7 @@ def fill(one: RedisBackend, number: int, hosts: int, *, done: bool) -> None:
         one.add(found[at : at + BATCH])
         commit(one, at)
         while done and (got := [e for name in names for e in one.pop(name, 0.0, BATCH)]):
-            one.acknowledge([(e.key, Visit(UrlState.STORED, 1.0, 200)) for e in got])
+            one.acknowledge([(e.key, FetchRecord(UrlState.STORED, 1.0, 200)) for e in got])
             commit(one, at)
 
 

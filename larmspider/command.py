@@ -20,7 +20,7 @@ from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
-from larmspider.frontier.politeness import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Overrides
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -134,7 +134,7 @@ def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSetting
         if name not in _WHERE and not name.startswith("LARM_WEB"):
             settings.set(name, value, priority="project")
     with crawl.frontier() as frontier:
-        orders = Orders() if frontier is None else Orders.unpack(frontier.note(NOTE))
+        orders = Overrides() if frontier is None else Overrides.unpack(frontier.note(NOTE))
     if orders.restrict and orders.instead_of == options.text(settings, "LARM_RESTRICT"):
         settings.set("LARM_RESTRICT", orders.restrict, priority="cmdline")
     return settings

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from larmspider.crawl.state import Condition, State
+from larmspider.crawl.state import RunState, State
 from larmspider.workdir.manifest import SHARED
 
 BEGAN, ENDED = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"
@@ -26,12 +26,12 @@ def crawl(path: Path, **more: Any) -> Path:
 def test_one_crawl(tmp_path: Path) -> None:
     """Killed, running, ended: by who holds the lock, and by what crawl.json says."""
     path = crawl(tmp_path / "c")
-    assert Condition.of(path).state is State.KILLED
+    assert RunState.of(path).state is State.KILLED
     with (path / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert Condition.of(path).state is State.RUNNING
+        assert RunState.of(path).state is State.RUNNING
     crawl(path, end="finished", ended=ENDED)
-    found = Condition.of(path)
+    found = RunState.of(path)
     assert (found.state, found.reason, found.ended) == (State.ENDED, "finished", ENDED)
     assert found.sentence == f"This crawl ended (finished) at {ENDED}."
 
@@ -44,7 +44,7 @@ def test_a_directory_that_may_not_be_read(tmp_path: Path) -> None:
     try:
         if user == 0:
             os.seteuid(65_534)
-        found = Condition.of(path)
+        found = RunState.of(path)
     finally:
         os.seteuid(user)
         path.chmod(0o700)
@@ -57,7 +57,7 @@ def test_a_directory_that_may_not_be_read(tmp_path: Path) -> None:
 def test_a_description_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     """It is no crawl, and says why."""
     (tmp_path / "crawl.json").write_text(text)
-    found = Condition.of(tmp_path)
+    found = RunState.of(tmp_path)
     assert found.state is State.NONE
     assert "crawl.json" in found.sentence
 
@@ -65,22 +65,22 @@ def test_a_description_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 def test_many_workers(tmp_path: Path) -> None:
     """Together they run while one does, and ended when all have."""
     root = crawl(tmp_path / "c", **{SHARED: True})
-    assert Condition.of(root).state is State.KILLED
+    assert RunState.of(root).state is State.KILLED
     first, second = crawl(root / "a-1"), crawl(root / "a-2", end="finished", ended=ENDED)
-    found = Condition.of(root)
+    found = RunState.of(root)
     assert found.state is State.KILLED
     assert "1 of 2 was killed" in found.sentence
     with (first / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert Condition.of(root).sentence.startswith("1 of 2 workers here runs; it began")
+        assert RunState.of(root).sentence.startswith("1 of 2 workers here runs; it began")
     os.utime(first / "crawl.json", (0, 0))
-    found = Condition.of(root)
+    found = RunState.of(root)
     assert found.state is State.ENDED, "the others have finished what the first one left"
     assert "1 more was killed before" in found.sentence
     crawl(second, end="shutdown", ended=ENDED)
-    assert Condition.of(root).state is State.KILLED
+    assert RunState.of(root).state is State.KILLED
     crawl(second, end="finished", ended=ENDED)
     crawl(first, end="shutdown", ended=BEGAN)
-    found = Condition.of(root)
+    found = RunState.of(root)
     assert (found.state, found.reason) == (State.ENDED, "finished")
     assert second.name == "a-2"

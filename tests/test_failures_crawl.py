@@ -13,7 +13,7 @@ import pytest
 
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.canonical import canonicalize
 from tests.crawling import crawl, records
 from tests.servers.scripted import Raw, Reply, Request, Route, ScriptedServer
@@ -27,7 +27,7 @@ QUICK = {
 }
 
 
-def visit(folder: Path, url: str) -> Visit | None:
+def visit(folder: Path, url: str) -> FetchRecord | None:
     """What the frontier keeps of a URL that has its final state."""
     reader = FrontierReader(folder / "crawl" / "frontier")
     try:

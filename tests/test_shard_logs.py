@@ -8,7 +8,7 @@ import pytest
 
 from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
-from larmspider.crawl.logs import CrawlLogs, ShardLogs
+from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.frontier.storage.records import url_key
 from tests.test_crawl_logs import link_line
 
@@ -79,13 +79,13 @@ def lengths(folder: Path, part: float = 1.0) -> dict[str, int]:
     }
 
 
-def opened(folder: Path, *shards: str) -> ShardLogs:
+def opened(folder: Path, *shards: str) -> WorkersLogs:
     parts = {name: CrawlLogs(folder / name, BEGAN) for name in shards or LOGS}
-    return ShardLogs(folder, BEGAN, parts, lambda *asked: TIMES.get(asked, 0.0))
+    return WorkersLogs(folder, BEGAN, parts, lambda *asked: TIMES.get(asked, 0.0))
 
 
 @pytest.fixture(params=["no index", "of half", "of all", "in two goes", "the second came later"])
-def logs(tmp_path: Path, request: pytest.FixtureRequest) -> ShardLogs:
+def logs(tmp_path: Path, request: pytest.FixtureRequest) -> WorkersLogs:
     ends = write(tmp_path)
     match request.param:
         case "of half":
@@ -108,7 +108,7 @@ def logs(tmp_path: Path, request: pytest.FixtureRequest) -> ShardLogs:
     ("url", "result"),
     [("a/1", "200"), ("b/12", "200"), ("b/gone", "404"), ("a/moved", "200"), ("b/back", "200")],
 )
-def test_the_last_fetch_is_the_latest_of_all(logs: ShardLogs, url: str, result: str) -> None:
+def test_the_last_fetch_is_the_latest_of_all(logs: WorkersLogs, url: str, result: str) -> None:
     """Whichever worker made it, and in whatever order their logs were read."""
     fields = logs.last("fetch.log", f"http://{url}")
     assert fields is not None
@@ -118,19 +118,19 @@ def test_the_last_fetch_is_the_latest_of_all(logs: ShardLogs, url: str, result: 
 @pytest.mark.parametrize(
     ("url", "title"), [("a/3", "late"), ("a/4", "one"), ("b/15", "two"), ("b/back", "newer")]
 )
-def test_the_last_page_is_of_who_was_done_last(logs: ShardLogs, url: str, title: str) -> None:
+def test_the_last_page_is_of_who_was_done_last(logs: WorkersLogs, url: str, title: str) -> None:
     """Two lines of one worker, or one of each of two."""
     fields = logs.last("store.log", f"http://{url}")
     assert fields is not None
     assert fields[7] == title
 
 
-def test_both_workers_lines_of_a_page_are_told_apart(logs: ShardLogs) -> None:
+def test_both_workers_lines_of_a_page_are_told_apart(logs: WorkersLogs) -> None:
     found = dict(logs.last_of_each("store.log", "http://b/back"))
     assert {shard: fields[7] for shard, fields in found.items()} == {"w1": "newer", "w2": "older"}
 
 
-def test_links_come_from_pages_of_all_workers(logs: ShardLogs) -> None:
+def test_links_come_from_pages_of_all_workers(logs: WorkersLogs) -> None:
     """To a page that either of them fetched."""
     expected = [*(f"http://a/{n}" for n in range(8)), *(f"http://b/{n}" for n in range(10, 13))]
     assert sorted(fields[0] for fields in logs.links_to("http://b/gone")) == expected
@@ -140,7 +140,7 @@ def test_links_come_from_pages_of_all_workers(logs: ShardLogs) -> None:
     ]
 
 
-def test_a_page_leads_where_its_last_fetch_says(logs: ShardLogs) -> None:
+def test_a_page_leads_where_its_last_fetch_says(logs: WorkersLogs) -> None:
     found = logs.links_from("http://b/13", 10)
     assert found is not None
     assert [fields[1] for fields in found] == [f"http://a/{n}" for n in range(3)]

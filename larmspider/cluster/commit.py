@@ -32,14 +32,14 @@ from larmspider.cluster.redis_client import (
 from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.backend import Fenced
-from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
-from larmspider.frontier.storage.records import UrlState, Visit, pack_visit
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.frontier.storage.records import FetchRecord, UrlState, pack_visit
 
 # What a batch changes, as commands to Redis by block, in a form that anybody can carry out later.
 #
-#     changes = BlockChanges(owner)
+#     changes = PartitionChanges(owner)
 #     changes.put("HSET", key, field, value)
-#     redo = Redo([*changes.steps(17, token, b"applied:w1", first)])
+#     redo = WriteAheadLog([*changes.steps(17, token, b"applied:w1", first)])
 #     data = redo.pack()        # in the commit record; of Redo.unpack(data) each step is a
 #     # command()
 #
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Redo:
+class WriteAheadLog:
     """Of one commit: first the mail for other blocks, then the changes of the own ones."""
 
     steps: list[Step] = field(default_factory=list)
@@ -90,13 +90,13 @@ class Redo:
         return packed
 
     @classmethod
-    def unpack(cls, data: bytes) -> Redo:
+    def unpack(cls, data: bytes) -> WriteAheadLog:
         """The reverse of pack()."""
         return cls([Step(*row) for row in msgpack.unpackb(data, raw=True, use_list=True)])
 
 
 @dataclass(slots=True)
-class BlockChanges:
+class PartitionChanges:
     """Gathers the commands of one block; steps() cuts them into calls of bearable length."""
 
     owner: bytes
@@ -158,7 +158,7 @@ BUCKET = 500
 _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 _MIDDLE = 1 << 63
 
-UNTOLD = {state: pack_visit(Visit(state), 0, "", 0) for state in _STATES}
+UNTOLD = {state: pack_visit(FetchRecord(state), 0, "", 0) for state in _STATES}
 """Records of URLs of which this worker knows the state alone: others fetched them."""
 
 
@@ -237,10 +237,10 @@ class Changes:
     """
 
     def __init__(
-        self, keys: Keys, files: LmdbFiles, batch: Pending, unchanged: Container[bytes]
+        self, keys: Keys, files: LmdbFiles, batch: WriteBatch, unchanged: Container[bytes]
     ) -> None:
         self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
-        self.by_block: dict[int, BlockChanges] = {}
+        self.by_block: dict[int, PartitionChanges] = {}
         self.members: dict[int, list[int]] = {}
         self.stored = 0
         self.visits: list[tuple[bytes, bytes]] = []
@@ -267,11 +267,11 @@ class Changes:
             if name[:1] == b"n" and b" " in name:
                 yield name[1:], value
 
-    def of(self, block: int) -> BlockChanges:
+    def of(self, block: int) -> PartitionChanges:
         """The changes of a block."""
         found = self.by_block.get(block)
         if found is None:
-            found = self.by_block[block] = BlockChanges(self._keys.block("owner", block))
+            found = self.by_block[block] = PartitionChanges(self._keys.block("owner", block))
         return found
 
     def _waits(self, key: bytes, record: bytes) -> None:
@@ -368,7 +368,7 @@ class Committer:
         record = self.read(worker)
         if not record.redo:
             return False
-        redo = Redo.unpack(record.redo)
+        redo = WriteAheadLog.unpack(record.redo)
         if blocks is not None and redo.blocks().isdisjoint(blocks):
             return False
         # a block that answers FENCED has an owner who came after this was carried out
@@ -381,7 +381,7 @@ class Committer:
         return call(CARRIED_OUT, keys, [b"%d" % serial])
 
     def commit(
-        self, redo: Redo, positions: Mapping[str, bytes], visits: bytes, stored: int
+        self, redo: WriteAheadLog, positions: Mapping[str, bytes], visits: bytes, stored: int
     ) -> None:
         """Steps 1 to 3. Raises Fenced, BackendError."""
         self._unsure = True
@@ -419,7 +419,7 @@ class Committer:
                 f" {self.worker}, not at {self.serial}: it has lost what it had not written to disk"
             )
 
-    def _carry_out(self, redo: Redo) -> None:
+    def _carry_out(self, redo: WriteAheadLog) -> None:
         mail = [step.command() for step in redo if not step.token]
         own = [step for step in redo if step.token]
         self.link.run(mail)

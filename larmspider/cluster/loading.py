@@ -33,7 +33,7 @@ from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles
-from larmspider.frontier.storage.overlay import Layers
+from larmspider.frontier.storage.overlay import WriteOverlay
 from larmspider.frontier.storage.records import Counts, UrlState
 
 # The working copy that a worker keeps on its disk of the blocks that it owns.
@@ -62,7 +62,7 @@ class SharedFiles(LmdbFiles):
         self.others = self.env.open_db(b"others")
 
 
-class SharedLayers(Layers):
+class SharedWriteOverlay(WriteOverlay):
     """Also knows the URLs that others fetched."""
 
     files: SharedFiles

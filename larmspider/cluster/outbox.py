@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from larmspider.cluster.commit import BlockChanges, Step
+from larmspider.cluster.commit import PartitionChanges, Step
 from larmspider.cluster.redis_client import Command, Keys
 from larmspider.frontier.storage import records as r
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.storage.records import QueuedUrl
 
 # Links to URLs of other workers that are known already: how many to each, on their way out.
 #
@@ -100,18 +100,18 @@ Links: TypeAlias = dict[bytes, int]
 """URL key -> number of links."""
 
 
-class Mail:
+class Outbox:
     """``new`` belongs to the batch under way, ``ended`` to the one that cut() ended."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
         self._young: set[bytes] = set()
         self._old: set[bytes] = set()
-        self._new: list[Entry] = []
-        self._ended: list[Entry] = []
+        self._new: list[QueuedUrl] = []
+        self._ended: list[QueuedUrl] = []
         self.links = LinkCounts()
-        self._brought: list[tuple[int, Entry | Links]] = []  # by a thread, until settle()
-        self._arrived: list[tuple[int, Entry | Links]] = []
+        self._brought: list[tuple[int, QueuedUrl | Links]] = []  # by a thread, until settle()
+        self._arrived: list[tuple[int, QueuedUrl | Links]] = []
         self._counted: list[Links] = []
         self._fetched: dict[int, int] = {}  # messages in Redis' inboxes that were brought already
         self._trim_new: dict[int, int] = {}
@@ -129,7 +129,7 @@ class Mail:
 
     # out
 
-    def post(self, entries: Iterable[Entry], *, count: bool = False) -> int:
+    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
         """How many of them were not posted lately; ``count``: a link to each of the others is."""
         before = len(self._new)
         for entry in entries:
@@ -141,7 +141,7 @@ class Mail:
                 self._remember(entry.key)
         return len(self._new) - before
 
-    def post_again(self, entries: Iterable[Entry]) -> None:
+    def post_again(self, entries: Iterable[QueuedUrl]) -> None:
         """Also those that were posted lately: they came back, and would be in no inbox any more."""
         for entry in entries:
             self._new.append(entry)
@@ -175,7 +175,7 @@ class Mail:
             by_block.setdefault(block, []).extend(pack_links(counts))
         steps: list[Step] = []
         for block, messages in by_block.items():
-            changes = BlockChanges(self._keys.block("owner", block))
+            changes = PartitionChanges(self._keys.block("owner", block))
             changes.put("RPUSH", self._keys.block("inbox", block), *messages)
             steps += changes.steps(block, b"", counter, first + len(steps))
         return steps
@@ -222,13 +222,13 @@ class Mail:
         self._arrived += self._brought
         self._brought = []
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[QueuedUrl]:
         """What was brought; the next commit trims it from the inboxes."""
         arrived, self._arrived = self._arrived, []
         for block, _ in arrived:
             self._trim_new[block] = self._trim_new.get(block, 0) + 1
         self._counted += [found for _, found in arrived if isinstance(found, dict)]
-        return [found for _, found in arrived if isinstance(found, Entry)]
+        return [found for _, found in arrived if isinstance(found, QueuedUrl)]
 
     def take_links(self) -> Links:
         """How many links others have found to which URLs; to be asked after each take()."""

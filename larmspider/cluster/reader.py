@@ -25,7 +25,7 @@ from larmspider.cluster.redis_client import Keys
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
-from larmspider.frontier.storage.records import Counts, Entry, UrlState
+from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
 from larmspider.workdir.directory import REDIS_DIR
 from larmspider.workdir.manifest import SHARED
 
@@ -131,7 +131,7 @@ class RedisReader:
         hits = {state for row in found for state, hit in zip(_STATES, row, strict=True) if hit}
         return min(hits, default=UrlState.UNKNOWN)
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         """Of a URL that waits."""
         found = self._queued(key)
         return None if found is None else r.unpack_entry(found[1])
@@ -149,7 +149,7 @@ class RedisReader:
         (before,) = self._run([("ZRANK", queue, key)])
         return min(limit, before or 0), 0.0
 
-    def queued(self, host: str, limit: int = 10) -> list[Entry]:
+    def queued(self, host: str, limit: int = 10) -> list[QueuedUrl]:
         """The next entries of a host."""
         block = self._keys.block_of(host)
         (names,) = self._run([("ZRANGE", self._keys.requests(block, host), 0, limit - 1)])

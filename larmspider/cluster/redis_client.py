@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 # passing(error)                  # it is away, loading, full, a replica: it will be back
 # lasting(error, "host:6379/0", starting=True)     # the error to raise where it will not pass
 # why(error)                      # one line, without a password
-# Complaints("host:6379/0").tell(error)     # a warning at once, then every 30 s
+# ComplaintLog("host:6379/0").tell(error)     # a warning at once, then every 30 s
 
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
@@ -95,7 +95,7 @@ def why(error: Exception) -> str:
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
-class Complaints:
+class ComplaintLog:
     """``name`` is the server's; the error that it is told of may be another each time."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -25,22 +25,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from larmspider.cluster.commit import Changes, Committer, Redo, Step
+from larmspider.cluster.commit import Changes, Committer, Step, WriteAheadLog
 from larmspider.cluster.loading import (
     Loaded,
     Loading,
     LocalCopy,
     Recovering,
     SharedFiles,
-    SharedLayers,
+    SharedWriteOverlay,
     pack_visits,
 )
-from larmspider.cluster.outbox import Mail
+from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
-from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState
+from larmspider.frontier.storage.records import Counts, QueuedUrl, Recovery, UrlState
 
 # The blocks that a worker owns, as it has them in memory.
 #
@@ -70,7 +70,7 @@ class Owned:
         block = self._elsewhere.get(host)
         return self._keys.block_of(host) if block is None else block
 
-    def learn(self, entry: Entry) -> None:
+    def learn(self, entry: QueuedUrl) -> None:
         """The block of its host, which may not be known yet."""
         self._note(entry.host, self._keys.block_of_key(entry.key))
 
@@ -114,7 +114,7 @@ class RedisBackend(LmdbBackend):
     """
 
     files: SharedFiles
-    _layers: SharedLayers
+    _layers: SharedWriteOverlay
 
     def __init__(
         self,
@@ -135,14 +135,14 @@ class RedisBackend(LmdbBackend):
         super().__init__(
             path,
             head_entries=head if head_entries is None else head_entries,
-            layers=SharedLayers(files, keys),
+            layers=SharedWriteOverlay(files, keys),
         )
         self._batch_urls = batch_urls
         self._committer = Committer(link, keys, worker)
         self._local = LocalCopy(files, keys)
         self._loading = Loading(self._committer, self._local, batch_entries)
         self._recovering = Recovering(self._committer, self._local, self._loading)
-        self._mail = Mail(keys)
+        self._mail = Outbox(keys)
         self._owned = Owned(keys)
         self.owns, self.block_of = self._owned.owns, self._owned.block_of
         self.post_links, self.take_links = self._mail.links.add, self._mail.take_links
@@ -217,7 +217,7 @@ class RedisBackend(LmdbBackend):
         self._mail.give_up(gone)
         self._mail.post_again(added)
 
-    def _drop_changes(self, gone: Collection[int]) -> list[Entry]:
+    def _drop_changes(self, gone: Collection[int]) -> list[QueuedUrl]:
         """Of waiting URLs, from the batches: the entries of those that Redis does not know."""
         batches, added = (self._layers.new, self._layers.ended), []
         keys = {key for batch in batches for key in batch.urls}
@@ -251,7 +251,7 @@ class RedisBackend(LmdbBackend):
 
     # mail
 
-    def post(self, entries: Iterable[Entry], *, count: bool = False) -> int:
+    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
         """URLs of blocks that are not this worker's: to their owners, with the next commit. How
         many were not posted lately; with ``count`` the others are counted as by post_links()."""
         return self._mail.post(entries, count=count)
@@ -260,14 +260,14 @@ class RedisBackend(LmdbBackend):
         """Whether that was so of a URL; at least the last 65,536 are remembered."""
         return self._mail.posted_lately(key)
 
-    def take_inbox(self) -> list[Entry]:
+    def take_inbox(self) -> list[QueuedUrl]:
         """What others found for this worker's blocks, as brought by the last commit. To be added in
         the same batch, which takes it out of the inbox."""
         return self._mail.take()
 
     # URLs
 
-    def add(self, entries: Sequence[Entry]) -> list[bool]:
+    def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         for entry in entries:
             self._owned.learn(entry)
             if not self.owns(entry.key):
@@ -275,7 +275,7 @@ class RedisBackend(LmdbBackend):
                 raise RuntimeError(f"{entry.url} is in block {block}, which is not this worker's")
         return super().add(entries)
 
-    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+    def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, _ in items:
             self._owned.learn(entry)
         super().refuse(items)
@@ -334,7 +334,7 @@ class RedisBackend(LmdbBackend):
         self._mail.bring(blocks, brought)
         self._purge_given_up()
 
-    def _redo(self) -> tuple[Redo, Changes, dict[int, int]]:
+    def _redo(self) -> tuple[WriteAheadLog, Changes, dict[int, int]]:
         changes = Changes(self.keys, self.files, self._layers.ended, self._unchanged)
         changes.gather(self.block_of)
         visited = changes.add_visited(self._owned.visited)
@@ -345,7 +345,7 @@ class RedisBackend(LmdbBackend):
             if of_block and block in self._owned.tokens:
                 token, first = b"%d" % self._owned.tokens[block], self._committer.first_step()
                 steps += of_block.steps(block, token, self._committer.applied, first)
-        return Redo(steps), changes, visited
+        return WriteAheadLog(steps), changes, visited
 
     def _purge_given_up(self) -> None:
         while self._owned.left:

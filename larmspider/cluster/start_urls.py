@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from larmspider.cluster.redis_client import Keys, RedisLink
     from larmspider.cluster.shared_backend import RedisBackend
     from larmspider.frontier.frontier import Frontier
-    from larmspider.frontier.partition import Blocks
+    from larmspider.frontier.partition import Partitions
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Worker(Protocol):
     def frontier(self) -> Frontier: ...
 
     @property
-    def blocks(self) -> Blocks: ...
+    def blocks(self) -> Partitions: ...
 
     @property
     def moving(self) -> bool: ...

@@ -27,13 +27,13 @@ from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
 from larmspider.cluster.membership import Beat, Membership, WorkerLease
-from larmspider.cluster.redis_client import Complaints, Keys, connect, lasting, link_to, passing
+from larmspider.cluster.redis_client import ComplaintLog, Keys, connect, lasting, link_to, passing
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_guard
 from larmspider.frontier.factory import sharing
-from larmspider.frontier.partition import Blocks
-from larmspider.frontier.politeness import HostOrder, Orders
+from larmspider.frontier.partition import Partitions
+from larmspider.frontier.politeness import HostOrder, Overrides
 from larmspider.frontier.storage.backend import Fenced
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ LOOK_SECS = 0.5
 """Between two looks, once this worker is at rest."""
 
 
-class Rest:
+class TerminationDetection:
     """``keep_alive``: LARM_KEEP_ALIVE, the crawl has no end."""
 
     def __init__(self, sharing: Worker, start_urls: StartUrls, *, keep_alive: bool) -> None:
@@ -170,7 +170,7 @@ FACTOR = "factor"
 """No host: those have a port."""
 
 
-class SharedOrders:
+class SharedOverrides:
     """Methods may be called from any thread."""
 
     def __init__(self, client: Any, keys: Keys) -> None:
@@ -191,12 +191,12 @@ class SharedOrders:
             return False
         return True
 
-    def read(self, own: Orders) -> Orders:
+    def read(self, own: Overrides) -> Overrides:
         """``own`` with all that is kept here in its place. Raises what UNREACHABLE lists."""
         found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
         factor = float(found.pop(FACTOR, own.factor))
         kept = {name: HostOrder(**json.loads(order)) for name, order in found.items()}
-        return Orders(factor, own.hosts | kept, own.restrict, own.instead_of)
+        return Overrides(factor, own.hosts | kept, own.restrict, own.instead_of)
 
 
 # Which blocks a worker is to give up: as many as Redis said last, less those given up since.
@@ -210,7 +210,7 @@ class SharedOrders:
 # as many again would leave.
 
 
-class HandingOver:
+class Rebalance:
     """Asked and told on the event loop only."""
 
     def __init__(self) -> None:
@@ -258,18 +258,18 @@ class Sharing:
         self.membership = Membership(
             own_client, crawler.spider.name, self.name, lease_secs=seconds, blocks=shared.blocks
         )
-        self.orders = SharedOrders(own_client, self.keys)
+        self.orders = SharedOverrides(own_client, self.keys)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
         self.heart = Heartbeat(self.membership, self.lease, self._beaten, self._fenced)
         self.fenced = False
         self.start_urls = StartUrls(self, own_client, crawler)
         self.budget = Budget(self)
-        self.rest = Rest(self, self.start_urls, keep_alive=shared.keep_alive)
-        self._complaints = Complaints(self.link.name)
+        self.rest = TerminationDetection(self, self.start_urls, keep_alive=shared.keep_alive)
+        self._complaints = ComplaintLog(self.link.name)
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
-        self._handing_over = HandingOver()
+        self._handing_over = Rebalance()
         self._given: dict[int, int] = {}
         self._fresh: set[int] = set()
         self._to_release: set[int] = set()
@@ -298,7 +298,7 @@ class Sharing:
         return self._frontier
 
     @property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Partitions:
         assert self.frontier.blocks is not None
         return self.frontier.blocks
 

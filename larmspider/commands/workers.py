@@ -23,12 +23,12 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 
 from larmspider import options
-from larmspider.crawl.worker_dirs import CrawlShards, open_crawl
+from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.extensions.preflight import check, check_components
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
-from larmspider.workdir.directory import REDIS_DIR, CrawlRoot
+from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
 from larmspider.workdir.manifest import DESCRIPTION, WORKER_LOG
 from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
 from larmspider.workers.supervisor import Supervisor, WorkerProcess
@@ -103,7 +103,7 @@ class Command(ScrapyCommand):
             find_program()
             settings.set("REDIS_URL", private.url, priority="cmdline")
         crawler = self._as_each(spider, arguments)
-        directory = CrawlRoot.from_crawler(crawler)
+        directory = ClusterDirectory.from_crawler(crawler)
         directory.check()
         private.fresh = bool(directory.fresh)
         if not is_private:
@@ -133,7 +133,7 @@ class Command(ScrapyCommand):
             if not (root / DESCRIPTION).exists():  # all were refused
                 return supervisor.exit_status or 1
             crawl = open_crawl(root, settings=settings)
-            assert isinstance(crawl, CrawlShards)
+            assert isinstance(crawl, CrawlOfWorkers)
             outcome = Outcome.of(crawl)
         with suppress(OSError):  # as in _say()
             print("\n".join(outcome.lines()), flush=True)

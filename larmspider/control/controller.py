@@ -15,12 +15,12 @@ import aiohttp
 from larmspider import options, stats
 from larmspider.control.operator import KEPT, operator_of
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.frontier.politeness import Orders
+from larmspider.frontier.politeness import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.crawl_workers import noted_server
 from larmspider.status.monitor import what_it_waits_for
-from larmspider.status.snapshot import Numbers, resident_bytes
-from larmspider.web.request import Refused
+from larmspider.status.snapshot import Gauges, resident_bytes
+from larmspider.web.request import HttpError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -50,13 +50,13 @@ class RemoteCrawl:
     def __init__(self, directories: Callable[[], Sequence[Path]]) -> None:
         self._directories = directories
 
-    async def numbers(self) -> Numbers | None:
+    async def numbers(self) -> Gauges | None:
         answers = await self._ask_all("GET", "stats.json", {}, SECONDS)
         found = []
         for answer in answers:
             with suppress(KeyError, TypeError):
-                found.append(Numbers.from_json(answer["numbers"]))
-        return Numbers.together(found) if found else None
+                found.append(Gauges.from_json(answer["numbers"]))
+        return Gauges.together(found) if found else None
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
         fields = {key: value for key, value in form.items() if key not in ("csrf", "next")}
@@ -90,11 +90,11 @@ class RemoteCrawl:
 
 
 def _said_by(answers: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
-    """What workers have done, in a sentence. Raises Refused where none did anything."""
+    """What workers have done, in a sentence. Raises HttpError where none did anything."""
     done = [str(answer["done"]) for answer in answers if answer and "done" in answer]
     refused = [str(answer["error"]) for answer in answers if answer and "error" in answer]
     if not done:
-        raise Refused(refused[0] if refused else "The crawl's own server cannot be reached.", 409)
+        raise HttpError(refused[0] if refused else "The crawl's own server cannot be reached.", 409)
     here = [text for text in done if not text.endswith(KEPT)] or done
     said = "; ".join(dict.fromkeys(here))
     if len(answers) > len(done) and not of_a_host:
@@ -137,7 +137,7 @@ class LocalCrawl:
         if operator is not None and (restrict := operator.scope.restrict):
             self.settings.set("LARM_RESTRICT", restrict, priority="cmdline")
 
-    async def numbers(self) -> Numbers | None:
+    async def numbers(self) -> Gauges | None:
         """Some 50 us: nothing is looked up that is not kept anyway."""
         crawler = self.crawler
         engine = crawler.engine
@@ -152,13 +152,13 @@ class LocalCrawl:
             if stats.is_ours(key) and isinstance(value, int)
         }
         pages, failures = stats.pages_and_failures(counters)
-        urls, paused, orders = {}, False, Orders()
+        urls, paused, orders = {}, False, Overrides()
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
             orders = scheduler.frontier.control.orders.copy()
             counts = scheduler.frontier.backend.counts()
             urls = {name: int(getattr(counts, name)) for name in _STATES}
-        return Numbers(
+        return Gauges(
             time=time.time(),
             began=self.began,
             pages=pages,
@@ -179,10 +179,10 @@ class LocalCrawl:
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
         operator = operator_of(self.crawler)
         if operator is None:
-            raise Refused("This crawl's EXTENSIONS leave the operator out.", 409)
+            raise HttpError("This crawl's EXTENSIONS leave the operator out.", 409)
         try:
             done = await operator.act(name, form, who)
         except ConfigError as error:
-            raise Refused(f"Refused: {error}", 409) from None
+            raise HttpError(f"Refused: {error}", 409) from None
         self._go_by_the_scope()
         return done

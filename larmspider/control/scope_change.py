@@ -21,7 +21,7 @@ from larmspider import options, stats
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
@@ -68,9 +68,11 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
     )
 
 
-def _first_out_of(entries: list[Entry], pattern: Pattern, end: float) -> tuple[list[Entry], int]:
+def _first_out_of(
+    entries: list[QueuedUrl], pattern: Pattern, end: float
+) -> tuple[list[QueuedUrl], int]:
     """Those that do not match, of as many as were looked at until ``end``: how many."""
-    out: list[Entry] = []
+    out: list[QueuedUrl] = []
     began = time.thread_time()
     for number, entry in enumerate(entries, 1):
         if not pattern.fullmatch(entry.normalized):
@@ -96,8 +98,8 @@ def compiled(restrict: str) -> Pattern:
 
 
 def _slices(
-    waiting: Callable[[bytes], tuple[list[Entry], bytes | None]],
-) -> Iterator[list[Entry]]:
+    waiting: Callable[[bytes], tuple[list[QueuedUrl], bytes | None]],
+) -> Iterator[list[QueuedUrl]]:
     after: bytes | None = b""
     while after is not None:
         entries, after = waiting(after)
@@ -220,6 +222,6 @@ class ScopeChange:
 
 def _out_of(
     reader: FrontierReader, after: bytes, pattern: Pattern
-) -> tuple[list[Entry], bytes | None]:
+) -> tuple[list[QueuedUrl], bytes | None]:
     entries, more = reader.waiting(after)
     return [one for one in entries if not pattern.fullmatch(one.normalized)], more

@@ -242,7 +242,7 @@ def _fields(line: bytes) -> list[str]:
 # The logs of all shards of a crawl, looked up as one: by one index over all of them as far as it
 # goes, the rest by searching.
 #
-#     logs = ShardLogs(Path("crawl"), began, {"atlas-1": ..., "atlas-2": ...}, visit_time)
+#     logs = WorkersLogs(Path("crawl"), began, {"atlas-1": ..., "atlas-2": ...}, visit_time)
 #     logs.last("fetch.log", "http://wiki/a")      # the latest of all workers
 #
 # The index lies in LARM_DIR/logs.idx; its places say whose log is meant (log_index/places.py).
@@ -251,7 +251,7 @@ VisitTime = Callable[[str, str], float]
 """Of a shard and a URL: when that worker was last done with it; 0.0: it was not."""
 
 
-class ShardLogs(CrawlLogs):
+class WorkersLogs(CrawlLogs):
     """``parts`` are the logs of each shard by its path from ``path``; each bounds its own
     searches."""
 

@@ -21,7 +21,7 @@ from larmspider.formatting import utc
 from larmspider.frontier.leasing import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit, host_of, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
@@ -220,7 +220,7 @@ class CrawlDir:
             yield stored_page(fields)
 
 
-def last_visit(frontier: FrontierReader, normalized: str) -> Visit | None:
+def last_visit(frontier: FrontierReader, normalized: str) -> FetchRecord | None:
     """The last of a URL and of what redirects from one spelling of it to another were kept as."""
     keys = [url_key(normalized), *(url_key(f"{normalized}#{n}") for n in range(1, SPELLINGS + 1))]
     visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
@@ -283,7 +283,7 @@ def read_description(path: Path) -> dict[str, Any]:
 _NORMALIZED = STORE_LOG_COLUMNS.index("url-normalized")
 
 
-class Shard(CrawlDir):
+class WorkerDirectory(CrawlDir):
     """CrawlDir up to the last checkpoint."""
 
     def __init__(self, path: Path) -> None:

@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RunState:
     """``sentence`` says it to people; ``began`` and ``ended`` in UTC as crawl.json has them."""
 
     state: State

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy.settings import SETTINGS_PRIORITIES
 
-from larmspider.crawl.logs import CrawlLogs, ShardLogs
-from larmspider.crawl.reader import CrawlDir, Shard, StoredPage, last_visit, stored_page
+from larmspider.crawl.logs import CrawlLogs, WorkersLogs
+from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, last_visit, stored_page
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.politeness import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit, url_key
+from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.index.search import Searcher
-from larmspider.index.shards import Judge, ShardSearcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import CUT_BACK, DESCRIPTION, is_shared
@@ -46,21 +46,23 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def judging(shards: Sequence[Shard], numbered: Sequence[Shard]) -> Iterator[Judge]:
+def judging(
+    shards: Sequence[WorkerDirectory], numbered: Sequence[WorkerDirectory]
+) -> Iterator[Deduplicator]:
     """A judge over ``shards``, which knows them by their place in ``numbered``."""
     with ExitStack() as stack:
         readers = [stack.enter_context(shard.frontier()) for shard in shards]
         places = [shards.index(shard) for shard in numbered]
-        yield Newest(shards, readers, places)
+        yield LatestWins(shards, readers, places)
 
 
-class Newest(Judge):
+class LatestWins(Deduplicator):
     """``readers`` are the frontiers of ``shards``, None where one has none; ``places``: which
     shard is meant by a number."""
 
     def __init__(
         self,
-        shards: Sequence[Shard],
+        shards: Sequence[WorkerDirectory],
         readers: Sequence[FrontierReader | None],
         places: Sequence[int],
     ) -> None:
@@ -103,7 +105,7 @@ class Newest(Judge):
 
 # The frontiers of a crawl's workers read as one: what each knows of URLs and hosts.
 #
-#     with ShardsReader([FrontierReader(a), FrontierReader(b)]) as frontier:
+#     with WorkersFrontierReader([FrontierReader(a), FrontierReader(b)]) as frontier:
 #         frontier.visit(url_key("http://wiki/a"))       # the last one of any of them
 #
 # What became of a URL is known to the worker that fetched it. Blocks of hosts move between
@@ -113,7 +115,7 @@ class Newest(Judge):
 _WAITING = (UrlState.QUEUED, UrlState.LEASED)
 
 
-class ShardsReader(FrontierReader):
+class WorkersFrontierReader(FrontierReader):
     """Read-only view; the readers are their owner's to close. ``waiting``: what is queued, where
     Redis can be asked; else it is as each worker knew it when it had it last."""
 
@@ -122,7 +124,7 @@ class ShardsReader(FrontierReader):
     ) -> None:
         self._shards, self._waiting = list(shards), waiting
 
-    def visit(self, key: bytes) -> Visit | None:
+    def visit(self, key: bytes) -> FetchRecord | None:
         """The last one."""
         visits = [visit for shard in self._shards if (visit := shard.visit(key)) is not None]
         return max(visits, key=lambda visit: visit.time, default=None)
@@ -152,7 +154,7 @@ class ShardsReader(FrontierReader):
 
         return max(self._shards, key=progress)
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         where = self._waiting or self._shard_of(key)
         return None if where is None or self.visit(key) is not None else where.entry(key)
 
@@ -160,12 +162,12 @@ class ShardsReader(FrontierReader):
         where = self._waiting or self._shard_of(key)
         return None if where is None or self.visit(key) is not None else where.place(key, limit)
 
-    def queued(self, host: str, limit: int = 10) -> list[Entry]:
+    def queued(self, host: str, limit: int = 10) -> list[QueuedUrl]:
         if self._waiting is not None:
             return self._waiting.queued(host, limit)
         return self._home_of(host).queued(host, limit) if self._shards else []
 
-    def delayed(self, host: str, limit: int = 10) -> list[tuple[Entry, float]]:
+    def delayed(self, host: str, limit: int = 10) -> list[tuple[QueuedUrl, float]]:
         """As the worker knew it that had the host last."""
         return self._home_of(host).delayed(host, limit) if self._shards else []
 
@@ -190,13 +192,13 @@ class ShardsReader(FrontierReader):
         """Grows with each commit of any worker."""
         return sum(shard.commits for shard in self._shards)
 
-    def visits(self) -> Iterator[tuple[bytes, Visit]]:
+    def visits(self) -> Iterator[tuple[bytes, FetchRecord]]:
         """Of each URL the last one."""
         every = merge(*(shard.visits() for shard in self._shards), key=itemgetter(0))
         for key, visits in groupby(every, key=itemgetter(0)):
             yield key, max((visit for _, visit in visits), key=lambda visit: visit.time)
 
-    def waiting(self, after: bytes = b"") -> tuple[list[Entry], bytes | None]:
+    def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
         """As each shard has it: of one after the other, what has come to its end elsewhere left
         out. ``after`` begins with the number of the shard."""
         number = after[0] if after else 0
@@ -212,7 +214,9 @@ class ShardsReader(FrontierReader):
     def note(self, name: str) -> bytes | None:
         """Of a host; what operators have ordered is added up."""
         if name == NOTE:
-            return Orders.together(Orders.unpack(shard.note(name)) for shard in self._shards).pack()
+            return Overrides.together(
+                Overrides.unpack(shard.note(name)) for shard in self._shards
+            ).pack()
         if self._waiting is not None:
             return self._waiting.note(name)
         return next(
@@ -248,7 +252,9 @@ def open_crawl(
         return crawl
     own = shard_dirs(path) if is_shared(crawl.description) else [path]
     listed = [inner for shard in shards for inner in _shards_in(shard)]
-    return CrawlShards(path, [Shard(shard) for shard in dict.fromkeys([*own, *listed])], settings)
+    return CrawlOfWorkers(
+        path, [WorkerDirectory(shard) for shard in dict.fromkeys([*own, *listed])], settings
+    )
 
 
 def _is_named(settings: BaseSettings | None) -> bool:
@@ -269,11 +275,11 @@ def _shards_in(path: Path) -> list[Path]:
     return shard_dirs(path) if is_shared(CrawlDir(path).description) else [path]
 
 
-class CrawlShards(CrawlDir):
+class CrawlOfWorkers(CrawlDir):
     """What CrawlDir is for one directory."""
 
     def __init__(
-        self, path: Path, shards: Sequence[Shard], settings: BaseSettings | None = None
+        self, path: Path, shards: Sequence[WorkerDirectory], settings: BaseSettings | None = None
     ) -> None:
         self.shards = list(shards)
         super().__init__(path)
@@ -282,14 +288,14 @@ class CrawlShards(CrawlDir):
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
         named = {self._name_of(shard): shard for shard in self.shards}
-        return ShardLogs(
+        return WorkersLogs(
             self.path,
             self.began,
             {name: shard.logs for name, shard in named.items()},
             lambda name, normalized: named[name].visit_time(normalized),
         )
 
-    def _name_of(self, shard: Shard) -> str:
+    def _name_of(self, shard: WorkerDirectory) -> str:
         """Its path from here, where it lies here."""
         inside = shard.path.is_relative_to(self.path)
         return str(shard.path.relative_to(self.path) if inside else shard.path)
@@ -319,7 +325,7 @@ class CrawlShards(CrawlDir):
             opened = [stack.enter_context(shard.frontier()) for shard in self.shards]
             readers = [reader for reader in opened if reader is not None]
             waiting = stack.enter_context(self._ask())
-            yield ShardsReader(readers, waiting) if readers or waiting else None
+            yield WorkersFrontierReader(readers, waiting) if readers or waiting else None
 
     @contextmanager
     def _ask(self) -> Iterator[RedisReader | None]:
@@ -344,12 +350,12 @@ class CrawlShards(CrawlDir):
         indexed = [shard for shard in self.shards if has_index(shard.index_dir)]
         if not indexed:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
-        return ShardSearcher(
+        return WorkersSearcher(
             [shard.searcher() for shard in indexed], lambda: judging(self.shards, indexed)
         )
 
     def stored(self, normalized: str) -> StoredPage | None:
-        assert isinstance(self.logs, ShardLogs)
+        assert isinstance(self.logs, WorkersLogs)
         shards = {self._name_of(shard): shard for shard in self.shards}
         found = self.logs.last_of_each("store.log", normalized)
         pages = [(shards[name], stored_page(fields)) for name, fields in found]

@@ -26,7 +26,7 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.workdir import worker_name
-from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
+from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -109,7 +109,7 @@ def _join(crawler: Crawler) -> None:
     if name:
         worker_name.check_name(name)
     assert crawler.spider is not None
-    root, shared = CrawlRoot.from_crawler(crawler), SharedCrawl.of(crawler)
+    root, shared = ClusterDirectory.from_crawler(crawler), SharedCrawl.of(crawler)
     if root.fresh:
         shared.refuse_to_wipe(root.fresh)
     else:

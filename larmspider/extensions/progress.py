@@ -31,8 +31,8 @@ from larmspider.control.controller import LocalCrawl
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import duration
 from larmspider.status.crawl_view import Source
-from larmspider.status.snapshot import Numbers
-from larmspider.status.status import Board, Status
+from larmspider.status.snapshot import Gauges
+from larmspider.status.status import CrawlStatus, Status
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -68,7 +68,7 @@ class ProgressExtension:
         self._tasks: list[asyncio.Task[None]] = []
         self._began = time.time()
         self._found: tuple[Status, list[tuple[str, str]]] | None = None
-        self._recent: deque[Numbers] = deque()
+        self._recent: deque[Gauges] = deque()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,7 +84,7 @@ class ProgressExtension:
         settings = BaseSettings()  # a copy that is not frozen: an operator may change the scope
         settings.update(self.crawler.settings)
         live = LocalCrawl(self.crawler, settings, self._began)
-        board = Board(Source(options.larm_dir(settings), lambda _: settings))
+        board = CrawlStatus(Source(options.larm_dir(settings), lambda _: settings))
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
                 self._handlers.append((handler, handler.setStream(self._region)))
@@ -114,7 +114,7 @@ class ProgressExtension:
                 self._region.show(self._view.lines(self._progress(numbers), width, height))
             await asyncio.sleep(next_after(time.thread_time() - began, LEAST_SECS))
 
-    async def _look(self, live: LocalCrawl, board: Board) -> None:
+    async def _look(self, live: LocalCrawl, board: CrawlStatus) -> None:
         """What takes longer: the hosts, as of the last checkpoint, and the forecast."""
         while True:
             spent = 0.0
@@ -122,7 +122,7 @@ class ProgressExtension:
                 spent = await asyncio.to_thread(self._timed_look, board, await live.numbers())
             await asyncio.sleep(next_after(spent, LOOK_SECS))
 
-    def _timed_look(self, board: Board, numbers: Numbers | None) -> float:
+    def _timed_look(self, board: CrawlStatus, numbers: Gauges | None) -> float:
         began = time.thread_time()
         status = board.status(numbers, wait=True)  # in a thread of its own
         rows = [row for row in board.source.hosts().values() if row.state == "parked"]
@@ -136,7 +136,7 @@ class ProgressExtension:
         )
         return time.thread_time() - began
 
-    def _progress(self, numbers: Numbers) -> Progress:
+    def _progress(self, numbers: Gauges) -> Progress:
         from larmspider.extensions.progress_view import Progress
 
         recent = self._recent

@@ -16,7 +16,7 @@ from larmspider.extraction.page_builder import (
     HIDDEN,
     MAX_ANCHOR,
     Attributes,
-    Findings,
+    PageBuilder,
 )
 
 _CHUNK_BYTES = 65_536
@@ -25,7 +25,7 @@ MAX_LOOK_UPS = 2_000_000_000
 about 2 s. What follows is not read."""
 
 
-def read(markup: bytes) -> Findings:
+def read(markup: bytes) -> PageBuilder:
     """Read ``markup`` (UTF-8); linear in time and memory whatever its nesting."""
     target = _Target()
     # A NUL ends a string in C; lexbor leaves it out.
@@ -53,7 +53,7 @@ class _Target:
     """Receives lxml's events; names are in lower case."""
 
     def __init__(self) -> None:
-        self.findings = Findings()
+        self.findings = PageBuilder()
         self.depth = self.ended = 0
         self._template = self._svg = 0
         self._noscript = False

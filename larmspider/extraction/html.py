@@ -33,7 +33,7 @@ from larmspider.extraction.page_builder import (
     MAX_ANCHOR,
     MAX_LINKS,
     Attributes,
-    Findings,
+    PageBuilder,
 )
 from larmspider.items import Page
 
@@ -108,16 +108,16 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     return page
 
 
-def read(markup: bytes) -> Findings:
+def read(markup: bytes) -> PageBuilder:
     """Parse and walk ``markup`` (UTF-8); time and memory are bounded unless it is_costly."""
-    findings = Findings()
+    findings = PageBuilder()
     root = LexborHTMLParser(markup, options=_OPTIONS).root
     if root is not None:
         _walk(root, findings)
     return findings
 
 
-def _walk(root: LexborNode, findings: Findings) -> None:
+def _walk(root: LexborNode, findings: PageBuilder) -> None:
     role_of = _ROLES.get
     add, anchor, links = findings.pieces.append, findings.anchor, findings.links
     nodes = _ALL_ANCHOR_NODES
@@ -167,7 +167,7 @@ def _ends_block(last: LexborNode) -> bool:
     return parent is not None and _ROLES.get(parent.tag_id) == _BLOCK
 
 
-def _metadata(role: int, node: LexborNode, findings: Findings) -> None:
+def _metadata(role: int, node: LexborNode, findings: PageBuilder) -> None:
     if role == _TITLE:
         if findings.title is None and not _is_foreign(node):
             findings.title = node.text()

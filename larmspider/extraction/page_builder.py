@@ -3,7 +3,7 @@
 ``<a href=x>`` cannot be resolved when it is met: ``<base href=/docs/>`` may follow. So both parsers
 (html.py, deep_html.py) hand each element's attributes to a Findings and call ``fill`` at the end::
 
-    findings = Findings()
+    findings = PageBuilder()
     findings.frame({"src": "menu.html", "name": "menu"})
     page = Page("http://wiki.example/")
     findings.fill(page)
@@ -246,7 +246,7 @@ _LINK_RELS = frozenset(("next", "prev", "alternate"))
 Attributes = Mapping[str, str | None]
 
 
-class Findings:
+class PageBuilder:
     """Links, metadata and text of one page while it is read."""
 
     __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "moved",

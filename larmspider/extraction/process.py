@@ -1,6 +1,6 @@
 """Reads large documents in another process: the crawl goes on, and nothing they do can harm it.
 
-    reader = Reader(seconds=20, memory_bytes=1 << 30)
+    reader = ExtractionProcess(seconds=20, memory_bytes=1 << 30)
     page = await reader.read("text/html", body, "http://wiki.example/all", "text/html")
     reader.close()
 
@@ -103,15 +103,15 @@ _PROGRAM = (
 )
 
 
-class ReadingRefused(LarmspiderError):  # noqa: N818 - it is what was decided, not a fault
+class ExtractionRefused(LarmspiderError):  # noqa: N818 - it is what was decided, not a fault
     """A document needs more than it may have; the message says what."""
 
 
-class ReadingStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
+class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
     """The crawl ends before a document is read; the one that goes on fetches it again."""
 
 
-class Reader:
+class ExtractionProcess:
     """``seconds`` of CPU and ``memory_bytes`` are limits of one document, where the system knows
     such limits (POSIX); WALL times the seconds by the clock everywhere."""
 
@@ -131,10 +131,10 @@ class Reader:
         )
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """What the extractor of ``mime`` makes of ``body``. Raises ReadingRefused,
+        """What the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
         ReadingStopped."""
         if self._closed:
-            raise ReadingStopped("the crawl is being stopped")
+            raise ExtractionStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
 
@@ -152,7 +152,7 @@ class Reader:
         if "refused" in answer:
             if "ended" in answer:
                 self._end()
-            raise ReadingRefused(answer["refused"])
+            raise ExtractionRefused(answer["refused"])
         page = Page(url, body=body)
         for name in FIELDS:
             setattr(page, name, answer[name])
@@ -183,16 +183,16 @@ class Reader:
         except (EOFError, OSError):
             status = self._end()
             if self._closed:
-                raise ReadingStopped("the crawl is being stopped") from None
+                raise ExtractionStopped("the crawl is being stopped") from None
             if late.is_set() or status == -_SIGPROF:
-                raise ReadingRefused(f"takes longer than {self.seconds:g} s") from None
-            raise ReadingRefused(f"ended its reader with status {status}") from None
+                raise ExtractionRefused(f"takes longer than {self.seconds:g} s") from None
+            raise ExtractionRefused(f"ended its reader with status {status}") from None
         finally:
             timer.cancel()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._closed:
-            raise ReadingStopped("the crawl is being stopped")
+            raise ExtractionStopped("the crawl is being stopped")
         if self._child is not None and self._child.poll() is not None:
             self._end()  # ended while it had nothing to do: no document's fault
         if self._child is None:
@@ -205,7 +205,7 @@ class Reader:
                 process_group=0,  # what is sent to the crawl's group is for the crawl
             )
             if self._closed:  # meanwhile: close() saw no process to kill, and waits for us
-                raise ReadingStopped("the crawl is being stopped")
+                raise ExtractionStopped("the crawl is being stopped")
         return self._child
 
     def _end(self) -> int | None:

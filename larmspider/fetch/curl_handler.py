@@ -36,7 +36,7 @@ from larmspider.fetch.curl_options import (
     url_for_curl,
 )
 from larmspider.fetch.deny_addresses import DenyAddresses
-from larmspider.fetch.dns import Names, names_needed, resolve_line
+from larmspider.fetch.dns import DnsCache, names_needed, resolve_line
 from larmspider.fetch.downloader import Listeners
 from larmspider.fetch.limits import LONGEST_MS, Limits
 from larmspider.fetch.proxies import apply_proxy, check_target
@@ -150,7 +150,7 @@ class CurlHandler:
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
-        self.names = Names.from_crawler(crawler)
+        self.names = DnsCache.from_crawler(crawler)
         self._setup = setup_from_settings(settings, self.limits)
         self._decode = options.scrapys_boolean(settings, "COMPRESSION_ENABLED")
         self._fail_on_dataloss = options.scrapys_boolean(settings, "DOWNLOAD_FAIL_ON_DATALOSS")

@@ -126,16 +126,16 @@ class LoopWatcher:
 # sends
 # nothing of what it had begun.
 
-Guard = Callable[[], bool]
-_guards: WeakKeyDictionary[Crawler, Guard] = WeakKeyDictionary()
+SendGate = Callable[[], bool]
+_guards: WeakKeyDictionary[Crawler, SendGate] = WeakKeyDictionary()
 
 
-def set_guard(crawler: Crawler, may_send: Guard) -> None:
+def set_guard(crawler: Crawler, may_send: SendGate) -> None:
     """Before its first fetch."""
     _guards[crawler] = may_send
 
 
-def guard_of(crawler: Crawler) -> Guard | None:
+def guard_of(crawler: Crawler) -> SendGate | None:
     """The one that was set."""
     return _guards.get(crawler)
 
@@ -152,7 +152,7 @@ class CurlLoop:
     as if cancelled. None: nobody is asked.
     """
 
-    def __init__(self, kept_connections: int, may_send: Guard | None = None) -> None:
+    def __init__(self, kept_connections: int, may_send: SendGate | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._may_send = may_send
         self._multi = pycurl.CurlMulti()

@@ -1,8 +1,8 @@
 """Addresses of names, each looked up in a thread of its own: names that hang hold up no others.
 
-    names = Names(patience=10.0, ttl=300.0)
+    names = DnsCache(patience=10.0, ttl=300.0)
     names.known("wiki")                    # None
-    answer = await names.look_up("wiki")   # Answer(addresses=("10.0.0.7",), ...)
+    answer = await names.look_up("wiki")   # Resolution(addresses=("10.0.0.7",), ...)
     names.known("wiki")                    # the same, for ttl seconds
 
 The system's resolver is asked (getaddrinfo: hosts file, nsswitch.conf), which may be silent for
@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 
 # What the system knows of a host name: its addresses, or why there are none.
 #
-#     resolve("wiki")       # Answer(addresses=("10.0.0.7",)), by getaddrinfo(): hosts file, DNS,
-# ...
-#     resolve("nobody")     # Answer(problem="Could not resolve host: nobody", final=True)
+#     resolve("wiki")       # Resolution(addresses=("10.0.0.7",)): hosts file, DNS, ...
+#     resolve("nobody")     # Resolution(problem="Could not resolve host: nobody", final=True)
 #
 # It blocks, half a minute and longer where no server of names answers.
 
@@ -55,7 +54,7 @@ _FINAL = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Resolution:
     """``addresses`` in the order in which they should be tried; none: ``problem`` says why.
 
     ``final``: there are none, by the word of a server of names.
@@ -66,19 +65,19 @@ class Answer:
     final: bool = False
 
 
-def resolve(name: str) -> Answer:
+def resolve(name: str) -> Resolution:
     """Addresses with a zone (fe80::1%eth0) are left out: libcurl takes none from us."""
     try:
         # as bytes: what a str is put through refuses names that DNS has
         found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: a name that nobody can be asked for
         final = isinstance(error, ValueError) or error.errno in _FINAL
-        return Answer(problem=f"Could not resolve host: {name}", final=final)
+        return Resolution(problem=f"Could not resolve host: {name}", final=final)
     texts = dict.fromkeys(str(address[0]) for *_, address in found)
     addresses = tuple(text for text in texts if "%" not in text)
     if not addresses:
-        return Answer(problem=f"Could not resolve host: {name}: no address without a zone")
-    return Answer(addresses)
+        return Resolution(problem=f"Could not resolve host: {name}: no address without a zone")
+    return Resolution(addresses)
 
 
 AT_ONCE = 32
@@ -97,7 +96,7 @@ _STACK_BYTES = 512 * 1024
 class _Kept:
     """``until``: as good as new. ``old_at``: of no use any more."""
 
-    answer: Answer
+    answer: Resolution
     until: float
     old_at: float
 
@@ -106,20 +105,20 @@ class _Kept:
 class _Asked:
     """Somebody waits for this name."""
 
-    future: asyncio.Future[Answer]
+    future: asyncio.Future[Resolution]
     timer: asyncio.TimerHandle
 
 
-class Names:
+class DnsCache:
     """``patience``, ``ttl``, ``slow`` in seconds. ``resolve`` blocks. Used in one event loop."""
 
-    _of_crawler: ClassVar[WeakKeyDictionary[Crawler, Names]] = WeakKeyDictionary()
+    _of_crawler: ClassVar[WeakKeyDictionary[Crawler, DnsCache]] = WeakKeyDictionary()
 
     def __init__(
         self,
         patience: float,
         ttl: float,
-        resolve: Callable[[str], Answer] = resolve,
+        resolve: Callable[[str], Resolution] = resolve,
         clock: Callable[[], float] = time.monotonic,
         slow: float = SLOW_SECS,
     ) -> None:
@@ -131,7 +130,7 @@ class Names:
         self._threads: dict[str, asyncio.TimerHandle] = {}
         self._young: set[str] = set()
         self._closed = False
-        self.heard: Callable[[str, Answer], None] | None = None
+        self.heard: Callable[[str, Resolution], None] | None = None
         """Called with each name of which something has become known."""
         self.eased: Callable[[], None] | None = None
         """Called when ``crowded`` may have ended because a look-up has become a slow one."""
@@ -155,12 +154,12 @@ class Names:
         """A further look-up would have to wait."""
         return bool(self._queue) or not self._has_room()
 
-    def known(self, name: str) -> Answer | None:
+    def known(self, name: str) -> Resolution | None:
         """What is known and not old."""
         kept = self._kept.get(name)
         return kept.answer if kept is not None and self._clock() < kept.until else None
 
-    def look_up(self, name: str) -> asyncio.Future[Answer]:
+    def look_up(self, name: str) -> asyncio.Future[Resolution]:
         """Ask anew; one look-up serves all who ask meanwhile, so shield what you await.
 
         It is over after ``patience``, or ``slow`` where an old address can serve.
@@ -169,9 +168,9 @@ class Names:
         if asked is not None:
             return asked.future
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
+        future: asyncio.Future[Resolution] = loop.create_future()
         if self._closed:
-            future.set_result(Answer(problem="the crawl has ended"))
+            future.set_result(Resolution(problem="the crawl has ended"))
             return future
         wait = self._patience if self._stale(name) is None else min(self._slow, self._patience)
         self._asked[name] = _Asked(future, loop.call_later(wait, self._give_up, name))
@@ -209,7 +208,7 @@ class Names:
             try:
                 thread.start()
             except RuntimeError as error:
-                self._learn(name, Answer(problem=f"{name} cannot be looked up: {error}"))
+                self._learn(name, Resolution(problem=f"{name} cannot be looked up: {error}"))
             finally:
                 threading.stack_size(before)
 
@@ -225,7 +224,7 @@ class Names:
         if self.eased is not None:
             self.eased()
 
-    def _learn(self, name: str, answer: Answer) -> None:
+    def _learn(self, name: str, answer: Resolution) -> None:
         self._threads.pop(name).cancel()
         self._young.discard(name)
         if self._closed:
@@ -237,14 +236,14 @@ class Names:
 
     def _give_up(self, name: str) -> None:
         problem = f"no server of names answers for {name} (LARM_CONNECT_TIMEOUT_SECS)"
-        self._tell(name, self._stale(name) or Answer(problem=problem))
+        self._tell(name, self._stale(name) or Resolution(problem=problem))
 
-    def _stale(self, name: str) -> Answer | None:
+    def _stale(self, name: str) -> Resolution | None:
         kept = self._kept.get(name)
         fits = kept is not None and kept.answer.addresses and self._clock() < kept.old_at
         return kept.answer if kept is not None and fits else None
 
-    def _tell(self, name: str, answer: Answer) -> None:
+    def _tell(self, name: str, answer: Resolution) -> None:
         now, kept = self._clock(), self._kept.pop(name, None)
         if kept is not None and kept.answer is answer:
             kept.until = min(now + STALE_AGAIN_SECS, kept.old_at)
@@ -279,7 +278,7 @@ class Addresses:
     where it is not so crowded any more."""
 
     def __init__(
-        self, names: Names, known: Callable[[str, str], None], eased: Callable[[], None]
+        self, names: DnsCache, known: Callable[[str, str], None], eased: Callable[[], None]
     ) -> None:
         self._names, self._tell = names, known
         names.heard, names.eased = self._heard, eased
@@ -303,12 +302,12 @@ class Addresses:
             return None
         return smallest(answer) or name
 
-    def _heard(self, name: str, answer: Answer) -> None:
+    def _heard(self, name: str, answer: Resolution) -> None:
         self._tell(name, smallest(answer) or name)
 
 
 @lru_cache(4096)
-def smallest(answer: Answer) -> str | None:
+def smallest(answer: Resolution) -> str | None:
     """None where there is none."""
     texts = [text for text in map(_text, answer.addresses) if text is not None]
     return min(texts, key=lambda text: (":" in text, text), default=None)

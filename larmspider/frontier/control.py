@@ -14,9 +14,9 @@ from math import inf
 
 from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.hosts import Host, HostState, HostTable
-from larmspider.frontier.politeness import NOTE, HostOrder, Orders, Politeness
+from larmspider.frontier.politeness import NOTE, HostOrder, Overrides, Politeness
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Entry, UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 
 PURGED = "purged by the operator"
 """Why URLs that were queued are refused."""
@@ -42,14 +42,14 @@ class Control:
         """The whole crawl hands nothing out."""
 
     @property
-    def orders(self) -> Orders:
+    def orders(self) -> Overrides:
         return self._politeness.orders
 
     def recover(self) -> None:
         """Take up the orders of the last commit; after the hosts are loaded."""
-        self._go_by(Orders.unpack(self._backend.note(NOTE)))
+        self._go_by(Overrides.unpack(self._backend.note(NOTE)))
 
-    def take_up(self, orders: Orders, since: Orders) -> None:
+    def take_up(self, orders: Overrides, since: Overrides) -> None:
         """In place of what was ordered here before ``since``, a copy of the orders as they were
         when these were asked for."""
         for name, order in self.orders.hosts.items():
@@ -61,7 +61,7 @@ class Control:
             self._go_by(orders)
             self.keep()
 
-    def _go_by(self, orders: Orders) -> None:
+    def _go_by(self, orders: Overrides) -> None:
         self._politeness.orders = orders
         for name in list(self.orders.hosts):
             if name in self._hosts.by_name:
@@ -132,14 +132,16 @@ class Control:
         if host is None or host.leaves:
             return 0
         entries = self._backend.pop(name, inf, most)
-        visit = [(entry.key, Visit(UrlState.REFUSED, now, reason=PURGED)) for entry in entries]
+        visit = [
+            (entry.key, FetchRecord(UrlState.REFUSED, now, reason=PURGED)) for entry in entries
+        ]
         self._backend.acknowledge(visit)
         self._schedule.set(host)
         return len(entries)
 
     # what is queued
 
-    def refuse(self, entries: Sequence[Entry], reason: str) -> int:
+    def refuse(self, entries: Sequence[QueuedUrl], reason: str) -> int:
         """Of these, those that are still queued: how many."""
         before = self._backend.counts().refused
         self._backend.refuse([(entry, reason) for entry in entries])

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from larmspider.formatting import counted, utc
-from larmspider.frontier.hosts import HostRecord, HostRule, HostState, local_hour, unpack_host
-from larmspider.frontier.politeness import NOTE, Gap, Orders, Politeness
+from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
+from larmspider.frontier.politeness import NOTE, Gap, Overrides, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState
 
@@ -30,7 +30,7 @@ class HostRow:
     next_time: float
     reason: str
     record: HostRecord
-    rule: HostRule
+    rule: HostPace
 
 
 def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
@@ -57,7 +57,7 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
 
 def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
     """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
-    politeness.orders = Orders.unpack(reader.note(NOTE))
+    politeness.orders = Overrides.unpack(reader.note(NOTE))
     for name, (data, counts) in reader.hosts().items():
         yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
 
@@ -66,7 +66,7 @@ def host_row(
     reader: FrontierReader, politeness: Politeness, host: str, now: float
 ) -> HostRow | None:
     """One host; None for one that the crawl has not met. By what was ordered, as host_rows()."""
-    politeness.orders = Orders.unpack(reader.note(NOTE))
+    politeness.orders = Overrides.unpack(reader.note(NOTE))
     data, counts = reader.host(host)
     if not data and not counts.discovered:
         return None
@@ -75,7 +75,7 @@ def host_row(
 
 def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
     """What became of a URL, or where it waits and for what; a line each."""
-    politeness.orders = Orders.unpack(reader.note(NOTE))
+    politeness.orders = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
     visit = reader.visit(key)

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from larmspider.frontier.hosts import Group, Host, HostState, name_of
 from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.slots import Kind, Places
+from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.storage.backend import Backend
 
 # Whose turn it is: hosts by the time from which they may be asked. O(log hosts) a turn.
@@ -39,7 +39,7 @@ class HasTurn(Protocol):
 T = TypeVar("T", bound=HasTurn)
 
 
-class Turns(Generic[T]):
+class ReadyQueue(Generic[T]):
     """A host has at most one turn ahead."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Schedule:
         self,
         backend: Backend,
         politeness: Politeness,
-        places: Places,
+        places: SlotPool,
         clock: Callable[[], float],
         hour_of: Callable[[float], float],
         *,
@@ -146,7 +146,7 @@ class Schedule:
         self._backend, self._politeness, self._places = backend, politeness, places
         self._crowded = crowded
         self._clock, self._hour_of, self._robots = clock, hour_of, robots
-        self._turns: Turns[Host] = Turns()
+        self._turns: ReadyQueue[Host] = ReadyQueue()
 
     def __len__(self) -> int:
         """Hosts that have a turn ahead."""
@@ -296,7 +296,7 @@ class AddressBook:
     crowded: Callable[[], bool] = lambda: False
 
 
-class Grouping:
+class PolitenessGroups:
     """Without a ``book`` no host waits, and none are grouped."""
 
     def __init__(self, book: AddressBook | None, schedule: Schedule) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
-from larmspider.frontier.hosts import HostRule, HostRules, local_hour
+from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
+from larmspider.frontier.hosts import HostPace, HostRules, local_hour
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache, RobotsRules
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 
@@ -141,7 +141,7 @@ def limits(settings: Settings) -> Limits:
 def host_rules(settings: Settings) -> HostRules:
     """The general rule from Scrapy's settings, and LARM_HOST_RULES by pattern."""
     budget = options.integer(settings, "LARM_HOST_MAX_PAGES", minimum=0)
-    general = HostRule(
+    general = HostPace(
         delay=options.seconds(settings, "DOWNLOAD_DELAY", minimum=0),
         connections=options.integer(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", minimum=1),
         budget=budget or None,
@@ -153,7 +153,7 @@ def host_rules(settings: Settings) -> HostRules:
         raise ConfigError(f"LARM_HOST_RULES: {error}") from None
 
 
-def _rule(pattern: str, rule: Any) -> HostRule:
+def _rule(pattern: str, rule: Any) -> HostPace:
     if not isinstance(rule, Mapping) or not set(rule) <= set(_RULE_FIELDS):
         raise ConfigError(
             f"rule for host {pattern!r}: {rule!r} is not accepted:"
@@ -162,12 +162,12 @@ def _rule(pattern: str, rule: Any) -> HostRule:
     fields = dict(rule)
     if isinstance(fields.get("window"), list):
         fields["window"] = tuple(fields["window"])
-    return HostRule(str(pattern), **fields)
+    return HostPace(str(pattern), **fields)
 
 
-def places(settings: Settings) -> Places:
+def places(settings: Settings) -> SlotPool:
     """CONCURRENT_REQUESTS places and how they are shared."""
-    return Places(
+    return SlotPool(
         options.integer(settings, "CONCURRENT_REQUESTS", minimum=1),
         slow_share=options.share(settings, "LARM_SLOW_SHARE"),
         probe_share=options.share(settings, "LARM_PROBE_SHARE"),
@@ -175,8 +175,8 @@ def places(settings: Settings) -> Places:
     )
 
 
-def _bounds(settings: Settings) -> Bounds:
-    return Bounds(
+def _bounds(settings: Settings) -> CrawlLimits:
+    return CrawlLimits(
         max_pages=options.integer(settings, "LARM_MAX_PAGES", minimum=0),
         depth_limit=options.integer(settings, "DEPTH_LIMIT", minimum=0),
         max_redirects=options.integer(settings, "LARM_MAX_REDIRECTS", minimum=0),

@@ -6,7 +6,7 @@
     lease = frontier.pop()                  # None: the gap; frontier.next_ready_time() says when
     ...
     frontier.answered(lease, seconds=0.05)  # the response is complete: its place is free
-    frontier.done(lease, Visit(UrlState.STORED, ...))   # every store has the page
+    frontier.done(lease, FetchRecord(UrlState.STORED, ...))   # every store has the page
 
 The backend remembers; here the parts that decide are joined, and a URL goes through them so:
 
@@ -23,20 +23,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from larmspider.frontier.control import Control
-from larmspider.frontier.dispatch import AddressBook, Grouping, Schedule
+from larmspider.frontier.dispatch import AddressBook, PolitenessGroups, Schedule
 from larmspider.frontier.hosts import Group, Host, HostTable, Lease
 from larmspider.frontier.leasing import Leasing
-from larmspider.frontier.links import MAX_HOST, Added, Bounds, Links
-from larmspider.frontier.partition import Blocks, SharedBackend
+from larmspider.frontier.links import MAX_HOST, Added, CrawlLimits, Links
+from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.results import Answers
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Counts, Entry, Recovery
+from larmspider.frontier.storage.records import Counts, QueuedUrl, Recovery
 from larmspider.frontier.strategies import Strategy
 
-__all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "Bounds", "Frontier"]
+__all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
 
 MOST_IN_VAIN = 64
 """Turns that one pop() finds nothing to fetch in, as the address is to be looked up, and URLs that
@@ -60,16 +60,16 @@ class Frontier:
         backend: Backend,
         politeness: Politeness,
         strategy: Strategy,
-        places: Places,
+        places: SlotPool,
         clock: Callable[[], float],
         hour_of: Callable[[float], float],
         robots: RobotsCache | None = None,
-        bounds: Bounds | None = None,
+        bounds: CrawlLimits | None = None,
         book: AddressBook | None = None,
         block_of_key: Callable[[bytes], int] | None = None,
     ) -> None:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
-        self.places, self.clock, self.bounds = places, clock, bounds or Bounds()
+        self.places, self.clock, self.bounds = places, clock, bounds or CrawlLimits()
         self._latest = float("-inf")  # what the clock said last
         self._hosts = HostTable(backend, politeness.rules)
         self._schedule = Schedule(
@@ -81,7 +81,7 @@ class Frontier:
             robots=robots is not None,
             crowded=book.crowded if book else lambda: False,
         )
-        self._grouping = Grouping(book, self._schedule)
+        self._grouping = PolitenessGroups(book, self._schedule)
         self._leasing = Leasing(
             backend,
             politeness,
@@ -109,11 +109,11 @@ class Frontier:
         self.robots_loaded = answers.robots_loaded
         self.control = Control(backend, politeness, self._hosts, self._schedule, clock)
 
-        self.blocks: Blocks | None = None
+        self.blocks: Partitions | None = None
         """Which are this worker's; None where all are."""
         if block_of_key is not None:
             shared: SharedBackend = backend  # type: ignore[assignment]
-            self.blocks = Blocks(
+            self.blocks = Partitions(
                 shared,
                 block_of_key,
                 self._hosts,
@@ -139,7 +139,7 @@ class Frontier:
 
     # links
 
-    def add(self, entries: Sequence[Entry]) -> Added:
+    def add(self, entries: Sequence[QueuedUrl]) -> Added:
         """Queue the new ones within depth and redirect bounds. A batch: a page's links.
         Those of other workers' hosts are posted, and are none of the new ones.
         """
@@ -151,14 +151,14 @@ class Frontier:
         self._seen(entry.normalized for entry in foreign)
         return added
 
-    def add_mail(self, entries: Sequence[Entry], links: Mapping[bytes, int]) -> None:
+    def add_mail(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
         """What other workers posted, and how many links they found to what was posted before."""
         assert self.blocks is not None
         new = self._add(entries).new
         self.blocks.brought(new)
         self._count_mail(entries, new, links)
 
-    def _add(self, entries: Sequence[Entry]) -> Added:
+    def _add(self, entries: Sequence[QueuedUrl]) -> Added:
         added = self._add_links(entries)
         touched: dict[Host | Group[Host], Host] = {}
         for entry in added.new:
@@ -218,7 +218,7 @@ class Frontier:
         groups.clear()
 
     @property
-    def refused(self) -> list[Entry]:
+    def refused(self) -> list[QueuedUrl]:
         """What robots.txt refused in pop(); whoever tells of it empties this."""
         return self._leasing.refused
 

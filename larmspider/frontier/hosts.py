@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from larmspider.errors import ConfigError
 from larmspider.frontier.slots import Holding
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Entry
+from larmspider.frontier.storage.records import QueuedUrl
 
 
 class HostState(IntEnum):
@@ -163,7 +163,7 @@ def unpack_host(data: bytes) -> HostRecord:
 
 # Settings of single hosts, by pattern: the old wiki gets one request in ten seconds, at night.
 #
-#     [HostRule("wiki*", delay=10.0, window=(22, 6)), HostRule("*.lab.example:8080", connections=4)]
+#     [HostPace("wiki*", delay=10.0, window=(22, 6)), HostPace("*.lab.example:8080", connections=4)]
 #
 # For each field the first rule that matches and sets it holds; what none sets is the general
 # setting.
@@ -173,7 +173,7 @@ _WILD = {"*": ".*", "?": "."}
 
 
 @dataclass(frozen=True, slots=True)
-class HostRule:
+class HostPace:
     """``pattern`` is for ``host:port`` or the host alone, in any case: ``*`` stands for any
     characters, ``?`` for one. None: not set here.
 
@@ -260,12 +260,12 @@ def local_hour(now: float) -> float:
 class HostRules:
     """All rules in order. ``default`` gives what no rule sets."""
 
-    def __init__(self, rules: Sequence[HostRule], default: HostRule) -> None:
+    def __init__(self, rules: Sequence[HostPace], default: HostPace) -> None:
         self._rules = (*rules, default)
         self.of = lru_cache(maxsize=16_384)(self._of)
 
-    def _of(self, host: str) -> HostRule:
-        found = HostRule()
+    def _of(self, host: str) -> HostPace:
+        found = HostPace()
         for rule in self._rules:
             if rule is self._rules[-1] or rule.matches(host):
                 found = replace(
@@ -361,7 +361,7 @@ class Host:
     """
 
     record: HostRecord
-    rule: HostRule
+    rule: HostPace
     turn: int = 0
     turn_time: float = 0.0
     need: int = 0
@@ -385,7 +385,7 @@ class Lease:
 
     url: str
     host: Host = field(repr=False)
-    entry: Entry | None
+    entry: QueuedUrl | None
     since: float
     holding: Holding | None = field(repr=False)
     judged: bool = field(default=False, repr=False)

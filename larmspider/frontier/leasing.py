@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from larmspider.frontier.dispatch import Grouping, Schedule
+from larmspider.frontier.dispatch import PolitenessGroups, Schedule
 from larmspider.frontier.hosts import Host, HostState, HostTable, Lease
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Entry, UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
@@ -31,17 +31,17 @@ class Leasing:
         self,
         backend: Backend,
         politeness: Politeness,
-        places: Places,
+        places: SlotPool,
         hosts: HostTable,
         schedule: Schedule,
-        grouping: Grouping,
+        grouping: PolitenessGroups,
         hour_of: Callable[[float], float],
         robots: RobotsCache | None,
     ) -> None:
         self._backend, self._politeness, self._places = backend, politeness, places
         self._hosts, self._schedule, self._grouping = hosts, schedule, grouping
         self._hour_of, self._robots = hour_of, robots
-        self.refused: list[Entry] = []
+        self.refused: list[QueuedUrl] = []
 
     def lease(self, host: Host, now: float) -> Lease | None:
         """The host is due; None when it turns out that it has nothing to ask for now."""
@@ -66,7 +66,7 @@ class Leasing:
         entry = self._next_allowed(host, now)
         return self._begin(host, entry, entry.url, now) if entry else None
 
-    def _next_allowed(self, host: Host, now: float) -> Entry | None:
+    def _next_allowed(self, host: Host, now: float) -> QueuedUrl | None:
         """The next URL that robots.txt allows; those that it does not are refused on the way."""
         rules = None if self._robots is None else self._robots.of(host.record.host)
         for _ in range(MOST_REFUSED):
@@ -75,13 +75,13 @@ class Leasing:
                 return None
             if rules is None or rules.allowed(entries[0].url):
                 return entries[0]
-            visit = Visit(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
+            visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
             self._backend.acknowledge([(entries[0].key, visit)])
             self.refused.append(entries[0])
         host.record.next_time = max(host.record.next_time, now)  # else its turn is the first again
         return None
 
-    def _pop(self, host: str, now: float) -> list[Entry]:
+    def _pop(self, host: str, now: float) -> list[QueuedUrl]:
         """Also of those that wait for a time that would never come."""
         entries = self._backend.pop(host, now)
         if not entries:
@@ -90,7 +90,7 @@ class Leasing:
                 return self._backend.pop(host, inf)
         return entries
 
-    def _begin(self, host: Host, entry: Entry | None, url: str, now: float) -> Lease:
+    def _begin(self, host: Host, entry: QueuedUrl | None, url: str, now: float) -> Lease:
         host.in_flight += 1
         host.record.next_time = now + self._politeness.gap_seconds(host.record)
         if host.group is not None:

@@ -1,7 +1,7 @@
 """Links that come in: which are known, which are new and within bounds, which have moved up.
 
 links.known(["http://wiki/", "http://wiki/new"])   ->  [True, False]
-links.add([links.entry("http://wiki/new", "http://wiki/new")]).new   ->  [Entry(...)]
+links.add([links.entry("http://wiki/new", "http://wiki/new")]).new   ->  [QueuedUrl(...)]
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
-from larmspider.frontier.partition import Blocks
+from larmspider.frontier.partition import Partitions
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Entry, UrlState, host_of, url_key
+from larmspider.frontier.storage.records import QueuedUrl, UrlState, host_of, url_key
 from larmspider.frontier.strategies import Strategy
 
 # How far the crawl goes, and why a link lies beyond that.
 #
-# Bounds(depth_limit=3).reject_reason(entry)   ->  "depth 4 is over 3"
+# CrawlLimits(depth_limit=3).reject_reason(entry)   ->  "depth 4 is over 3"
 
 MAX_HOST = 300
 """Characters of host:port; DNS allows 253. A longer one would not fit a key of the backend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CrawlLimits:
     """How far the crawl goes; 0 means no bound. ``retry_times`` are fetches beside the first.
 
     ``robots_expires`` in seconds (RFC 9309 2.4: 24 h); ``robots_retry``: after a failed renewal.
@@ -38,7 +38,7 @@ class Bounds:
     robots_expires: float = 86_400.0
     robots_retry: float = 3_600.0
 
-    def reject_reason(self, entry: Entry) -> str | None:
+    def reject_reason(self, entry: QueuedUrl) -> str | None:
         """Why it will not be queued; None where it may be."""
         if self.depth_limit and entry.depth > self.depth_limit:
             return f"depth {entry.depth} is over {self.depth_limit}"
@@ -87,8 +87,8 @@ class Added:
     """``new`` are queued now; ``rejected`` are not wanted, with the reason; the rest was known, or
     ``posted``: so many are other workers'."""
 
-    new: list[Entry] = field(default_factory=list)
-    rejected: list[tuple[Entry, str]] = field(default_factory=list)
+    new: list[QueuedUrl] = field(default_factory=list)
+    rejected: list[tuple[QueuedUrl, str]] = field(default_factory=list)
     posted: int = 0
 
 
@@ -97,7 +97,11 @@ class Links:
     they are, where the crawl is shared."""
 
     def __init__(
-        self, backend: Backend, strategy: Strategy, bounds: Bounds, blocks: Blocks | None = None
+        self,
+        backend: Backend,
+        strategy: Strategy,
+        bounds: CrawlLimits,
+        blocks: Partitions | None = None,
     ) -> None:
         self._backend, self._strategy, self._bounds = backend, strategy, bounds
         self._blocks = blocks
@@ -113,9 +117,9 @@ class Links:
         redirects: int = 0,
         from_page: str = "",
         payload: bytes = b"",
-    ) -> Entry:
+    ) -> QueuedUrl:
         """An entry for add(): fields as in records.Entry, key, host and priority set."""
-        return Entry(
+        return QueuedUrl(
             url=url,
             normalized=normalized,
             key=url_key(normalized),
@@ -128,7 +132,7 @@ class Links:
             payload=payload,
         )
 
-    def add(self, entries: Sequence[Entry]) -> Added:
+    def add(self, entries: Sequence[QueuedUrl]) -> Added:
         """Queue the new ones within depth and redirect bounds."""
         result, wanted = Added(), []
         for entry in entries:
@@ -185,7 +189,7 @@ class Links:
             self._backend.move(changes)
 
     def count_mail(
-        self, entries: Sequence[Entry], new: Iterable[Entry], links: Mapping[bytes, int]
+        self, entries: Sequence[QueuedUrl], new: Iterable[QueuedUrl], links: Mapping[bytes, int]
     ) -> None:
         """The links that other workers found: one by each entry but the ``new`` ones, whose first
         it was, and ``links`` by URL key."""

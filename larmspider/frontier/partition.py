@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from larmspider.frontier.dispatch import Grouping, Schedule
+from larmspider.frontier.dispatch import PolitenessGroups, Schedule
 from larmspider.frontier.hosts import HostTable
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.storage.records import Counts, Entry
+from larmspider.frontier.storage.records import Counts, QueuedUrl
 
 
 class SharedBackend(Protocol):
@@ -38,14 +38,14 @@ class SharedBackend(Protocol):
 
     def give_up(self, blocks: Collection[int]) -> None: ...
 
-    def post(self, entries: Iterable[Entry], *, count: bool = False) -> int: ...
+    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int: ...
 
     def post_links(self, keys: Iterable[bytes]) -> None: ...
 
     def counts(self, host: str | None = None) -> Counts: ...
 
 
-class Blocks:
+class Partitions:
     """For a frontier whose backend knows owners. ``block_of_key`` gives the block of a URL key."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Blocks:
         block_of_key: Callable[[bytes], int],
         hosts: HostTable,
         schedule: Schedule,
-        grouping: Grouping,
+        grouping: PolitenessGroups,
         politeness: Politeness,
         clock: Callable[[], float],
         robots: RobotsCache | None,
@@ -78,8 +78,8 @@ class Blocks:
     # links
 
     def split(
-        self, entries: Sequence[Entry], *, count: bool = False
-    ) -> tuple[Sequence[Entry], list[Entry]]:
+        self, entries: Sequence[QueuedUrl], *, count: bool = False
+    ) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
         """Those that this worker is to add, and the others, which are on their way to theirs.
         ``count``: those that were posted lately are links that count."""
         foreign = [entry for entry in entries if not self._stays(entry.key)]
@@ -100,7 +100,7 @@ class Blocks:
             return False
         return not self.leaving or self._block_of_key(key) not in self.leaving
 
-    def brought(self, entries: Iterable[Entry]) -> None:
+    def brought(self, entries: Iterable[QueuedUrl]) -> None:
         """These were added although their block may be leaving: then their hosts are, too."""
         if not self.leaving:
             return

@@ -39,7 +39,7 @@ class HostOrder:
 
 
 @dataclass(slots=True)
-class Orders:
+class Overrides:
     """``factor``: all gaps are so many times as long. ``restrict``: the scope, in place of
     ``instead_of``, what the settings said then; "" for none ordered."""
 
@@ -62,7 +62,7 @@ class Orders:
         return order is not None and order.paused
 
     @classmethod
-    def together(cls, found: Iterable[Orders]) -> Orders:
+    def together(cls, found: Iterable[Overrides]) -> Overrides:
         """Of workers that share a crawl, each of which may have been given its own."""
         every = list(found)
         factor = next((orders.factor for orders in every if orders.factor != 1.0), 1.0)
@@ -126,7 +126,7 @@ class Politeness:
 
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
-        self.orders = Orders()
+        self.orders = Overrides()
         """Of the operator, over the rules."""
 
     def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:

@@ -1,7 +1,7 @@
 """How a fetch ends: what the answer or failure means for its URL, its host and its place.
 
     answers.answered(lease, seconds=0.05)                # the response is complete
-    answers.done(lease, Visit(UrlState.STORED, ...))     # every store has the page
+    answers.done(lease, FetchRecord(UrlState.STORED, ...))     # every store has the page
     answers.failed(lease, "timeout", seconds=30.0)       # True: it will be tried again
 
 Each lease ends once: a page's with done(), failed(), failed_for_good() or give_back(), a
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.hosts import Host, HostRecord, HostState, HostTable, Lease
-from larmspider.frontier.links import Bounds
+from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.politeness import Politeness
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 # Kinds of failed fetches: is the URL worth another try, and is the host to blame?
 #
@@ -82,12 +82,12 @@ class Answers:
         self,
         backend: Backend,
         politeness: Politeness,
-        places: Places,
+        places: SlotPool,
         hosts: HostTable,
         schedule: Schedule,
         clock: Callable[[], float],
         robots: RobotsCache | None,
-        bounds: Bounds,
+        bounds: CrawlLimits,
     ) -> None:
         self._backend, self._politeness, self._places = backend, politeness, places
         self._hosts, self._schedule, self._clock = hosts, schedule, clock
@@ -159,7 +159,7 @@ class Answers:
 
     # the URL
 
-    def done(self, lease: Lease, visit: Visit) -> None:
+    def done(self, lease: Lease, visit: FetchRecord) -> None:
         """The URL is STORED, FAILED or REFUSED for good. answered() comes first."""
         if lease.entry is None:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
@@ -198,7 +198,7 @@ class Answers:
         seconds: float,
         *,
         retry_after: float | None = None,
-        visit: Visit | None = None,
+        visit: FetchRecord | None = None,
     ) -> bool:
         """A fetch that failed: True if it will be tried again, False if the URL is FAILED now.
 
@@ -219,14 +219,14 @@ class Answers:
             earliest = self._politeness.retry_time(now, attempts)
             self._backend.give_back([(lease.entry.key, earliest, attempts)])
         else:
-            visit = visit or Visit(UrlState.FAILED, time=now)
+            visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
             self._backend.acknowledge([(lease.entry.key, visit)])
         self._schedule.set(lease.host)
         return again
 
     def failed_for_good(
-        self, lease: Lease, visit: Visit, seconds: float, *, retry_after: float | None = None
+        self, lease: Lease, visit: FetchRecord, seconds: float, *, retry_after: float | None = None
     ) -> None:
         """The URL is FAILED, with ``visit.reason``; its host is blamed as failed() would."""
         if lease.entry is None:

@@ -48,7 +48,7 @@ class Holding:
 _UNIT = 1_000_000  # needs are summed as whole millionths: a float sum would drift
 
 
-class Places:
+class SlotPool:
     """``total`` places; shares are fractions of it, each at least one place."""
 
     def __init__(

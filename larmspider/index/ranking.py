@@ -69,7 +69,7 @@ def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: 
 # Each
 # index's query is therefore boosted, word by word, by idf over all indexes / idf of its own:
 #
-#     rarity = Rarity([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
+#     rarity = GlobalIdf([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
 #     boost = rarity.of(0)                       # boost("body", ["wiki"]) -> 7.3
 #
 # What is left between one index and several are the average lengths of pages, which each index
@@ -85,7 +85,7 @@ def idf(pages: int, having: int) -> float:
     return log(1 + (max(pages, having) - having + 0.5) / (having + 0.5))
 
 
-class Rarity:
+class GlobalIdf:
     """Of the words of one query; asks each index once for a word, 0.3 us."""
 
     def __init__(self, indexes: Sequence[tuple[tantivy.Searcher, int]]) -> None:

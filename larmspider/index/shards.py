@@ -1,6 +1,6 @@
 """Several indexes searched as one: those of a crawl's workers, near and far.
 
-    searcher = ShardSearcher([Searcher.open(a), Searcher.open(b)], current)
+    searcher = WorkersSearcher([Searcher.open(a), Searcher.open(b)], current)
     searcher.search("vpn login", limit=10, offset=20)
 
 Results are merged by score, which compares, for words count by how rare they are over all
@@ -25,7 +25,7 @@ from tantivy import DocAddress, Occur, Query
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
 from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
-from larmspider.index.ranking import Rarity
+from larmspider.index.ranking import GlobalIdf
 from larmspider.index.search import (
     Document,
     Hit,
@@ -43,7 +43,7 @@ index, before any filter of a facet."""
 _CHUNK = 100
 
 
-class Judge:
+class Deduplicator:
     """Says which of several records of a page counts; this one takes all. Subclass it."""
 
     def doubtful(self, shard: int) -> bool:
@@ -63,11 +63,13 @@ class _Found(NamedTuple):
     address: DocAddress
 
 
-class ShardSearcher(Searcher):
+class WorkersSearcher(Searcher):
     """Reads indexes of one schema. ``judging`` gives a Judge for the time of a search."""
 
     def __init__(
-        self, shards: Sequence[Searcher], judging: Callable[[], AbstractContextManager[Judge]]
+        self,
+        shards: Sequence[Searcher],
+        judging: Callable[[], AbstractContextManager[Deduplicator]],
     ) -> None:
         self.directory = shards[0].directory.parent if shards else Path()
         self._shards = list(shards)
@@ -91,7 +93,7 @@ class ShardSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             judge = stack.enter_context(self._judging())
             sizes = [shard.documents() for shard in self._shards]
-            rarity = Rarity(list(zip(readers, sizes, strict=True)))
+            rarity = GlobalIdf(list(zip(readers, sizes, strict=True)))
             doubtful = [judge.doubtful(number) for number in range(len(readers))]
             total, streams, makers, counted = 0, [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
@@ -145,7 +147,7 @@ class ShardSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             sizes = [shard.documents() for shard in self._shards]
-            rarity = Rarity(list(zip(readers, sizes, strict=True)))
+            rarity = GlobalIdf(list(zip(readers, sizes, strict=True)))
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(rarity.of(number))
                 maker = ranking.snippet_maker([])
@@ -186,7 +188,7 @@ def _count(reader: tantivy.Searcher, ranked: Query) -> int:
 
 
 def _current(
-    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, judge: Judge, shard: int
+    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, judge: Deduplicator, shard: int
 ) -> Query:
     """``wanted`` without the records that do not count, where matches are few enough to look at."""
     found = reader.search(wanted, EXACT_TOTAL + 1, count=False).hits

@@ -22,7 +22,7 @@ from scrapy.http import Response
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.results import failure_kind
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import GIVE_BACK, LEASE
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
@@ -42,7 +42,7 @@ class _Output:
 
     items: int = 0
     complete: bool = False
-    worst: Visit | None = None
+    worst: FetchRecord | None = None
 
 
 class AcknowledgeMiddleware:
@@ -102,7 +102,7 @@ class AcknowledgeMiddleware:
             refused = item.kind in ("scope", "ignored")
             state = UrlState.REFUSED if refused else UrlState.FAILED
             reason = item.message if refused else item.kind
-            self._settle(request, Visit(state, time=item.fetched, reason=reason))
+            self._settle(request, FetchRecord(state, time=item.fetched, reason=reason))
         elif isinstance(response, Response):
             self._end(response, visit_of(response))
 
@@ -131,7 +131,7 @@ class AcknowledgeMiddleware:
             reason = f"the spider raised {failure.value!r}"
             self._settle(request, _ended(response, UrlState.FAILED, reason))
 
-    def _end(self, response: Response | Failure | None, visit: Visit) -> None:
+    def _end(self, response: Response | Failure | None, visit: FetchRecord) -> None:
         """One item is through; the URL is done when all that the response gave are."""
         request = _leased(response)
         if request is None:
@@ -146,7 +146,7 @@ class AcknowledgeMiddleware:
             visit = output.worst or visit
         self._settle(request, visit)
 
-    def _settle(self, request: Request | None, visit: Visit) -> None:
+    def _settle(self, request: Request | None, visit: FetchRecord) -> None:
         assert request is not None
         lease = request.meta.get(LEASE)
         if lease is not None:
@@ -165,18 +165,18 @@ def _leased(response: Response | Failure | None) -> Request | None:
     return request if request is not None and LEASE in request.meta else None
 
 
-def _ended(response: Response | Failure | None, state: UrlState, reason: str) -> Visit:
-    visit = visit_of(response) if isinstance(response, Response) else Visit(state)
+def _ended(response: Response | Failure | None, state: UrlState, reason: str) -> FetchRecord:
+    visit = visit_of(response) if isinstance(response, Response) else FetchRecord(state)
     visit.state, visit.reason = state, " ".join(reason.split())[:300]
     visit.time = visit.time or time.time()
     return visit
 
 
-def visit_of_page(page: Page) -> Visit:
+def visit_of_page(page: Page) -> FetchRecord:
     """What the frontier keeps of a stored page; a last answer such as 503 counts as failed."""
     kind = f"http-{page.status}"
     failed = failure_kind(kind).blames_host
-    return Visit(
+    return FetchRecord(
         UrlState.FAILED if failed else UrlState.STORED,
         time=page.fetched,
         status=page.status,
@@ -187,10 +187,10 @@ def visit_of_page(page: Page) -> Visit:
     )
 
 
-def visit_of(response: Response) -> Visit:
+def visit_of(response: Response) -> FetchRecord:
     """The same for a response whose items are a foreign spider's own."""
     header = response.headers.get
-    return Visit(
+    return FetchRecord(
         UrlState.STORED,
         time=time.time(),
         status=response.status,

@@ -16,7 +16,7 @@ from larmspider import stats
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import kind_of, message_of, retry_after
 from larmspider.frontier.results import failure_kind
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE
 from larmspider.scheduler.leases import elapsed
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
@@ -70,7 +70,7 @@ class AnswersMiddleware:
         if not _yields_the_failure(request, self.crawler.spider):
             state = UrlState.REFUSED if ignored else UrlState.FAILED
             reason = message_of(exception) if ignored else kind
-            scheduler.leases.settle(request, Visit(state, time=time.time(), reason=reason))
+            scheduler.leases.settle(request, FetchRecord(state, time=time.time(), reason=reason))
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:

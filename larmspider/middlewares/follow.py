@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # one's use where nobody stands on that way. Where somebody does, the long way is taken.
 
 
-class ShortWay:
+class DirectEnqueue:
     """For the middleware ``follow``; looks once, at the first page."""
 
     def __init__(self, crawler: Crawler, follow: object) -> None:
@@ -105,7 +105,7 @@ class FollowMiddleware:
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:
-        self.short_way = ShortWay(crawler, self)
+        self.short_way = DirectEnqueue(crawler, self)
         self.spider = spider
         self.counters = counters
         self._hosts: set[str] = set()

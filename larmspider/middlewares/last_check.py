@@ -17,7 +17,7 @@ from scrapy.http.request import NO_CALLBACK
 from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import OutOfScope
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
 from larmspider.scheduler.scheduler import scheduler_of
@@ -61,7 +61,7 @@ class LastCheckMiddleware:
             if lease is not None and lease.holder is request:
                 scheduler = scheduler_of(self.crawler)
                 assert scheduler is not None  # there is a lease, so there is a frontier
-                visit = Visit(UrlState.REFUSED, time=time.time(), reason=str(error))
+                visit = FetchRecord(UrlState.REFUSED, time=time.time(), reason=str(error))
                 scheduler.leases.settle(request, visit)
             raise
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from larmspider.errors import ConfigError
 from larmspider.items import Link, Page
 from larmspider.middlewares.filter_middleware import FilterMiddleware, log_name
-from larmspider.urls.normalizer import UrlMemory
+from larmspider.urls.normalizer import UrlMemo
 
 if TYPE_CHECKING:
     from typing import Self
@@ -95,8 +95,8 @@ class UrlFilter:
         return [verdict[url] for link in links if (url := link.normalized) is not None]
 
     @cached_property
-    def _verdict(self) -> UrlMemory[str | None]:
-        return UrlMemory(self.reject_reason)
+    def _verdict(self) -> UrlMemo[str | None]:
+        return UrlMemo(self.reject_reason)
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
         """The same for a seed or a plain Request."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
-from larmspider.crawl.state import Condition
+from larmspider.crawl.state import RunState
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.storage.records import Counts
@@ -64,7 +64,7 @@ class CrawlReport:
     """``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
     stored pages of ``hosts_in_all``. ``refused_whole``: all refused links were looked at."""
 
-    condition: Condition
+    condition: RunState
     seeds: Sequence[str]
     counts: Counts
     runs: History
@@ -112,7 +112,7 @@ def _report(
     crawled = {row.host for row in rows}
     inward = {host.name: host.links for host in linked_hosts if host.name in crawled}
     return CrawlReport(
-        condition=Condition.of(crawl.path),
+        condition=RunState.of(crawl.path),
         seeds=crawl.seeds,
         counts=frontier.counts(),
         runs=together([history([part.path / "Monitor.log"]) for part in crawl.parts]),

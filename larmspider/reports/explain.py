@@ -21,7 +21,7 @@ from larmspider.crawl.reader import CrawlDir, Fetch, StoredPage
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.process import Reader, ReadingRefused
+from larmspider.extraction.process import ExtractionProcess, ExtractionRefused
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.describe import url_report
 from larmspider.frontier.factory import politeness_from
@@ -224,10 +224,10 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
         return Page(stored.url)
     if not is_large(body):
         return extract(body, stored.url, stored.mime)
-    reader = Reader.from_settings(settings)
+    reader = ExtractionProcess.from_settings(settings)
     try:
         return asyncio.run(reader.read(stored.mime, body, stored.url, stored.mime))
-    except ReadingRefused:
+    except ExtractionRefused:
         return Page(stored.url)
     finally:
         reader.close()

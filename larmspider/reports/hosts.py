@@ -12,9 +12,9 @@ from larmspider.crawl.reader import CrawlDir, Fetch, fetch_of
 from larmspider.formatting import counted, duration
 from larmspider.frontier.describe import HostRow, host_row
 from larmspider.frontier.hosts import HostRecord, HostState
-from larmspider.frontier.politeness import HostOrder, Orders
+from larmspider.frontier.politeness import HostOrder, Overrides
 from larmspider.frontier.robots import RobotsRules, lines_of
-from larmspider.frontier.storage.records import Entry, host_of
+from larmspider.frontier.storage.records import QueuedUrl, host_of
 from larmspider.reports.documents import last_fetches
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ class HostPage:
     robots_said: str
     recent: Sequence[Fetch]
     failures: Sequence[Fetch]
-    queue: Sequence[Entry]
-    retries: Sequence[tuple[Entry, float]]
+    queue: Sequence[QueuedUrl]
+    retries: Sequence[tuple[QueuedUrl, float]]
     results: Mapping[str, Fetches]
     indexed: float
     limits: Sequence[tuple[str, str]]
@@ -265,7 +265,7 @@ def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Fetc
     return found
 
 
-def _limits(row: HostRow, settings: BaseSettings, orders: Orders) -> list[tuple[str, str]]:
+def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tuple[str, str]]:
     rule, counts, order = row.rule, row.counts, orders.hosts.get(row.host, HostOrder())
     found = [("Delay", f"{duration(row.gap.seconds)}, by {row.gap.rule}")]
     ordered = [

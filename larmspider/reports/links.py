@@ -102,7 +102,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class HostLink:
     """From the first place to the second; ``width`` grows with the logarithm of ``links``."""
 
     x1: float
@@ -119,7 +119,7 @@ class HostGraph:
     """``hosts`` of which the ``nodes`` are those with most links."""
 
     nodes: Sequence[Node]
-    edges: Sequence[Edge]
+    edges: Sequence[HostLink]
     hosts: int
 
 
@@ -139,7 +139,7 @@ def host_graph(links: Mapping[str, int], edges: Mapping[tuple[str, str], int]) -
         for name in names
     ]
     drawn = [
-        Edge(
+        HostLink(
             *places[a], *places[b], 0.6 + log(count + 1) / 2, count,
             f"{a} – {b}: {counted(count, 'link')}",
         )
@@ -245,7 +245,7 @@ class LinkedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class Referrer:
     """A page with a link to a broken target: ``url`` as it stands there, and the link's text."""
 
     page: str
@@ -264,7 +264,7 @@ class BrokenLink:
     message: str
     time: str
     pages: int
-    carriers: Sequence[Carrier]
+    carriers: Sequence[Referrer]
 
 
 class BrokenCache:
@@ -319,7 +319,7 @@ def broken_links(
         if fields is None:
             continue
         time, url, normalized, _, result, _, _, message = fields
-        carrying = [Carrier(link[0], link[1], link[4]) for link in carried if link]
+        carrying = [Referrer(link[0], link[1], link[4]) for link in carried if link]
         found.append(BrokenLink(url, normalized, result, message, time, pages, carrying))
     return found
 
@@ -331,7 +331,7 @@ def broken_rows(links: Iterable[BrokenLink]) -> Iterator[tuple[object, ...]]:
     """A row for each page that carries a broken link; one for a target that no page is known for,
     such as a seed."""
     for link in links:
-        for carrier in link.carriers or (Carrier("", "", ""),):
+        for carrier in link.carriers or (Referrer("", "", ""),):
             yield (
                 link.result, link.url, link.pages, carrier.page, carrier.url, carrier.anchor,
                 link.message, link.time,

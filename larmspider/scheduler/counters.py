@@ -1,6 +1,6 @@
 """How URLs ended, as keys to count under, and what a crawl leaves because a budget is used up.
 
->>> list(keys_of(Visit(UrlState.FAILED, status=503, reason="http-503")))
+>>> list(keys_of(FetchRecord(UrlState.FAILED, status=503, reason="http-503")))
 ['larm/run/failed', 'larm/run/failed/http-503']
 """
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from larmspider import stats
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 _WORD = re.compile(r"[a-z0-9-]{1,20}")
 _RAISED = {"a store raised": "store", "the spider raised": "spider"}
 
 
-def keys_of(visit: Visit) -> Iterator[str]:
+def keys_of(visit: FetchRecord) -> Iterator[str]:
     """Stats keys for a URL that has its final state."""
     yield stats.RUN.format(state=visit.state.name.lower())
     if visit.state is UrlState.STORED:

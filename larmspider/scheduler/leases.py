@@ -2,7 +2,7 @@
 
     leases.take(lease)
     leases.retry(request, "timeout") or leases.free(request, "timeout")
-    leases.settle(request, Visit(UrlState.STORED, ...))
+    leases.settle(request, FetchRecord(UrlState.STORED, ...))
 
 What ends them are the middlewares that hear of answers (middlewares/answers.py) and of stored items
 (middlewares/acknowledge.py). A component that swallows its Request or response loses one: that is
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import stats
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.storage.records import Entry, UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.items import FailedFetch
 from larmspider.requests import (
     LEASE,
@@ -69,7 +69,7 @@ class Entries:
         assert self.crawler.spider is not None
         return self.crawler.spider
 
-    def of(self, request: Request, frontier: Frontier) -> Entry:
+    def of(self, request: Request, frontier: Frontier) -> QueuedUrl:
         """What is queued for a Request. ValueError: it cannot be kept, and why."""
         normalized = normalized_of(request, self._normalize)
         payload = (
@@ -115,7 +115,7 @@ class Entries:
         return request
 
 
-def refused_by_robots(entry: Entry) -> FailedFetch:
+def refused_by_robots(entry: QueuedUrl) -> FailedFetch:
     """What fetch.log says of a URL that robots.txt does not allow."""
     return FailedFetch(
         url=entry.url,
@@ -177,13 +177,13 @@ class Leases:
         self.frontier.freed(lease, kind, elapsed(request), retry_after=retry_after)
         self._tell_if_parked(lease)
 
-    def settle(self, request: Request, visit: Visit) -> None:
+    def settle(self, request: Request, visit: FetchRecord) -> None:
         """The URL's final state; nothing if it has one already."""
         lease = request.meta.pop(LEASE, None)
         if lease is not None and not lease.is_robots:
             self.settle_lease(lease, visit, elapsed(request))
 
-    def settle_lease(self, lease: Lease, visit: Visit, seconds: float = 0.0) -> None:
+    def settle_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
         """The same by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
         for key in keys_of(visit):
@@ -208,7 +208,9 @@ class Leases:
                 self.frontier.failed(lease, "lost", 0.0)
                 self.end_robots(lease)
             else:
-                self.settle_lease(lease, Visit(UrlState.FAILED, time=time.time(), reason="lost"))
+                self.settle_lease(
+                    lease, FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
+                )
 
     def _tell_if_parked(self, lease: Lease) -> None:
         """After a failure: say so where it was one too many for the host."""

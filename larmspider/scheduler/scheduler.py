@@ -24,11 +24,11 @@ from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
-from larmspider.fetch.dns import Addresses, Names, OwnAddress
+from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import Commits, recover_stores
 from larmspider.scheduler.counters import final_counts
@@ -36,7 +36,7 @@ from larmspider.scheduler.leases import Entries, Leases, refused_by_robots
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.urls.syntax import without_userinfo
-from larmspider.workdir.directory import CrawlDirectory, CrawlRoot
+from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -175,7 +175,7 @@ class FrontierScheduler(Commits):
         self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
         self._probes = Probes(self, probe_secs(crawler.settings))
-        self._addresses = Addresses(Names.from_crawler(crawler), self._address_known, self.wake)
+        self._addresses = Addresses(DnsCache.from_crawler(crawler), self._address_known, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
 
@@ -210,7 +210,7 @@ class FrontierScheduler(Commits):
         directory = CrawlDirectory.from_crawler(self.crawler)
         directory.check_frontier()
         if options.many_workers(self.crawler.settings):
-            CrawlRoot.from_crawler(self.crawler).claim()
+            ClusterDirectory.from_crawler(self.crawler).claim()
         directory.claim()
         try:
             frontier, self.sharing = open_frontier(
@@ -300,7 +300,7 @@ class FrontierScheduler(Commits):
                 request.meta[LEASE] = lease
                 self.hand_out(request)
                 return True
-            replaced = Visit(UrlState.STORED, time=time.time(), reason="replaced")
+            replaced = FetchRecord(UrlState.STORED, time=time.time(), reason="replaced")
             self.leases.settle_lease(lease, replaced)
         try:
             entry = self._entries.of(request, self.frontier)
@@ -328,7 +328,7 @@ class FrontierScheduler(Commits):
                 return self._probes.watch(self._entries.request(lease))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
-                self.leases.settle_lease(lease, Visit(UrlState.REFUSED, reason=reason))
+                self.leases.settle_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
         self._waker.wake_at(self.frontier.next_ready_time())
         return None
 

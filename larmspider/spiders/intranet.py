@@ -19,7 +19,7 @@ from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
-from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
+from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Page
 from larmspider.requests import GIVE_BACK, page_request
@@ -49,7 +49,7 @@ class IntranetSpider(Spider):
     """Fetches what the filters let through and makes a Page of every response."""
 
     name = "intranet"
-    reader: Reader
+    reader: ExtractionProcess
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -69,7 +69,7 @@ class IntranetSpider(Spider):
             )
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
-        spider.reader = Reader.from_settings(crawler.settings)
+        spider.reader = ExtractionProcess.from_settings(crawler.settings)
         for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.reader.close, signal=signal)
         return spider
@@ -81,7 +81,7 @@ class IntranetSpider(Spider):
     async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page]:
         try:
             page = await self._extract(response)
-        except ReadingStopped:
+        except ExtractionStopped:
             response.meta[GIVE_BACK] = True
             return
         meta = response.meta
@@ -116,11 +116,11 @@ class IntranetSpider(Spider):
                 page = await self.reader.read(mime, body, response.url, content_type)
             else:
                 page = extract(body, response.url, content_type)
-        except ReadingRefused as refused:
+        except ExtractionRefused as refused:
             self.logger.warning("Stored without links and text: %s %s", response.url, refused)
             self.crawler.stats.inc_value(stats.EXTRACTION_REFUSED)
             page = Page(response.url, unread=f"not read: {refused}")
-        except ReadingStopped:
+        except ExtractionStopped:
             raise
         except Exception:
             # the page is stored even so: its body, without title and links

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from larmspider.crawl.log_index.builder import Indexed, LogIndexing
 from larmspider.crawl.reader import CrawlDir
-from larmspider.crawl.state import Condition, State
-from larmspider.crawl.worker_dirs import CrawlShards, open_crawl
+from larmspider.crawl.state import RunState, State
+from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.search import Searcher
 from larmspider.reports.links import BrokenCache
 from larmspider.status.crawl_workers import Workers, workers_of
-from larmspider.status.refreshing import Kept
+from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import DESCRIPTION
 
@@ -57,8 +57,8 @@ class Source:
         self._settings_of = settings_of
         self._lock = threading.Lock()
         self._opened: tuple[object, CrawlDir, BaseSettings] | None = None
-        self._hosts = Kept(self._read_hosts, HOSTS_SECS)
-        self._workers = Kept(lambda: (workers_of(path),), HOSTS_SECS)
+        self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
+        self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._searcher: tuple[object, Searcher] | None = None
         self._indexing = LogIndexing()
         self.broken = BrokenCache()
@@ -66,9 +66,9 @@ class Source:
     # the crawl
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> RunState:
         """What the directory holds."""
-        return Condition.of(self.path)
+        return RunState.of(self.path)
 
     @property
     def crawl(self) -> CrawlDir:
@@ -84,12 +84,12 @@ class Source:
         """Anew when crawl.json was replaced: another crawl may lie there now."""
         seen = _identity(self.path / DESCRIPTION)
         with self._lock:
-            if self._opened is not None and isinstance(self._opened[1], CrawlShards):
+            if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
                 seen = (seen, len(shard_dirs(self.path)))
             if self._opened is None or seen is None or self._opened[0] != seen:
                 self._opened = None
                 crawl = self._open_crawl(self.path)
-                if isinstance(crawl, CrawlShards):
+                if isinstance(crawl, CrawlOfWorkers):
                     seen = (_identity(self.path / DESCRIPTION), len(shard_dirs(self.path)))
                 self._opened = (seen, crawl, self._settings_of(crawl))
                 self._searcher = None

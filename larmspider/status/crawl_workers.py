@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from larmspider.crawl.reader import read_description
-from larmspider.crawl.state import Condition, State
+from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
-from larmspider.status.snapshot import Numbers
+from larmspider.status.snapshot import Gauges
 from larmspider.web.auth import write_private
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
@@ -52,12 +52,12 @@ def noted_server(directory: Path) -> tuple[str, str] | None:
 class Live(Protocol):
     """Called on the event loop."""
 
-    async def numbers(self) -> Numbers | None:
+    async def numbers(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
-        """Do one of acts.ACTS and say what was done. Raises Refused."""
+        """Do one of acts.ACTS and say what was done. Raises HttpError."""
         ...
 
 
@@ -99,6 +99,6 @@ def _shares(path: Path) -> bool:
 
 
 def _worker(shard: Path) -> Worker:
-    state = Condition.of(shard).state
+    state = RunState.of(shard).state
     noted = noted_server(shard) if state is State.RUNNING else None
     return Worker(shard.name, state.value, noted[0] if noted else "")

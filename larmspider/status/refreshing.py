@@ -1,6 +1,6 @@
 """A value that takes long to make, kept for a while, so that nobody waits for it twice.
 
-    hosts = Kept(read_hosts, seconds=5.0)
+    hosts = RefreshingCache(read_hosts, seconds=5.0)
     hosts.get()          # made now
     hosts.get()          # 6 s later: the same, while a thread makes it anew
     hosts.get(wait=True) # 6 s later: made now
@@ -26,7 +26,7 @@ STALE = 4.0
 """Times its age at which a value is due, and it is not given any more."""
 
 
-class Kept(Generic[T]):
+class RefreshingCache(Generic[T]):
     """``make`` is called by one thread at a time. What it raises, get() raises."""
 
     def __init__(

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import stats
-from larmspider.crawl.state import Condition
-from larmspider.frontier.politeness import Orders
+from larmspider.crawl.state import RunState
+from larmspider.frontier.politeness import Overrides
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class Gauges:
     """``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
     ``links``, ``failures`` and ``counters`` (Scrapy's stats that are ours) since this run began;
     ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: what a crawl that is
@@ -44,7 +44,7 @@ class Numbers:
     urls: Mapping[str, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     scope: str = ""
-    orders: Orders = field(default_factory=Orders)
+    orders: Overrides = field(default_factory=Overrides)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,14 +67,14 @@ class Numbers:
             broken=next((one.broken for one in found if one.broken), ""),
             urls={},
             counters=_summed([one.counters for one in found]),
-            orders=Orders.together(one.orders for one in found),
+            orders=Overrides.together(one.orders for one in found),
         )
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """The reverse. Raises TypeError or KeyError for what is none."""
         named = {one.name: found[one.name] for one in fields(cls)}
-        return cls(**{**named, "orders": Orders.from_json(found["orders"])})
+        return cls(**{**named, "orders": Overrides.from_json(found["orders"])})
 
 
 _SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory")
@@ -94,12 +94,12 @@ PAUSED = "paused"
 """In place of State.RUNNING's word."""
 
 
-def state_of(condition: Condition, numbers: Numbers | None) -> str:
+def state_of(condition: RunState, numbers: Gauges | None) -> str:
     """One of the words of condition.State, or PAUSED."""
     return PAUSED if numbers is not None and numbers.paused else condition.state.value
 
 
-def sentence_of(condition: Condition, numbers: Numbers | None) -> str:
+def sentence_of(condition: RunState, numbers: Gauges | None) -> str:
     """For people."""
     if numbers is not None and numbers.broken:
         return f"This crawl breaks off: {numbers.broken}."

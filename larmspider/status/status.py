@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from larmspider import options, stats
-from larmspider.crawl.state import Condition, State
+from larmspider.crawl.state import RunState, State
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, Load, forecast
 from larmspider.status.history import History, history, together
-from larmspider.status.refreshing import Kept
-from larmspider.status.snapshot import Numbers
+from larmspider.status.refreshing import RefreshingCache
+from larmspider.status.snapshot import Gauges
 from larmspider.status.totals import Totals
 
 RATE_SECS = 10.0
@@ -42,8 +42,8 @@ class Status:
     """
 
     time: float
-    condition: Condition
-    numbers: Numbers | None
+    condition: RunState
+    numbers: Gauges | None
     urls: Mapping[str, int]
     pages: float
     bytes: float
@@ -65,19 +65,19 @@ class Status:
         return found
 
 
-class Board:
+class CrawlStatus:
     """Over a Source."""
 
     def __init__(self, source: Source, clock: Callable[[], float] = time.time) -> None:
         self.source, self._clock = source, clock
         self._lock = threading.Lock()
-        self._recent: deque[Numbers] = deque()
-        self._history = Kept(self._read_history, CURVES_SECS)
-        self._disk = Kept(lambda: disk_usage(source.path), DISK_SECS)
-        self._forecast = Kept(self._foretold, CURVES_SECS)
+        self._recent: deque[Gauges] = deque()
+        self._history = RefreshingCache(self._read_history, CURVES_SECS)
+        self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
+        self._forecast = RefreshingCache(self._foretold, CURVES_SECS)
         self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
 
-    def status(self, numbers: Numbers | None, *, wait: bool = False) -> Status:
+    def status(self, numbers: Gauges | None, *, wait: bool = False) -> Status:
         """``wait`` as in Kept.get(). Raises CrawlDirError where there is no crawl."""
         with self._lock:
             return self._status(numbers, wait=wait)
@@ -87,7 +87,7 @@ class Board:
         self.source.forget()
         self._forecast.forget()
 
-    def _status(self, numbers: Numbers | None, *, wait: bool) -> Status:
+    def _status(self, numbers: Gauges | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
         urls, hosts = self._sums(wait=wait)
         if numbers is not None and numbers.urls:
@@ -139,7 +139,7 @@ class Board:
         loads = (Load.of(row, now) for row in rows)
         return forecast(loads, past.late_pages, past.late_found, most=most)
 
-    def _rates(self, numbers: Numbers | None) -> tuple[float, float]:
+    def _rates(self, numbers: Gauges | None) -> tuple[float, float]:
         recent = self._recent
         if numbers is None:
             recent.clear()

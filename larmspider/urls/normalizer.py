@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Answers that depend on a URL alone are found once: navigation stands on each page of a site.
 #
-# canonical = UrlMemory(canonicalize)
+# canonical = UrlMemo(canonicalize)
 # canonical["http://H/a#b"], canonical["http://H/a#b"]     # the second without canonicalize
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ LONGEST_CACHED = 1024
 """Characters; longer URLs are not remembered, so that hostile ones cannot fill the memory."""
 
 
-class UrlMemory(dict[str, T]):
+class UrlMemo(dict[str, T]):
     """``memory[url]`` is ``ask(url)``, or what it was before; what it raises is not remembered.
 
     With ``size`` answers it begins anew. An lru_cache forgets better and costs three times as much
@@ -78,4 +78,4 @@ def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
     def compute(url: str) -> str:
         return apply_rules(canonicalize(url))
 
-    return UrlMemory(compute).__getitem__
+    return UrlMemo(compute).__getitem__

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from larmspider.control.scope_change import preview
 from larmspider.errors import LarmspiderError
-from larmspider.web.request import JSON, Refused, Saying, json_reply
+from larmspider.web.request import JSON, FlashMessage, HttpError, json_reply
 from larmspider.web.site import SITE, Site, response_of
 
 FAILED_SECS = 1.0
@@ -24,12 +24,12 @@ async def sign_in(request: web.Request) -> web.Response:
     """The token of the form becomes a cookie."""
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
-        raise Refused(f"Refused: {reason}.", 403)
+        raise HttpError(f"Refused: {reason}.", 403)
     form = await request.post()
     if not site.guard.is_token(str(form.get("token", "")).strip()):
         async with site.failing:
             await asyncio.sleep(FAILED_SECS)
-        raise Refused("That is not the token.", 403)
+        raise HttpError("That is not the token.", 403)
     response = web.Response(status=303, headers={"Location": _inside(str(form.get("next", "")))})
     response.set_cookie(
         site.guard.cookie, site.guard.session, httponly=True, samesite="Strict", path="/"
@@ -63,21 +63,21 @@ async def act(request: web.Request) -> web.Response:
             crawl = await site.work.run(lambda: site.source.crawl)
             done = await site.work.run(preview, crawl, form.get("restrict", ""))
         elif site.source.live is None:
-            raise Refused("No crawl that could be controlled runs here.", 409)
+            raise HttpError("No crawl that could be controlled runs here.", 409)
         else:
             done = await site.source.live.act(name, form, request.remote or "")
             site.forget()
     except LarmspiderError as error:
-        status = error.status if isinstance(error, Refused) else 409
+        status = error.status if isinstance(error, HttpError) else 409
         if by_script:
             return response_of(json_reply({"error": str(error)}, status))
-        return _back(site, form, Saying(str(error), good=False, typed=form))
+        return _back(site, form, FlashMessage(str(error), good=False, typed=form))
     if by_script:
         return response_of(json_reply({"done": done}))
-    return _back(site, form, Saying(done, good=True, typed=form if name == PREVIEW else {}))
+    return _back(site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {}))
 
 
-def _back(site: Site, form: dict[str, str], saying: Saying) -> web.Response:
+def _back(site: Site, form: dict[str, str], saying: FlashMessage) -> web.Response:
     number = site.sayings.keep(saying)
     target = _inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
@@ -85,15 +85,15 @@ def _back(site: Site, form: dict[str, str], saying: Saying) -> web.Response:
 
 
 async def _checked(request: web.Request, site: Site) -> dict[str, str]:
-    """The form of somebody who may change something. Raises Refused."""
+    """The form of somebody who may change something. Raises HttpError."""
     headers = request.headers
     if reason := site.guard.foreign(headers):
-        raise Refused(f"Refused: {reason}.", 403)
+        raise HttpError(f"Refused: {reason}.", 403)
     if not site.guard.signed_in(request.cookies, headers.get("Authorization", "")):
-        raise Refused("Refused: sign in with the token first.", 401)
+        raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
-        raise Refused("Refused: a form (application/x-www-form-urlencoded) is accepted.", 415)
+        raise HttpError("Refused: a form (application/x-www-form-urlencoded) is accepted.", 415)
     form = {name: str(value) for name, value in (await request.post()).items()}
     if reason := site.guard.refuse_post(headers, request.cookies, form.get("csrf", "")):
-        raise Refused(f"Refused: {reason}.", 403)
+        raise HttpError(f"Refused: {reason}.", 403)
     return form

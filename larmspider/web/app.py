@@ -18,13 +18,13 @@ from aiohttp import web
 from larmspider.errors import CrawlDirError, LarmspiderError, QueryError
 from larmspider.formatting import printable
 from larmspider.status.crawl_view import Source
-from larmspider.status.status import Board
+from larmspider.status.status import CrawlStatus
 from larmspider.web import actions as posts
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates, packaged
-from larmspider.web.request import Ask, Page, Refused, Reply, Work, json_reply
-from larmspider.web.site import SITE, Sayings, Site, ask_of, response_of
+from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse, Work, json_reply
+from larmspider.web.site import SITE, FlashMessages, Site, ask_of, response_of
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import live_parts
 
@@ -44,9 +44,9 @@ def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Applicati
     """The application; its threads end with it. ``ahead``: what takes long to read is read before
     somebody looks; of no use in a crawl that only begins."""
     nav = [(page.nav, page.path) for page in PAGES if page.nav]
-    templates, work, board = Templates(nav=nav), Work(), Board(source)
+    templates, work, board = Templates(nav=nav), Work(), CrawlStatus(source)
     events = Events(source.live, work, partial(live_parts, board, templates))
-    site = Site(source, board, guard, templates, work, events, Sayings())
+    site = Site(source, board, guard, templates, work, events, FlashMessages())
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site
     for page in PAGES:
@@ -78,7 +78,7 @@ def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Applicati
     return app
 
 
-def _handler(page: Page) -> Handler:
+def _handler(page: PageView) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         site = request.app[SITE]
         ask = ask_of(request)
@@ -89,7 +89,7 @@ def _handler(page: Page) -> Handler:
     return handler
 
 
-def _made(page: Page, ask: Ask) -> Reply:
+def _made(page: PageView, ask: WebRequest) -> WebResponse:
     if not page.without_crawl and not ask.source.exists():
         return ask.render("no_crawl.html", 404)
     return page.answer(ask)
@@ -100,7 +100,7 @@ async def _static(request: web.Request) -> web.Response:
     content = packaged("static", name)
     kind = _TYPES.get(name.rpartition(".")[2])
     if content is None or kind is None:
-        raise Refused("There is no such file.", 404)
+        raise HttpError("There is no such file.", 404)
     headers = {"Content-Type": kind, "Cache-Control": "max-age=300"}
     return web.Response(body=content, headers=headers)
 
@@ -114,14 +114,14 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         if error.status < 400:
             response = web.Response(status=error.status, headers=error.headers)
         else:
-            response = _error_page(request, Refused(error.reason, error.status))
+            response = _error_page(request, HttpError(error.reason, error.status))
     except LarmspiderError as error:
         response = _error_page(request, error)
     except (ConnectionError, asyncio.CancelledError):
         raise
     except Exception:
         logger.exception("The page %s could not be made", printable(request.path)[:200])
-        response = _error_page(request, Refused("This page could not be made; see the log.", 500))
+        response = _error_page(request, HttpError("This page could not be made; see the log.", 500))
     if not response.prepared:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -131,16 +131,16 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     guard = request.app[SITE].guard
     if "Host" not in request.headers:
-        raise Refused("The request has no Host header.", 400)
+        raise HttpError("The request has no Host header.", 400)
     if not guard.accepts_host(request.headers.get("Host", "")):
-        raise Refused(
+        raise HttpError(
             "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421
         )
     signed_in = guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
     if not guard.may_read(request.path, signed_in=signed_in):
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
             raise web.HTTPSeeOther("/login")
-        raise Refused("Sign in with the token first.", 401)
+        raise HttpError("Sign in with the token first.", 401)
     return await handler(request)
 
 
@@ -152,9 +152,9 @@ def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
 
 
 def _status(error: LarmspiderError) -> int:
-    status = error.status if isinstance(error, Refused) else 404
+    status = error.status if isinstance(error, HttpError) else 404
     if isinstance(error, QueryError):
         status = 400
-    if not isinstance(error, (Refused, CrawlDirError, QueryError)):
+    if not isinstance(error, (HttpError, CrawlDirError, QueryError)):
         status = 500
     return status

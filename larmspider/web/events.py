@@ -16,8 +16,8 @@ from aiohttp import web
 
 from larmspider.errors import LarmspiderError
 from larmspider.status.crawl_workers import Live
-from larmspider.status.snapshot import Numbers
-from larmspider.web.request import Refused, Work
+from larmspider.status.snapshot import Gauges
+from larmspider.web.request import HttpError, Work
 
 logger = logging.getLogger(__name__)
 
@@ -35,15 +35,15 @@ class Events:
         self,
         live: Live | None,
         work: Work,
-        make: Callable[[Numbers | None], dict[str, dict[str, str]]],
+        make: Callable[[Gauges | None], dict[str, dict[str, str]]],
     ) -> None:
         self._live, self._work, self._make = live, work, make
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._ticks = 0
-        self._latest: tuple[float, Numbers | None] = (-TICK_SECS, None)
+        self._latest: tuple[float, Gauges | None] = (-TICK_SECS, None)
 
-    async def numbers(self) -> Numbers | None:
+    async def numbers(self) -> Gauges | None:
         """Of the running crawl, not older than a tick; None where none runs that can be reached."""
         if self._live is None:
             return None
@@ -60,7 +60,7 @@ class Events:
     async def listen(self, request: web.Request) -> web.StreamResponse:
         """Until the window goes, or the server stops."""
         if len(self._listeners) >= LISTENERS_MOST:
-            raise Refused("Too many windows listen already.", 503)
+            raise HttpError("Too many windows listen already.", 503)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(1)
         self._listeners.add(queue)
         self._ticks = 0  # the next one is whole

@@ -22,21 +22,21 @@ from larmspider.errors import LarmspiderError
 
 if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
-    from larmspider.status.snapshot import Numbers
-    from larmspider.status.status import Board
+    from larmspider.status.snapshot import Gauges
+    from larmspider.status.status import CrawlStatus
     from larmspider.web.render import Templates
 
 
 # A page: its path, the function that answers, and its place in the navigation.
 #
-# PAGES = (Page("/hosts", hosts, "Hosts"), Page("/hosts/{host}", host))
+# PAGES = (PageView("/hosts", hosts, "Hosts"), PageView("/hosts/{host}", host))
 #
 # The function runs in a thread (work.py) and may take its time there; it gets an Ask and gives a
-# Reply, or raises Refused, whose text becomes the error page.
+# Reply, or raises HttpError, whose text becomes the error page.
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageView:
     """``path`` as aiohttp's routes have it. ``nav`` is the title in the navigation, "" for none.
 
     ``without_crawl``: it makes sense in a directory without a crawl too. ``live``: ``ask.numbers``
@@ -44,7 +44,7 @@ class Page:
     """
 
     path: str
-    answer: Callable[[Ask], Reply]
+    answer: Callable[[WebRequest], WebResponse]
     nav: str = ""
     without_crawl: bool = False
     live: bool = False
@@ -56,7 +56,7 @@ HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 
 
-class Refused(LarmspiderError):  # noqa: N818 - what was done, not what went wrong
+class HttpError(LarmspiderError):
     """The request cannot be answered so; ``status`` is HTTP's."""
 
     def __init__(self, message: str, status: int = 400) -> None:
@@ -65,7 +65,7 @@ class Refused(LarmspiderError):  # noqa: N818 - what was done, not what went wro
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WebResponse:
     """``headers`` stand in place of the ones that every answer has (guard.py)."""
 
     body: bytes
@@ -75,7 +75,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class FlashMessage:
     """What a POST did, and whether it did. ``typed``: what was sent, where it is still to be done,
     or to be mended, so that the form shows it again."""
 
@@ -85,7 +85,7 @@ class Saying:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
     ``origin`` is what stands before ``url``: http://127.0.0.1:8080, as the browser knows it.
@@ -95,7 +95,7 @@ class Ask:
     """
 
     source: Source
-    board: Board
+    board: CrawlStatus
     templates: Templates
     url: str
     query: Mapping[str, str]
@@ -103,8 +103,8 @@ class Ask:
     origin: str = ""
     signed_in: bool = False
     csrf: str = ""
-    numbers: Numbers | None = None
-    said: Saying | None = None
+    numbers: Gauges | None = None
+    said: FlashMessage | None = None
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""
@@ -123,16 +123,16 @@ class Ask:
         value = self.query.get(name, "")
         return value if value in accepted else default or next(iter(accepted))
 
-    def render(self, template: str, status: int = 200, **values: Any) -> Reply:
+    def render(self, template: str, status: int = 200, **values: Any) -> WebResponse:
         """A page from templates/, which gets ``ask`` and the values."""
         text = self.templates.render(template, ask=self, **values)
-        return Reply(text.encode("utf-8", "replace"), status=status)
+        return WebResponse(text.encode("utf-8", "replace"), status=status)
 
 
-def json_reply(value: Any, status: int = 200) -> Reply:
+def json_reply(value: Any, status: int = 200) -> WebResponse:
     """``value`` as JSON, with no character that could end a script element."""
     text = json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")
-    return Reply(text.encode("ascii") + b"\n", JSON, status)
+    return WebResponse(text.encode("ascii") + b"\n", JSON, status)
 
 
 # Pages are made in threads, few at a time and none for long, so that the crawl goes on beside.
@@ -157,10 +157,10 @@ class Work:
         self._waiting = 0
 
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """``function(*args)`` in a thread. Raises Refused (503) when there is too much to do, or it
-        takes too long; the thread then ends in its own time."""
+        """Run ``function(*args)`` in a thread. Raises HttpError (503) when too many requests wait,
+        or when the call takes too long; the thread then ends in its own time."""
         if self._waiting >= WAITING_MOST:
-            raise Refused("Too many requests wait for an answer; try again in a moment.", 503)
+            raise HttpError("Too many requests wait for an answer; try again in a moment.", 503)
         loop = asyncio.get_running_loop()
         self._waiting += 1
         future = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
@@ -169,7 +169,7 @@ class Work:
             return await asyncio.wait_for(asyncio.shield(future), self._seconds)
         except TimeoutError:
             message = f"This takes longer than {self._seconds:g} s and was given up."
-            raise Refused(message, 503) from None
+            raise HttpError(message, 503) from None
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._waiting -= 1

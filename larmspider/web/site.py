@@ -9,31 +9,31 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from larmspider.status.crawl_view import Source
-from larmspider.status.status import Board
+from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates
-from larmspider.web.request import Ask, Reply, Saying, Work
+from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 CHECKPOINTED_SECS = 6.0
 """After so long a checkpoint, one each 5 s, has what was done."""
 
 
-class Sayings:
+class FlashMessages:
     """What was done lately, by the number that stands in the address after a redirect: so that an
     address cannot make a page say what it likes."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[str, Saying]] = deque(maxlen=50)
+        self._kept: deque[tuple[str, FlashMessage]] = deque(maxlen=50)
         self._number = 0
 
-    def keep(self, saying: Saying) -> str:
+    def keep(self, saying: FlashMessage) -> str:
         """Its number."""
         self._number += 1
         self._kept.append((str(self._number), saying))
         return str(self._number)
 
-    def of(self, number: str) -> Saying | None:
+    def of(self, number: str) -> FlashMessage | None:
         """None for one that was never said, or long ago."""
         return next((saying for n, saying in self._kept if n == number), None)
 
@@ -43,12 +43,12 @@ class Site:
     """One for each application. ``failing`` is held by one who has sent a wrong token."""
 
     source: Source
-    board: Board
+    board: CrawlStatus
     guard: Guard
     templates: Templates
     work: Work
     events: Events
-    sayings: Sayings
+    sayings: FlashMessages
     first: asyncio.Task[None] | None = None
     failing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -63,11 +63,11 @@ class Site:
 SITE = web.AppKey("site", Site)
 
 
-def ask_of(request: web.Request) -> Ask:
+def ask_of(request: web.Request) -> WebRequest:
     """The request as pages see it."""
     site = request.app[SITE]
     signed_in = site.guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
-    return Ask(
+    return WebRequest(
         source=site.source,
         board=site.board,
         templates=site.templates,
@@ -87,7 +87,7 @@ def _scheme(request: web.Request) -> str:
     return told if told in ("http", "https") else request.scheme
 
 
-def response_of(reply: Reply) -> web.Response:
+def response_of(reply: WebResponse) -> web.Response:
     """What aiohttp sends."""
     headers = {"Content-Type": reply.content_type, **reply.headers}
     return web.Response(body=reply.body, status=reply.status, headers=headers)

@@ -312,7 +312,7 @@ def shard_dirs(root: Path) -> list[Path]:
     return sorted(file.parent for file in root.glob(f"*/{DESCRIPTION}"))
 
 
-class CrawlRoot(CrawlDirectory):
+class ClusterDirectory(CrawlDirectory):
     """Claimed for a moment, to describe the crawl or to start it over; not held as it runs."""
 
     @classmethod

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from larmspider.crawl.worker_dirs import CrawlShards
+from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.formatting import counted, utc
 from larmspider.frontier.storage.records import UrlState
 from larmspider.status.monitor import MONITOR_COLUMNS
@@ -110,7 +110,7 @@ class Outcome:
     left: int | None = None
 
     @classmethod
-    def of(cls, crawl: CrawlShards) -> Self:
+    def of(cls, crawl: CrawlOfWorkers) -> Self:
         """Reads every record: a second for 300,000."""
         found = {}
         for shard in crawl.shards:

@@ -142,8 +142,8 @@ import asyncio, sys
 from pathlib import Path
 
 import pytest
-from larmspider.extraction.process import Reader
-reader = Reader(30, 1 << 30)
+from larmspider.extraction.process import ExtractionProcess
+reader = ExtractionProcess(30, 1 << 30)
 Path(sys.argv[1]).write_bytes(b"another egg")
 for _ in range(2):
     page = asyncio.run(reader.read("text/html", b"<title>T</title>", "http://h/", "text/html"))

@@ -12,7 +12,7 @@ import pytest
 from larmspider.control import scope_change
 from larmspider.control.scope_change import preview
 from larmspider.errors import ConfigError
-from larmspider.frontier.storage.records import Counts, Entry
+from larmspider.frontier.storage.records import Counts, QueuedUrl
 from larmspider.urls.patterns import Engine, Pattern
 
 URLS = [f"http://wiki/{n}" for n in range(500)]
@@ -28,8 +28,8 @@ class Crawl:
     def counts(self) -> Counts:
         return Counts(queued=len(URLS))
 
-    def waiting(self, after: bytes) -> tuple[list[Entry], bytes | None]:
-        return [Entry(url, url, b"", "wiki:80") for url in URLS], None
+    def waiting(self, after: bytes) -> tuple[list[QueuedUrl], bytes | None]:
+        return [QueuedUrl(url, url, b"", "wiki:80") for url in URLS], None
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, engine: Engine, seconds: float) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import deep_html, html
-from larmspider.extraction.page_builder import Findings
+from larmspider.extraction.page_builder import PageBuilder
 from larmspider.items import Page
 
 URL = "http://wiki.example/docs/start"
@@ -33,7 +33,7 @@ ORDINARY_PAGES = [
 ]
 
 
-def as_page(findings: Findings) -> Page:
+def as_page(findings: PageBuilder) -> Page:
     page = Page(URL)
     findings.fill(page)
     return page
@@ -95,4 +95,4 @@ def test_end_tags_of_nothing_do_not_hang(monkeypatch):
     "body", [b"", b"\0", b"<", b"<a href=x", b"<title>x", b"<!--", b"\xff\xfe"]
 )
 def test_garbage_is_read(body):
-    assert isinstance(deep_html.read(body), Findings)
+    assert isinstance(deep_html.read(body), PageBuilder)

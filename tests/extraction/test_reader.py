@@ -13,7 +13,7 @@ import pytest
 
 from larmspider.extraction import html
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
-from larmspider.extraction.process import Reader, ReadingRefused, ReadingStopped
+from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
 from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page
 
@@ -27,13 +27,13 @@ NESTED = b"<i>" * 20_000 + b"</u>" * 1_000_000  # seconds
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
-    reader = Reader(30, MEMORY)
+def reader() -> Iterator[ExtractionProcess]:
+    reader = ExtractionProcess(30, MEMORY)
     yield reader
     reader.close()
 
 
-def read(reader: Reader, body: bytes, mime: str = "text/html"):
+def read(reader: ExtractionProcess, body: bytes, mime: str = "text/html"):
     return asyncio.run(reader.read(mime, body, "http://h/x", mime))
 
 
@@ -55,9 +55,9 @@ def test_one_process_reads_one_document_after_the_other(reader):
 
 
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_read():
-    reader = Reader(0.3, MEMORY)
+    reader = ExtractionProcess(0.3, MEMORY)
     try:
-        with pytest.raises(ReadingRefused, match=r"takes longer than 0\.3 s"):
+        with pytest.raises(ExtractionRefused, match=r"takes longer than 0\.3 s"):
             read(reader, NESTED)
         reader.seconds = 30
         assert read(reader, BODY).title == "T"
@@ -67,13 +67,13 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_read():
 
 def test_a_document_that_takes_too_much_memory_is_refused(capfd):
     """The limit is for all that the process holds: 64 MB do not hold 16 MB as text and as tree."""
-    small = Reader(30, 1 << 26)
+    small = ExtractionProcess(30, 1 << 26)
     try:
-        with pytest.raises(ReadingRefused, match=r"memory|status"):
+        with pytest.raises(ExtractionRefused, match=r"memory|status"):
             read(small, b"<p>x" * (4 << 20))
         assert read(small, BODY).title == "T"
         for _ in range(3):
-            with pytest.raises(ReadingRefused, match="memory"):
+            with pytest.raises(ExtractionRefused, match="memory"):
                 read(small, b"x" * (48 << 20))
             assert read(small, b"<title>T" + b"x" * (1 << 20)).title
         assert "Traceback" not in capfd.readouterr().err
@@ -81,7 +81,7 @@ def test_a_document_that_takes_too_much_memory_is_refused(capfd):
         small.close()
 
 
-def read_and(reader: Reader, body: bytes, then: Callable[[], object]) -> Page:
+def read_and(reader: ExtractionProcess, body: bytes, then: Callable[[], object]) -> Page:
     """What ``then`` does happens once the document is under way."""
 
     async def both() -> Page:
@@ -95,7 +95,7 @@ def read_and(reader: Reader, body: bytes, then: Callable[[], object]) -> Page:
 
 def test_a_process_that_dies_is_replaced(reader):
     read(reader, BODY)
-    with pytest.raises(ReadingRefused, match="status -11"):
+    with pytest.raises(ExtractionRefused, match="status -11"):
         read_and(reader, NESTED, lambda: os.kill(reader._child.pid, signal.SIGSEGV))
     assert read(reader, BODY).title == "T"
 
@@ -128,7 +128,7 @@ def test_an_answer_that_is_cut_is_none():
 
 def test_closing_ends_the_process_and_what_it_reads():
     """Documents that wait for it too, and nothing is said against any of them."""
-    reader = Reader(60, MEMORY)
+    reader = ExtractionProcess(60, MEMORY)
 
     async def close_meanwhile():
         reading = [
@@ -139,7 +139,7 @@ def test_closing_ends_the_process_and_what_it_reads():
             await asyncio.sleep(0.01)
         reader.close()
         for one in reading:
-            with pytest.raises(ReadingStopped):
+            with pytest.raises(ExtractionStopped):
                 await one
         reader.close()
 
@@ -149,7 +149,7 @@ def test_closing_ends_the_process_and_what_it_reads():
 
 def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
     """Else the crawl would wait for its document: WALL times the seconds, at worst."""
-    reader, popen = Reader(60, MEMORY), subprocess.Popen
+    reader, popen = ExtractionProcess(60, MEMORY), subprocess.Popen
     closing = threading.Thread(target=reader.close)
 
     def slow(*args, **options):
@@ -159,7 +159,7 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
         return popen(*args, **options)
 
     monkeypatch.setattr(subprocess, "Popen", slow)
-    with pytest.raises(ReadingStopped):
+    with pytest.raises(ExtractionStopped):
         read(reader, NESTED)
     closing.join()
     assert reader._child is None

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from larmspider.fetch.dns import Addresses, Answer, Names, smallest
+from larmspider.fetch.dns import Addresses, DnsCache, Resolution, smallest
 
-KNOWN = {"wiki": Answer(("10.0.0.9", "10.0.0.7"))}
+KNOWN = {"wiki": Resolution(("10.0.0.9", "10.0.0.7"))}
 
 
 def test_unknown_at_first_then_told_and_known() -> None:
     async def play() -> None:
         told: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        names = Names(20.0, 300.0, lambda name: KNOWN.get(name, Answer(problem="none")))
+        names = DnsCache(20.0, 300.0, lambda name: KNOWN.get(name, Resolution(problem="none")))
         addresses = Addresses(names, lambda *known: told.put_nowait(known), lambda: None)
         for name, address in (("wiki", "10.0.0.7"), ("nobody", "nobody")):
             assert addresses.of(name) is None
@@ -35,7 +35,7 @@ def test_unknown_at_first_then_told_and_known() -> None:
     ],
 )
 def test_an_address_needs_no_look_up(name: str, address: str) -> None:
-    names = Names(20.0, 300.0)
+    names = DnsCache(20.0, 300.0)
     assert Addresses(names, lambda *_: None, lambda: None).of(name) == address
 
 
@@ -50,4 +50,4 @@ def test_an_address_needs_no_look_up(name: str, address: str) -> None:
 )
 def test_of_several_addresses_always_the_same(addresses: tuple[str, ...], found: str) -> None:
     """Whatever their order."""
-    assert smallest(Answer(addresses)) == smallest(Answer(addresses[::-1])) == found
+    assert smallest(Resolution(addresses)) == smallest(Resolution(addresses[::-1])) == found

@@ -79,7 +79,10 @@ def test_a_body_of_exactly_the_limit_is_fetched(
 
 def test_a_request_may_have_its_own_limit(scripted_server: Start, fetcher: Make) -> None:
     """meta download_maxsize, 0 for none; the next one has the setting's again."""
-    server, one = scripted_server({"*": Reply(body=b"x" * 2000)}), fetcher(DOWNLOAD_MAXSIZE=1000)
+    server, one = (
+        scripted_server({"*": Reply(body=b"x" * 2000)}),
+        fetcher(DOWNLOAD_MAXSIZE=1000),
+    )
     assert kind_of(one.failure(server.url())) == "too-big"
     for own in (0, 2000):
         assert len(one.get(server.url(), meta={"download_maxsize": own}).body) == 2000

@@ -11,7 +11,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from larmspider.fetch.dns import Answer, Names
+from larmspider.fetch.dns import DnsCache, Resolution
 from larmspider.fetch.errors import TimedOut, kind_of, message_of
 from larmspider.requests import TIMING
 from tests.fetch.fetching import Fetcher
@@ -20,7 +20,7 @@ from tests.servers.scripted import ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]
-UNKNOWN = Answer(problem="Could not resolve host: unknown here", final=True)
+UNKNOWN = Resolution(problem="Could not resolve host: unknown here", final=True)
 
 
 class Resolver:
@@ -32,18 +32,18 @@ class Resolver:
         self.now = 0.0
         self._go = threading.Event()
         limits = fetcher.handler.limits
-        fetcher.handler.names = Names(
+        fetcher.handler.names = DnsCache(
             limits.connect_secs, limits.dns_secs, self.resolve, lambda: self.now
         )
 
-    def resolve(self, name: str) -> Answer:
+    def resolve(self, name: str) -> Resolution:
         self.asked.append(name)
         if name == "hangs":
             self._go.wait(20)
         if name == "slow":
             time.sleep(0.3)
         addresses = self.names.get(name)
-        return Answer(addresses) if addresses else UNKNOWN
+        return Resolution(addresses) if addresses else UNKNOWN
 
 
 @pytest.mark.parametrize("tls", [False, True])
@@ -180,10 +180,10 @@ def test_names_that_hang_hold_up_no_fetch_of_another(scripted_server: Start, fet
     resolver = Resolver(one, wiki=("127.0.0.1",))
     quick = resolver.resolve
 
-    def hang(name: str) -> Answer:
+    def hang(name: str) -> Resolution:
         return quick("hangs" if name.startswith("dead") else name)
 
-    one.handler.names = names = Names(20.0, 300.0, hang, slow=0.05)
+    one.handler.names = names = DnsCache(20.0, 300.0, hang, slow=0.05)
 
     async def fetch() -> int:
         download = one.handler.download_request

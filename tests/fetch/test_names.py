@@ -11,12 +11,19 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from larmspider.fetch import dns as module
-from larmspider.fetch.dns import AT_ONCE, FAILED_SECS, STALE_AGAIN_SECS, STALE_SECS, Answer, Names
+from larmspider.fetch.dns import (
+    AT_ONCE,
+    FAILED_SECS,
+    STALE_AGAIN_SECS,
+    STALE_SECS,
+    DnsCache,
+    Resolution,
+)
 from tests.crawling import PROJECT
 
 TTL, LONG = 300.0, 20.0
-WIKI = Answer(("10.0.0.7",))
-NOBODY = Answer(problem="no such name", final=True)
+WIKI = Resolution(("10.0.0.7",))
+NOBODY = Resolution(problem="no such name", final=True)
 
 
 class World:
@@ -27,22 +34,22 @@ class World:
         self.asked: list[str] = []
         self.go = threading.Event()
         self.now = 0.0
-        self.heard: list[tuple[str, Answer]] = []
+        self.heard: list[tuple[str, Resolution]] = []
         self.eased = 0
-        self.names = Names(patience, ttl, self.resolve, lambda: self.now, slow)
+        self.names = DnsCache(patience, ttl, self.resolve, lambda: self.now, slow)
         self.names.heard = lambda name, answer: self.heard.append((name, answer))
         self.names.eased = self._ease
 
     def _ease(self) -> None:
         self.eased += 1
 
-    def resolve(self, name: str) -> Answer:
+    def resolve(self, name: str) -> Resolution:
         self.asked.append(name)
         if name.startswith("hangs"):
             assert self.go.wait(LONG)
         return self.known.get(name, NOBODY)
 
-    async def ask(self, name: str) -> Answer:
+    async def ask(self, name: str) -> Resolution:
         return await asyncio.wait_for(asyncio.shield(self.names.look_up(name)), LONG)
 
 
@@ -64,7 +71,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("name, ttl, answer", [("wiki", TTL, WIKI), ("x", FAILED_SECS, NOBODY)])
-def test_known_after_a_look_up_until_it_is_old(name: str, ttl: float, answer: Answer) -> None:
+def test_known_after_a_look_up_until_it_is_old(name: str, ttl: float, answer: Resolution) -> None:
     async def story(world: World) -> None:
         assert world.names.known(name) is None
         assert await world.ask(name) == answer
@@ -190,7 +197,7 @@ def test_an_old_address_does_not_serve(age: float, final: bool) -> None:
 
     async def story(world: World) -> None:
         await world.ask("wiki")
-        world.known["wiki"] = gone = Answer(problem="gone", final=final)
+        world.known["wiki"] = gone = Resolution(problem="gone", final=final)
         world.now = age
         assert await world.ask("wiki") == gone
 
@@ -200,7 +207,7 @@ def test_an_old_address_does_not_serve(age: float, final: bool) -> None:
 def test_an_old_address_serves_where_nobody_can_be_asked() -> None:
     async def story(world: World) -> None:
         await world.ask("wiki")
-        world.known["wiki"] = Answer(problem="try again")
+        world.known["wiki"] = Resolution(problem="try again")
         world.now = TTL
         assert await world.ask("wiki") == WIKI
 
@@ -238,10 +245,10 @@ def test_a_look_up_under_way_does_not_hold_up_the_end_of_the_process() -> None:
     """It may take half a minute where no server of names answers."""
     program = """
 import asyncio, time
-from larmspider.fetch.dns import Names
+from larmspider.fetch.dns import DnsCache
 
 async def play():
-    names = Names(30.0, 300.0, lambda name: time.sleep(60))
+    names = DnsCache(30.0, 300.0, lambda name: time.sleep(60))
     for number in range(9):
         names.look_up(f"wiki{number}")
     await asyncio.sleep(0.1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from larmspider.fetch.dns import Answer, resolve
+from larmspider.fetch.dns import Resolution, resolve
 
 
 def resolver(*addresses: str) -> Callable[..., object]:
@@ -21,12 +21,12 @@ def test_the_hosts_file_counts() -> None:
 def test_each_address_once_in_the_order_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ("::2", "10.0.0.9", "10.0.0.7", "10.0.0.9")
     monkeypatch.setattr(socket, "getaddrinfo", resolver(*found))
-    assert resolve("wiki") == Answer(("::2", "10.0.0.9", "10.0.0.7"))
+    assert resolve("wiki") == Resolution(("::2", "10.0.0.9", "10.0.0.7"))
 
 
 def test_addresses_with_a_zone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolver("fe80::1%eth0", "10.0.0.7"))
-    assert resolve("wiki") == Answer(("10.0.0.7",))
+    assert resolve("wiki") == Resolution(("10.0.0.7",))
     monkeypatch.setattr(socket, "getaddrinfo", resolver("fe80::1%eth0"))
     assert "no address without a zone" in resolve("wiki").problem
 
@@ -41,7 +41,7 @@ def test_no_such_name_is_another_thing_than_nobody_to_ask(
         raise socket.gaierror(code, "words of the system")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    assert resolve("wiki") == Answer((), "Could not resolve host: wiki", final)
+    assert resolve("wiki") == Resolution((), "Could not resolve host: wiki", final)
 
 
 @pytest.mark.parametrize("name", ["a..b.invalid", "x" * 300, "wiki\0", "wikí"])

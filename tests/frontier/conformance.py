@@ -12,10 +12,19 @@ from typing import Protocol
 import pytest
 
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit, host_of, url_key
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    QueuedUrl,
+    UrlState,
+    host_of,
+    url_key,
+)
 
 U, Q, L, S, F, R = UrlState
-OK = Visit(S, time=1_800_000_000.5, status=200, etag='"v1"', last_modified="Tue", digest=b"\1\2")
+OK = FetchRecord(
+    S, time=1_800_000_000.5, status=200, etag='"v1"', last_modified="Tue", digest=b"\1\2"
+)
 
 
 class Store(Protocol):
@@ -24,15 +33,15 @@ class Store(Protocol):
     def crash(self, backend: Backend) -> None: ...
 
 
-def entry(url: str, **fields: object) -> Entry:
-    return Entry(url, url, url_key(url), host_of(url), **fields)  # type: ignore[arg-type]
+def entry(url: str, **fields: object) -> QueuedUrl:
+    return QueuedUrl(url, url, url_key(url), host_of(url), **fields)  # type: ignore[arg-type]
 
 
-def entries(*paths: str, host: str = "a") -> list[Entry]:
+def entries(*paths: str, host: str = "a") -> list[QueuedUrl]:
     return [entry(f"http://{host}/{path}") for path in paths]
 
 
-def urls(found: list[Entry]) -> list[str]:
+def urls(found: list[QueuedUrl]) -> list[str]:
     return [one.url for one in found]
 
 
@@ -59,7 +68,7 @@ class BackendConformance:
         assert backend.counts() == Counts(discovered=2, queued=2)
 
     def test_all_fields_of_an_entry_come_back(self, backend):
-        given = Entry(
+        given = QueuedUrl(
             url="http://a/%7Ex?q=ä\ud800",
             normalized="http://a/~x?q=ä",
             key=url_key("http://a/~x?q=ä"),
@@ -160,12 +169,12 @@ class BackendConformance:
         one.depth = 2
         backend.add([one])
         backend.pop("a:80", 0.0)
-        visit = Visit(state, 1_800_000_000.5, 404, '"e"', "Mon", b"\0digest", "why", "x", 9)
+        visit = FetchRecord(state, 1_800_000_000.5, 404, '"e"', "Mon", b"\0digest", "why", "x", 9)
         backend.acknowledge([(one.key, visit)])
         backend.checkpoint({})
         again = self.restart(store, backend)
         kept = again.visit(one.key)
-        assert kept == Visit(
+        assert kept == FetchRecord(
             state, 1_800_000_000.5, 404, '"e"', "Mon", b"\0digest", "why", one.url, 2
         )
         assert again.check([one.key]) == [state]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
 
 
 @dataclass
@@ -20,11 +20,11 @@ class Image:
     """Everything that a commit makes durable."""
 
     states: dict[bytes, UrlState] = field(default_factory=dict)
-    entries: dict[bytes, Entry] = field(default_factory=dict)
+    entries: dict[bytes, QueuedUrl] = field(default_factory=dict)
     order: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # priority, serial
     earliest: dict[bytes, float] = field(default_factory=dict)
     inlinks: dict[bytes, int] = field(default_factory=dict)
-    visits: dict[bytes, Visit] = field(default_factory=dict)
+    visits: dict[bytes, FetchRecord] = field(default_factory=dict)
     owner: dict[bytes, str] = field(default_factory=dict)
     host_records: dict[str, bytes] = field(default_factory=dict)
     notes: dict[str, bytes] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class MemoryBackend(Backend):
         self.operations += 1
         return self.now.serial
 
-    def add(self, entries: Sequence[Entry]) -> list[bool]:
+    def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         added = []
         for entry in entries:
             new = entry.key not in self.now.states
@@ -79,7 +79,7 @@ class MemoryBackend(Backend):
             if state is UrlState.QUEUED and self.now.owner[key] == host
         ]
 
-    def pop(self, host: str, now: float, limit: int = 1) -> list[Entry]:
+    def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
         earliest, order = self.now.earliest, self.now.order
         queued = self._queued(host)
         due = [key for key in queued if key in earliest and earliest[key] <= now]
@@ -98,12 +98,12 @@ class MemoryBackend(Backend):
         if self.now.states.get(key) is not UrlState.LEASED:
             raise KeyError(key)
 
-    def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
+    def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         for key, visit in visits:
             self._leased(key)
             self._finish(key, visit, self.now.entries.pop(key))
 
-    def _finish(self, key: bytes, visit: Visit, entry: Entry) -> None:
+    def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
         self.operations += 1
         self.now.states[key] = visit.state
         self.now.visits[key] = replace(visit, url=entry.url, depth=entry.depth)
@@ -120,12 +120,12 @@ class MemoryBackend(Backend):
             if earliest > 0:
                 self.now.earliest[key] = earliest
 
-    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+    def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, reason in items:
             state = self.now.states.get(entry.key, UrlState.UNKNOWN)
             if state in (UrlState.UNKNOWN, UrlState.QUEUED):
                 waiting = self.now.entries.pop(entry.key, entry)
-                self._finish(entry.key, Visit(UrlState.REFUSED, reason=reason), waiting)
+                self._finish(entry.key, FetchRecord(UrlState.REFUSED, reason=reason), waiting)
 
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         counted = []
@@ -145,13 +145,13 @@ class MemoryBackend(Backend):
                 self.now.order[key] = priority, serial
                 self.now.entries[key].priority = priority
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         return self.now.entries.get(key)
 
-    def visit(self, key: bytes) -> Visit | None:
+    def visit(self, key: bytes) -> FetchRecord | None:
         return self.now.visits.get(key)
 
-    def leases(self) -> list[Entry]:
+    def leases(self) -> list[QueuedUrl]:
         states = self.now.states
         return [replace(self.now.entries[k]) for k in states if states[k] is UrlState.LEASED]
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from larmspider.frontier.frontier import AddressBook, Bounds, Frontier
-from larmspider.frontier.hosts import HostRule, HostRules
+from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
+from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.slots import Places
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import BreadthFirst
 
 TIMEOUT = 30.0
@@ -45,7 +45,7 @@ def build(
     seed=7,
 ):
     """A frontier with the settings that a test does not care about filled in."""
-    default = HostRule(delay=delay, connections=connections)
+    default = HostPace(delay=delay, connections=connections)
     politeness = Politeness(
         limits or Limits(), HostRules(rules, default), random.Random(seed).random
     )
@@ -53,11 +53,11 @@ def build(
         backend,
         politeness,
         strategy or BreadthFirst(),
-        Places(places) if isinstance(places, int) else places,
+        SlotPool(places) if isinstance(places, int) else places,
         clock,
         lambda now: now / 3600 % 24,
         RobotsCache(backend, parse) if robots else None,
-        bounds or Bounds(),
+        bounds or CrawlLimits(),
         book or (AddressBook(address_of) if address_of else None),
         block_of_key,
     )
@@ -137,7 +137,7 @@ class Simulation:
             self.frontier.robots_loaded(lease, b"", seconds)
         else:
             self.frontier.answered(lease, seconds)
-            self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+            self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
         return False
 
     def requests(self, host, start, end):

@@ -16,7 +16,7 @@ from memory_backend import Disk, MemoryBackend
 from redis_store import RedisStore
 
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from tests.servers.redis import RedisServer
 
 HOSTS = ("a", "b")
@@ -74,7 +74,9 @@ class BothBackends(RuleBasedStateMachine):
 
     @rule(picks=PICK, state=FINAL)
     def acknowledge(self, picks, state):
-        visits = [(key, Visit(state, self.now, 200, reason="r")) for key in self.leased(picks)]
+        visits = [
+            (key, FetchRecord(state, self.now, 200, reason="r")) for key in self.leased(picks)
+        ]
         self.both(lambda backend: backend.acknowledge(visits))
 
     @rule(

@@ -14,9 +14,9 @@ from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.links import Bounds
+from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 DELAY = 2.0
@@ -43,7 +43,7 @@ class Worker:
             clock,
             delay=DELAY,
             limits=LIMITS,
-            bounds=Bounds(max_pages=5),
+            bounds=CrawlLimits(max_pages=5),
             parse=lambda body: AllowAll(),
             block_of_key=KEYS.block_of_key,
         )
@@ -75,7 +75,7 @@ class Worker:
 
     def store(self, lease: Lease) -> None:
         self.frontier.answered(lease, 0.1)
-        self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_what_is_under_way_in_a_block_comes_to_its_end_first(pair: Pair) -> None
     assert not first.checkpoint()
     first.frontier.answered(lease, 0.1)
     assert not first.blocks.resting, "the stores do not have it yet"
-    first.frontier.done(lease, Visit(UrlState.STORED, clock.now, 200))
+    first.frontier.done(lease, FetchRecord(UrlState.STORED, clock.now, 200))
     assert first.blocks.resting == {BLOCK}
     assert first.checkpoint() == {BLOCK}
     assert HOST not in first.frontier.hosts

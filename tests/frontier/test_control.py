@@ -9,12 +9,12 @@ import pytest
 
 from larmspider.frontier.control import PURGED
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import HostRule, HostRules
-from larmspider.frontier.politeness import HostOrder, Limits, Orders, Politeness
-from larmspider.frontier.slots import Places
+from larmspider.frontier.hosts import HostPace, HostRules
+from larmspider.frontier.politeness import HostOrder, Limits, Overrides, Politeness
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import SLICE, FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import BreadthFirst
 
 
@@ -38,12 +38,12 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Callable[[], Frontier]]:
     def start() -> Frontier:
         for frontier in running:
             frontier.backend.close()
-        rules = HostRules([], HostRule(delay=1.0, connections=2))
+        rules = HostRules([], HostPace(delay=1.0, connections=2))
         frontier = Frontier(
             LmdbBackend(tmp_path),
             Politeness(Limits(response_factor=0.0, jitter=0.0), rules, lambda: 0.5),
             BreadthFirst(),
-            Places(8),
+            SlotPool(8),
             clock,
             lambda now: 12.0,
         )
@@ -67,7 +67,7 @@ def fetch(frontier: Frontier, clock: Clock, seconds: float = 10.0) -> list[str]:
         while (lease := frontier.pop()) is not None:
             asked.append(lease.url)
             frontier.answered(lease, 0.0)
-            frontier.done(lease, Visit(UrlState.STORED, clock.now))
+            frontier.done(lease, FetchRecord(UrlState.STORED, clock.now))
         ready = frontier.next_ready_time()
         clock.now = min(end, ready) if ready is not None else end
     return asked
@@ -119,7 +119,7 @@ def test_a_fetch_under_way_ends_as_ever_on_a_paused_host(
     frontier.control.pause_host("a:80")
     clock.now += 5
     frontier.answered(lease, 5.0)
-    frontier.done(lease, Visit(UrlState.STORED, clock.now))
+    frontier.done(lease, FetchRecord(UrlState.STORED, clock.now))
     assert fetch(frontier, clock) == []
     frontier.audit(deep=True)
 
@@ -230,9 +230,9 @@ def test_orders_from_elsewhere_are_taken_up(opened: Callable[[], Frontier]) -> N
     control.pause_host("c:80")
     control.slow_down(4.0)
     hosts = {"a:80": HostOrder(), "b:80": HostOrder(paused=True), "c:80": HostOrder()}
-    control.take_up(Orders(2.0, hosts), since)
+    control.take_up(Overrides(2.0, hosts), since)
     assert [frontier.hosts[name].paused for name in ("a:80", "b:80", "c:80")] == [False, True, True]
     assert control.orders.factor == 4.0
     frontier.checkpoint({})
     kept = opened().control.orders
-    assert kept == Orders(4.0, {n: HostOrder(paused=True) for n in ("b:80", "c:80")})
+    assert kept == Overrides(4.0, {n: HostOrder(paused=True) for n in ("b:80", "c:80")})

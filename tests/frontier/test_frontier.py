@@ -7,12 +7,12 @@ import pytest
 from memory_backend import Disk, MemoryBackend
 from simulation import AllowAll, Clock, Simulation, build
 
-from larmspider.frontier.frontier import MOST_IN_VAIN, Bounds
-from larmspider.frontier.hosts import HostRule, HostState
+from larmspider.frontier.frontier import MOST_IN_VAIN, CrawlLimits
+from larmspider.frontier.hosts import HostPace, HostState
 from larmspider.frontier.leasing import MOST_REFUSED
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
 
 STORED = UrlState.STORED
@@ -61,7 +61,7 @@ class World:
 
     def store(self, lease, seconds=0.0):
         self.frontier.answered(lease, seconds)
-        self.frontier.done(lease, Visit(STORED, self.clock.now, 200))
+        self.frontier.done(lease, FetchRecord(STORED, self.clock.now, 200))
 
     def fail(self, lease, kind="timeout", **fields):
         return self.frontier.failed(lease, kind, 0.0, **fields)
@@ -149,7 +149,7 @@ def test_the_gap_counts_so_however_the_fetch_ends(end):
     elif end == "failed":
         world.frontier.failed(lease, "reset", 1.0)
     elif end == "failed for good":
-        world.frontier.failed_for_good(lease, Visit(UrlState.FAILED, reason="http-503"), 1.0)
+        world.frontier.failed_for_good(lease, FetchRecord(UrlState.FAILED, reason="http-503"), 1.0)
     elif end == "freed":
         world.frontier.freed(lease)
     else:
@@ -259,7 +259,7 @@ def test_unreachable_rules_allow_nothing_until_they_load(world):
 
 
 def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
-    world = World(bounds=Bounds(robots_expires=100.0, robots_retry=50.0))
+    world = World(bounds=CrawlLimits(robots_expires=100.0, robots_retry=50.0))
     world.add("http://a/1", "http://a/2", "http://a/private")
     world.robots()
     world.store(world.pop())
@@ -272,7 +272,7 @@ def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
 
 
 def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
-    world = World(bounds=Bounds(robots_expires=100.0), connections=2)
+    world = World(bounds=CrawlLimits(robots_expires=100.0), connections=2)
     world.add("http://a/1", "http://a/2")
     world.robots()
     lease = world.pop()
@@ -283,7 +283,7 @@ def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
 
 
 def test_a_failed_fetch_is_tried_again_later_then_failed_with_its_reason():
-    world = World(bounds=Bounds(retry_times=2))
+    world = World(bounds=CrawlLimits(retry_times=2))
     world.add("http://a/1")
     world.robots()
     waits = []
@@ -319,7 +319,7 @@ def test_new_links_wake_a_host_whose_only_url_waits_for_its_retry(world):
 def test_what_will_not_get_better_is_not_tried_again(world):
     world.add("http://a/1")
     world.robots()
-    visit = Visit(STORED, 5.0, 413, etag='"e"')
+    visit = FetchRecord(STORED, 5.0, 413, etag='"e"')
     assert not world.fail(world.pop(), "too-big", visit=visit)
     kept = world.frontier.backend.visit(url_key("http://a/1"))
     assert (kept.state, kept.status, kept.etag, kept.reason) == (
@@ -331,7 +331,7 @@ def test_what_will_not_get_better_is_not_tried_again(world):
 
 
 def test_a_dead_host_is_parked_probed_given_up_and_the_crawl_ends():
-    world = World(bounds=Bounds(retry_times=99))
+    world = World(bounds=CrawlLimits(retry_times=99))
     world.add("http://a/1", "http://a/2")
     world.crawl(latency=lambda host, random: None)
     record = world.record()
@@ -381,7 +381,7 @@ def test_a_page_keeps_its_lease_but_not_its_place_until_it_is_stored(world):
     assert world.frontier.audit().leased == 1
     world.wait(2.0)
     assert world.pop().url == "http://a/2"
-    world.frontier.done(lease, Visit(STORED))
+    world.frontier.done(lease, FetchRecord(STORED))
     assert world.frontier.audit().stored == 1
     assert not world.frontier.finished
 
@@ -389,7 +389,7 @@ def test_a_page_keeps_its_lease_but_not_its_place_until_it_is_stored(world):
 def test_a_store_that_drops_a_page_refuses_its_url(world):
     world.add("http://a/1")
     world.robots()
-    world.frontier.done(world.pop(), Visit(UrlState.REFUSED, reason="dropped by X"))
+    world.frontier.done(world.pop(), FetchRecord(UrlState.REFUSED, reason="dropped by X"))
     assert world.frontier.finished
     assert world.add("http://a/1").new == []
 
@@ -397,11 +397,11 @@ def test_a_store_that_drops_a_page_refuses_its_url(world):
 def test_robots_leases_do_not_end_with_done(world):
     world.add("http://a/1")
     with pytest.raises(ValueError):
-        world.frontier.done(world.pop(), Visit(STORED))
+        world.frontier.done(world.pop(), FetchRecord(STORED))
 
 
 def test_links_beyond_the_bounds_are_rejected_with_a_reason():
-    world = World(bounds=Bounds(depth_limit=2, max_redirects=1))
+    world = World(bounds=CrawlLimits(depth_limit=2, max_redirects=1))
     assert len(world.add("http://a/1", depth=2, redirects=1).new) == 1
     ((_, reason),) = world.add("http://a/2", depth=3).rejected
     assert reason == "depth 3 is over 2"
@@ -446,7 +446,7 @@ def test_what_was_seen_lately_is_told_from_memory_alone(world):
 
 
 def test_a_budget_for_the_crawl(world):
-    world = World(bounds=Bounds(max_pages=3))
+    world = World(bounds=CrawlLimits(max_pages=3))
     world.add(*(f"http://{host}/{n}" for n in range(3) for host in "ab"))
     world.crawl()
     assert (world.frontier.audit().stored, world.frontier.audit().queued) == (3, 3)
@@ -454,33 +454,33 @@ def test_a_budget_for_the_crawl(world):
 
 
 def test_a_budget_for_a_host_parks_it_and_a_larger_one_goes_on(world):
-    world = World(rules=[HostRule("a", budget=2)])
+    world = World(rules=[HostPace("a", budget=2)])
     world.add("http://a/1", "http://a/2", "http://a/3", "http://b/1")
     world.crawl()
     assert world.record().reason == "budget of 2 pages"
     assert world.frontier.backend.counts("a:80").stored == 2
     assert world.frontier.finished
     world.frontier.checkpoint({})
-    world.options["rules"] = [HostRule("a", budget=3)]
+    world.options["rules"] = [HostPace("a", budget=3)]
     world.start()
     assert world.crawl() == ["http://a/3"]
 
 
 def test_a_page_that_fails_leaves_its_part_of_the_budget_to_another():
-    world = World(rules=[HostRule("a", budget=1)])
+    world = World(rules=[HostPace("a", budget=1)])
     world.add("http://a/1", "http://a/2")
     world.robots()
     lease = world.pop()
     world.wait(10.0)
     world.frontier.answered(lease, 0.1)
     assert world.pop() is None
-    world.frontier.done(lease, Visit(UrlState.REFUSED, reason="dropped"))
+    world.frontier.done(lease, FetchRecord(UrlState.REFUSED, reason="dropped"))
     assert world.pop().url == "http://a/2"
 
 
 @pytest.mark.parametrize("robots", [True, False])
 def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes(robots):
-    rules, bounds = [HostRule("a", budget=1, connections=2)], Bounds(retry_times=0)
+    rules, bounds = [HostPace("a", budget=1, connections=2)], CrawlLimits(retry_times=0)
     world = World(rules=rules, bounds=bounds, robots=robots)
     world.add("http://a/1", "http://a/2")
     if robots:
@@ -496,7 +496,7 @@ def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes(r
 
 
 def test_a_host_is_left_alone_outside_its_window():
-    world = World(rules=[HostRule("a", window=(22, 6))])
+    world = World(rules=[HostPace("a", window=(22, 6))])
     world.clock.now = 12 * 3600.0
     world.add("http://a/1")
     assert world.pop() is None
@@ -594,7 +594,9 @@ def test_a_clock_that_is_set_back_holds_nobody_up(grouped):
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_fails_and_whenever_it_crashes_every_url_ends_and_no_gap_is_cut(seed):
     dice = random.Random(seed)
-    world = World(bounds=Bounds(retry_times=2), limits=Limits(park=60.0, max_parks=9), places=4)
+    world = World(
+        bounds=CrawlLimits(retry_times=2), limits=Limits(park=60.0, max_parks=9), places=4
+    )
     asked = {}
 
     def latency(host, chance):

@@ -8,9 +8,9 @@ from simulation import Clock, Simulation, build
 
 from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import HostRule, name_of
+from larmspider.frontier.hosts import HostPace, name_of
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0)
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.1", "c": "10.0.0.2"}
@@ -50,7 +50,7 @@ class World:
     def store(self, lease, seconds=0.0):
         self.clock.now += seconds
         self.frontier.answered(lease, seconds)
-        self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 def test_one_request_at_once_over_both_and_another_address_is_not_held():
@@ -79,7 +79,7 @@ def test_the_gap_counts_from_the_answer_of_the_other_name():
 
 @pytest.mark.parametrize("first, second", ["ab", "ba"])
 def test_the_larger_gap_of_the_two_holds(first, second):
-    world = World(rules=[HostRule("b", delay=10.0)])
+    world = World(rules=[HostPace("b", delay=10.0)])
     world.add(f"http://{first}/1")
     (lease,) = world.leases()
     world.add(f"http://{second}/1")
@@ -143,7 +143,7 @@ def test_a_new_address_moves_the_host_to_another_group():
 
 
 def test_a_host_that_moves_away_lets_go_of_those_that_it_held_up():
-    world = World(dict(ADDRESSES), connections=3, rules=[HostRule("a", connections=1)])
+    world = World(dict(ADDRESSES), connections=3, rules=[HostPace("a", connections=1)])
     world.add("http://b/1", "http://b/2")
     assert world.pops() == ["http://b/1"]
     del world.addresses["b"]  # it is old, a look-up begins
@@ -264,7 +264,7 @@ GAPS = {"a": 2.0, "b": 10.0, "c": 2.0, "d": 3.0}
 @pytest.mark.parametrize("seed", range(4))
 def test_all_pairs_keep_their_gap_and_nobody_starves(seed, connections, robots):
     """Four names of one address, one with a long gap, one with a limit of one; some fail."""
-    rules = [HostRule("d", connections=1), *(HostRule(n, delay=gap) for n, gap in GAPS.items())]
+    rules = [HostPace("d", connections=1), *(HostPace(n, delay=gap) for n, gap in GAPS.items())]
     world = World(
         dict.fromkeys(GAPS, "10.0.0.1"), rules=rules, connections=connections, robots=robots
     )

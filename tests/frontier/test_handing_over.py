@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from larmspider.cluster.membership import Beat, Membership
-from larmspider.cluster.worker import HandingOver
+from larmspider.cluster.worker import Rebalance
 from tests.servers.redis import REDIS_SERVER, RedisServer
 
 HELD = {0: 10, 1: 20, 2: 30}
@@ -20,14 +20,14 @@ HELD = {0: 10, 1: 20, 2: 30}
 def test_blocks_that_came_last_leave_first(
     leaving: tuple[int, ...], excess: int, chosen: list[int]
 ) -> None:
-    handing_over = HandingOver()
+    handing_over = Rebalance()
     handing_over.hear(Beat(held=HELD, excess=excess))
     assert handing_over.next(leaving) == chosen
 
 
 def test_a_beat_that_is_older_than_a_release_asks_for_nothing_more() -> None:
     """Redis answered the beat, then the release; they were heard the other way round."""
-    handing_over = HandingOver()
+    handing_over = Rebalance()
     beat = Beat(held=HELD, excess=2)
     handing_over.hear(beat)
     handing_over.release([1, 2])
@@ -39,7 +39,7 @@ def test_a_beat_that_is_older_than_a_release_asks_for_nothing_more() -> None:
 
 
 def test_a_block_that_came_back_counts_again() -> None:
-    handing_over = HandingOver()
+    handing_over = Rebalance()
     handing_over.hear(Beat(held=HELD, excess=1))
     handing_over.release([2])
     handing_over.hear(Beat(held=HELD | {2: 40}, given={2: 40}))
@@ -54,7 +54,7 @@ class Worker:
     """Its blocks leave at once, and are released one tick later."""
 
     def __init__(self, membership: Membership) -> None:
-        self.membership, self.handing_over = membership, HandingOver()
+        self.membership, self.handing_over = membership, Rebalance()
         self.leaving: set[int] = set()
         self.given = 0
         membership.join("a crawl")

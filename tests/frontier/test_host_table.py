@@ -2,10 +2,10 @@
 
 from memory_backend import Disk, MemoryBackend
 
-from larmspider.frontier.hosts import HostRule, HostRules, HostState, HostTable, unpack_host
-from larmspider.frontier.storage.records import Entry, url_key
+from larmspider.frontier.hosts import HostPace, HostRules, HostState, HostTable, unpack_host
+from larmspider.frontier.storage.records import QueuedUrl, url_key
 
-RULES = HostRules([HostRule("slow", delay=9.0)], HostRule(delay=2.0))
+RULES = HostRules([HostPace("slow", delay=9.0)], HostPace(delay=2.0))
 
 
 def table(disk):
@@ -38,7 +38,7 @@ def test_after_a_restart_records_are_there_and_hosts_without_one_are_new():
     disk = Disk()
     hosts, backend = table(disk)
     hosts.of("one:80").record.change(HostState.LOADING)
-    backend.add([Entry(f"http://{n}/", "", url_key(f"http://{n}/"), f"{n}:80") for n in "ab"])
+    backend.add([QueuedUrl(f"http://{n}/", "", url_key(f"http://{n}/"), f"{n}:80") for n in "ab"])
     hosts.of("a:80").record.failures = 2
     hosts.cut()
     backend.checkpoint({})

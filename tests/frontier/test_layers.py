@@ -3,7 +3,7 @@
 import pytest
 
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
-from larmspider.frontier.storage.overlay import Layers
+from larmspider.frontier.storage.overlay import WriteOverlay
 
 A, B, C, D = (bytes((n,)) * 16 for n in b"abcd")
 
@@ -11,7 +11,7 @@ A, B, C, D = (bytes((n,)) * 16 for n in b"abcd")
 @pytest.fixture
 def layers(tmp_path):
     files = LmdbFiles(tmp_path)
-    yield Layers(files)
+    yield WriteOverlay(files)
     files.close()
 
 

@@ -16,7 +16,7 @@ from conformance import OK, Q, S, U, entries, entry, urls
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import url_key
 
@@ -331,12 +331,12 @@ def test_a_write_that_a_full_disk_cut_short_is_named_so(
 ) -> None:
     """LMDB calls it an input/output error; with room on the disk it is one."""
 
-    def fails(batch: Pending) -> None:
+    def fails(batch: WriteBatch) -> None:
         raise lmdb.Error("mdb_txn_commit: Input/output error")
 
     files = LmdbFiles(tmp_path / "frontier")
     monkeypatch.setattr(files, "_write", fails)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     with pytest.raises(BackendError, match=says):
-        files.write(Pending())
+        files.write(WriteBatch())
     files.close()

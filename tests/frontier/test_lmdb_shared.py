@@ -10,15 +10,15 @@ import pytest
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Entry, UrlState, url_key
+from larmspider.frontier.storage.records import QueuedUrl, UrlState, url_key
 
 
-def entry(number: int, host: str = "h:80") -> Entry:
+def entry(number: int, host: str = "h:80") -> QueuedUrl:
     url = f"http://{host.partition(':')[0]}/{number}"
-    return Entry(url, url, url_key(url), host)
+    return QueuedUrl(url, url, url_key(url), host)
 
 
-def backend_with(path: Path, entries: list[Entry]) -> LmdbBackend:
+def backend_with(path: Path, entries: list[QueuedUrl]) -> LmdbBackend:
     backend = LmdbBackend(path)
     backend.recover()
     backend.add(entries)

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.frontier.hosts import HostRecord, HostRule, HostRules, HostState
+from larmspider.frontier.hosts import HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.results import failure_kind
 
@@ -17,7 +17,7 @@ NOW = 1_000_000.0
 
 
 def politeness(*rules, dice=0.5):
-    return Politeness(LIMITS, HostRules(rules, HostRule(delay=2.0, connections=1)), lambda: dice)
+    return Politeness(LIMITS, HostRules(rules, HostPace(delay=2.0, connections=1)), lambda: dice)
 
 
 def ready(**fields):
@@ -42,8 +42,8 @@ def test_the_largest_rule_sets_the_gap_and_is_named(crawl_delay, response, secon
 
 
 def test_a_rule_for_the_host_sets_its_delay():
-    assert politeness(HostRule("wiki", delay=7.0)).gap(ready()).seconds == 7.0
-    assert politeness(HostRule("other*", delay=7.0)).gap(ready()).seconds == 2.0
+    assert politeness(HostPace("wiki", delay=7.0)).gap(ready()).seconds == 7.0
+    assert politeness(HostPace("other*", delay=7.0)).gap(ready()).seconds == 2.0
 
 
 def test_the_gap_counts_from_when_the_request_was_sent():
@@ -172,21 +172,21 @@ def test_a_broken_page_does_not_hold_up_its_host_but_five_in_a_row_park_it():
 
 RULES = HostRules(
     [
-        HostRule("wiki", delay=9.0),
-        HostRule("*.lab:8080", connections=4, budget=0),
-        HostRule("w*", delay=1.0, budget=5, window=(22, 6)),
+        HostPace("wiki", delay=9.0),
+        HostPace("*.lab:8080", connections=4, budget=0),
+        HostPace("w*", delay=1.0, budget=5, window=(22, 6)),
     ],
-    HostRule(delay=2.0, connections=1),
+    HostPace(delay=2.0, connections=1),
 )
 
 
 @pytest.mark.parametrize(
     "host, rule",
     [
-        ("wiki:80", HostRule("*", 9.0, 1, 5, (22, 6))),
-        ("a.lab:8080", HostRule("*", 2.0, 4, 0, None)),
-        ("a.lab:80", HostRule("*", 2.0, 1, None, None)),
-        ("web:443", HostRule("*", 1.0, 1, 5, (22, 6))),
+        ("wiki:80", HostPace("*", 9.0, 1, 5, (22, 6))),
+        ("a.lab:8080", HostPace("*", 2.0, 4, 0, None)),
+        ("a.lab:80", HostPace("*", 2.0, 1, None, None)),
+        ("web:443", HostPace("*", 1.0, 1, 5, (22, 6))),
     ],
 )
 def test_the_first_rule_that_sets_a_field_holds(host, rule):
@@ -206,7 +206,7 @@ def test_the_first_rule_that_sets_a_field_holds(host, rule):
 )
 def test_a_pattern_matches_in_any_case_and_an_address_too(pattern, matches):
     hosts = ["old-wiki:80", "old-wiki.example:8080", "[::1]:80", "[::1]:8080"]
-    assert [host for host in hosts if HostRule(pattern).matches(host)] == matches
+    assert [host for host in hosts if HostPace(pattern).matches(host)] == matches
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_pattern_matches_in_any_case_and_an_address_too(pattern, matches):
 )
 def test_a_pattern_that_no_host_can_match_is_refused(pattern):
     with pytest.raises(ConfigError, match=r"it matches no host: host and host:port are accepted"):
-        HostRule(pattern)
+        HostPace(pattern)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_pattern_that_no_host_can_match_is_refused(pattern):
     ],
 )
 def test_windows_by_hour(window, hour, wait):
-    opens = HostRule(window=window).opens(NOW, lambda now: hour)
+    opens = HostPace(window=window).opens(NOW, lambda now: hour)
     assert opens - NOW == pytest.approx(wait * 3600)
 
 
@@ -248,4 +248,4 @@ def test_windows_by_hour(window, hour, wait):
 )
 def test_bad_values_are_named(fields, words):
     with pytest.raises(ConfigError, match=words):
-        HostRule("wiki", **fields)
+        HostPace("wiki", **fields)

@@ -8,11 +8,11 @@ from larmspider.frontier.storage import records as r
 TEXT = st.text(st.characters(codec=None), max_size=30)
 U16 = st.integers(0, 65535)
 ENTRIES = st.builds(
-    r.Entry, TEXT, TEXT.filter(bool), st.binary(min_size=16, max_size=16), TEXT, U16,
+    r.QueuedUrl, TEXT, TEXT.filter(bool), st.binary(min_size=16, max_size=16), TEXT, U16,
     st.integers(0, 255), U16, U16, TEXT, st.binary(), U16,
 )  # fmt: skip
 VISITS = st.builds(
-    r.Visit, st.sampled_from([r.UrlState.STORED, r.UrlState.FAILED, r.UrlState.REFUSED]),
+    r.FetchRecord, st.sampled_from([r.UrlState.STORED, r.UrlState.FAILED, r.UrlState.REFUSED]),
     st.floats(0, 1e11), U16, TEXT, TEXT, st.binary(max_size=64), TEXT, TEXT, U16,
 )  # fmt: skip
 COUNTS = st.builds(r.Counts, *[st.integers(0, 2**40)] * 7)
@@ -57,6 +57,6 @@ def test_counts_that_add_up():
 
 
 def test_numbers_out_of_range_are_cut_and_never_raise():
-    entry = r.Entry("u", "u", bytes(16), "h", 99_999, 0, 99_999, 99_999, "", b"", 99_999)
+    entry = r.QueuedUrl("u", "u", bytes(16), "h", 99_999, 0, 99_999, 99_999, "", b"", 99_999)
     back = r.unpack_entry(r.pack_entry(entry))
     assert (back.depth, back.redirects, back.priority, back.attempts) == (65535,) * 4

@@ -9,9 +9,9 @@ from redis_store import RedisStore
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.records import (
     Counts,
-    Entry,
+    FetchRecord,
+    QueuedUrl,
     UrlState,
-    Visit,
     unpack_positions,
     url_key,
 )
@@ -51,7 +51,7 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     one.add([entry(f"http://a/{n}", priority=5 - n % 3, payload=b"\0") for n in range(9)])
     one.add(entries("1", "2", host="b"))
     first, second, third = one.pop("a:80", 0.0, 3)
-    one.acknowledge([(first.key, OK), (second.key, Visit(F, reason="dns"))])
+    one.acknowledge([(first.key, OK), (second.key, FetchRecord(F, reason="dns"))])
     one.give_back([(third.key, 50.0, 2)])
     one.refuse([(entry("http://a/no"), "robots.txt")])
     one.count_links([url_key("http://b/2")] * 3)
@@ -64,7 +64,7 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     assert two.audit() == counts[0]
     known = [first.key, second.key, third.key, url_key("http://a/no"), url_key("http://b/1")]
     assert two.check(known) == [S, F, Q, R, Q]
-    assert two.visit(first.key) == Visit(S)
+    assert two.visit(first.key) == FetchRecord(S)
     assert two.hosts() == two.host_records(["a:80", "b:80", "c:80"])
     assert two.hosts() == {"a:80": b"slow", "b:80": b"quick"}
     assert two.note("robots a:80") == b"Disallow: /no"
@@ -122,7 +122,7 @@ def test_a_block_that_comes_back_brings_what_happened_meanwhile(store, workers):
         pass_on(store, backend, other)
     assert one.check([one_.key for one_ in entries(*"1234")]) == [S, S, Q, Q]
     assert one.visit(url_key("http://a/1")).status == 200
-    assert one.visit(url_key("http://a/2")) == Visit(S)
+    assert one.visit(url_key("http://a/2")) == FetchRecord(S)
     assert one.counts() == one.audit() == Counts(discovered=4, queued=2, stored=2)
     assert urls(one.pop("a:80", 0.0, 9)) == ["http://a/3", "http://a/4"]
 
@@ -228,7 +228,7 @@ def test_names_of_one_host_are_in_one_block(store, workers):
     canonical = "http://wiki/1"
     aliases = [f"www{n}.wiki:80" for n in range(20)]
     found = [
-        Entry(f"http://{host[:-3]}/{n}", f"{canonical}{n}", url_key(f"{canonical}{n}"), host)
+        QueuedUrl(f"http://{host[:-3]}/{n}", f"{canonical}{n}", url_key(f"{canonical}{n}"), host)
         for n, host in enumerate(aliases)
     ]
     one.add(found)
@@ -320,7 +320,7 @@ def test_stored_pages_of_all_workers_are_counted(store, workers):
         backend.add(own)
         for got in own[:3]:
             backend.pop(got.host, 0.0)
-        visits = [Visit(S), Visit(S), Visit(F)]
+        visits = [FetchRecord(S), FetchRecord(S), FetchRecord(F)]
         backend.acknowledge([(e.key, v) for e, v in zip(own, visits, strict=False)])
         backend.checkpoint({})
     assert store.client.hget(store.keys.crawl("totals"), "stored") == b"4"

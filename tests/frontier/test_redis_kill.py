@@ -11,7 +11,7 @@ import pytest
 from conformance import OK, entry, urls
 from redis_store import DyingLink, Killed, RedisStore
 
-from larmspider.frontier.storage.records import Counts, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState
 
 U, Q, L, S, F, R = UrlState
 HOSTS = [f"h{n}" for n in range(12)]
@@ -46,7 +46,7 @@ class Scene:
         self.one.add(self.one.take_inbox())
         for e in self.own:
             done, failed, late = self.one.pop(e.host, 0.0, 3)
-            self.one.acknowledge([(done.key, OK), (failed.key, Visit(F, reason="dns"))])
+            self.one.acknowledge([(done.key, OK), (failed.key, FetchRecord(F, reason="dns"))])
             self.one.give_back([(late.key, 60.0, 1)])
             self.one.put_hosts({e.host: b"after"})
         self.posted = [entry(f"{e.url}{n}") for e in self.foreign for n in range(3)]

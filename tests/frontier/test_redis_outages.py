@@ -13,7 +13,7 @@ from redis_store import RedisStore
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.frontier.storage.backend import BackendError
-from larmspider.frontier.storage.records import Counts, Visit
+from larmspider.frontier.storage.records import Counts, FetchRecord
 
 
 def wait_until(true, what):
@@ -125,7 +125,7 @@ def test_killed_while_commits_follow_each_other(server, store, backend):
             backend.add([entry(f"http://h{m % 9}/{n}/{m}") for m in range(400)])
             for m in range(9):
                 for got in backend.pop(f"h{m}:80", 0.0, 20):
-                    backend.acknowledge([(got.key, Visit(OK.state))])
+                    backend.acknowledge([(got.key, FetchRecord(OK.state))])
                     stored += 1
             backend.checkpoint({"n": b"%d" % n})
     finally:

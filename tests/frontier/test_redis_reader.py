@@ -7,10 +7,10 @@ from conformance import OK, entries, entry
 from redis_store import RedisStore
 
 from larmspider.cluster.reader import RedisReader
-from larmspider.crawl.worker_dirs import ShardsReader
+from larmspider.crawl.worker_dirs import WorkersFrontierReader
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, UrlState, Visit, url_key
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 
 U, Q, L, S, F, R = UrlState
 
@@ -27,7 +27,7 @@ def crawled(store):
     backend.add([entry(f"http://a/{n}", priority=9 - n) for n in range(7)])
     backend.add(entries("1", "2", host="b"))
     first, second, third = backend.pop("a:80", 0.0, 3)
-    backend.acknowledge([(first.key, OK), (second.key, Visit(F, time=2.0, reason="dns"))])
+    backend.acknowledge([(first.key, OK), (second.key, FetchRecord(F, time=2.0, reason="dns"))])
     backend.give_back([(third.key, 50.0, 2)])
     backend.refuse([(entry("http://a/no"), "robots.txt")])
     backend.put_hosts({"a:80": b"slow"})
@@ -82,14 +82,14 @@ def test_without_redis_each_shard_tells_what_it_knew(store, crawled, tmp_path):
     crawled.give_up(range(8))
     store.assign(other, range(8))
     (taken,) = other.pop("b:80", 0.0)
-    other.acknowledge([(taken.key, Visit(S, time=9.0, status=200))])
+    other.acknowledge([(taken.key, FetchRecord(S, time=9.0, status=200))])
     other.checkpoint({})
     for backend in (crawled, other):
         backend.close()
     shards = [FrontierReader(tmp_path / name / "frontier") for name in ("w1", "w2")]
     for merged in (
-        ShardsReader(shards),
-        ShardsReader(shards, RedisReader(store.client, store.keys)),
+        WorkersFrontierReader(shards),
+        WorkersFrontierReader(shards, RedisReader(store.client, store.keys)),
     ):
         assert merged.state(url_key("http://a/6")) is S
         assert merged.state(taken.key) is S

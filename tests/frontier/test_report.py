@@ -6,11 +6,11 @@ import pytest
 from simulation import Clock, build
 
 from larmspider.frontier.describe import host_rows, url_report
-from larmspider.frontier.hosts import HostRule, HostState, local_hour
+from larmspider.frontier.hosts import HostPace, HostState, local_hour
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import UrlState, Visit, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 
 NOW = 1_000_000.0
 
@@ -26,7 +26,7 @@ def seen(tmp_path):
     gone = frontier.hosts["gone:80"]
     gone.record.change(HostState.PARKED, inf, "given up: dns")
     frontier._schedule.set(gone)
-    frontier.done(frontier.pop(), Visit(UrlState.STORED, NOW, 200))
+    frontier.done(frontier.pop(), FetchRecord(UrlState.STORED, NOW, 200))
     clock.now += 2.0
     frontier.failed(frontier.pop(), "http-503", 0.1)
     frontier.checkpoint({})
@@ -90,7 +90,7 @@ def test_a_host_outside_its_window_is_asked_when_it_opens(tmp_path):
     now = 1_800_000_000.0
     hour = int(local_hour(now))
     shut, wide = ((hour + 6) % 24, (hour + 7) % 24), (0, 24)
-    rules = [HostRule("a", window=shut), HostRule("b", window=wide)]
+    rules = [HostPace("a", window=shut), HostPace("b", window=wide)]
     frontier = build(LmdbBackend(tmp_path), Clock(now), rules=rules, robots=False)
     frontier.add([frontier.entry(url, url) for url in ("http://a/", "http://b/")])
     frontier.checkpoint({})

@@ -7,10 +7,10 @@ from memory_backend import Disk, MemoryBackend
 from simulation import Clock
 
 from larmspider.frontier.dispatch import Schedule
-from larmspider.frontier.hosts import Host, HostRecord, HostRule, HostRules, HostState
+from larmspider.frontier.hosts import Host, HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.slots import Kind, Places
-from larmspider.frontier.storage.records import Entry, url_key
+from larmspider.frontier.slots import Kind, SlotPool
+from larmspider.frontier.storage.records import QueuedUrl, url_key
 
 NOW = 1_000_000.0
 READY, LOADING = HostState.READY, HostState.LOADING
@@ -21,8 +21,8 @@ class World:
     def __init__(self, *, robots=True, places=4):
         self.clock = Clock(NOW)
         self.backend = MemoryBackend(Disk())
-        self.rules = HostRules([], HostRule(delay=2.0, connections=1))
-        self.places = Places(places)
+        self.rules = HostRules([], HostPace(delay=2.0, connections=1))
+        self.places = SlotPool(places)
         politeness = Politeness(Limits(), self.rules, lambda: 0.5)
         self.schedule = Schedule(
             self.backend, politeness, self.places, self.clock, lambda now: 12.0, robots=robots
@@ -30,9 +30,9 @@ class World:
 
     def host(self, name="a:80", *, urls=1, window=None, connections=1, in_flight=0, **record):
         record.setdefault("state", READY)
-        rule = HostRule(connections=connections, window=window)
+        rule = HostPace(connections=connections, window=window)
         links = [f"http://{name}/{number}" for number in range(urls)]
-        self.backend.add([Entry(url, url, url_key(url), name) for url in links])
+        self.backend.add([QueuedUrl(url, url, url_key(url), name) for url in links])
         fields = {"robots_until": inf, "hold": 0.1, **record}
         return Host(HostRecord(name, **fields), rule, in_flight=in_flight)
 

@@ -6,8 +6,8 @@ import pytest
 
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.redis_client import Keys, RedisLink
-from larmspider.cluster.worker import SharedOrders
-from larmspider.frontier.politeness import HostOrder, Orders
+from larmspider.cluster.worker import SharedOverrides
+from larmspider.frontier.politeness import HostOrder, Overrides
 
 KEYS = Keys("intranet", 8)
 
@@ -19,14 +19,14 @@ def server(redis_server):
 
 def test_what_is_kept_is_newer_than_what_a_worker_has(server):
     """An order that was taken back too; of what is not kept its own holds."""
-    orders = SharedOrders(server.client(), KEYS)
-    own = Orders(3.0, {"a:80": HostOrder(paused=True), "b:80": HostOrder(delay=9.0)}, "x", "y")
+    orders = SharedOverrides(server.client(), KEYS)
+    own = Overrides(3.0, {"a:80": HostOrder(paused=True), "b:80": HostOrder(delay=9.0)}, "x", "y")
     assert orders.read(own) == own
     assert orders.keep_host("a:80", HostOrder())
     assert orders.keep_host("c:80", HostOrder(paused=True, delay=0.5))
     read = orders.read(own)
     hosts = {"b:80": HostOrder(delay=9.0), "c:80": HostOrder(paused=True, delay=0.5)}
-    assert read.copy() == Orders(3.0, hosts, "x", "y")
+    assert read.copy() == Overrides(3.0, hosts, "x", "y")
     assert orders.keep_factor(2.5)
     assert orders.read(own).factor == 2.5
     assert wipe(RedisLink(server.client(), "r"), KEYS) == 1
@@ -35,6 +35,6 @@ def test_what_is_kept_is_newer_than_what_a_worker_has(server):
 
 def test_an_order_that_cannot_be_kept_is_told(server):
     """It does not end the crawl, nor wait."""
-    orders = SharedOrders(server.client(), KEYS)
+    orders = SharedOverrides(server.client(), KEYS)
     server.kill()
     assert not orders.keep_factor(2.0)

@@ -3,7 +3,7 @@
 import pytest
 from simulation import Clock, Simulation, build
 
-from larmspider.frontier.slots import Places
+from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 
 GAP, HOSTS = 2.0, 300
@@ -81,7 +81,7 @@ def test_no_gap_is_shorter_than_the_rule_and_no_host_has_two_connections(crawl):
 def new_hosts(path, slow, quick, seconds):
     """So many that answer after 10 s stand before so many quick ones, all new, 16 places."""
     clock = Clock()
-    frontier = build(LmdbBackend(path), clock, delay=GAP, places=Places(16))
+    frontier = build(LmdbBackend(path), clock, delay=GAP, places=SlotPool(16))
     names = [*(f"slow{n}" for n in range(slow)), *(f"quick{n}" for n in range(quick))]
     frontier.add([frontier.entry(u := f"http://{name}/", u) for name in names])
     latencies = {"s": 10.0, "q": 0.05}

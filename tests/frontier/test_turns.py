@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from larmspider.frontier.dispatch import Turns
-from larmspider.frontier.slots import Kind, Places
+from larmspider.frontier.dispatch import ReadyQueue
+from larmspider.frontier.slots import Kind, SlotPool
 
 Q, S, U, F = Kind
 
@@ -24,7 +24,7 @@ def taken(turns, now, kinds=tuple(Kind)):
 
 
 def test_the_host_that_is_due_longest_goes_first():
-    turns = Turns()
+    turns = ReadyQueue()
     for name, at in (("b", 2.0), ("c", 3.0), ("a", 1.0)):
         turns.put(Host(name), at)
     assert len(turns) == 3
@@ -34,7 +34,7 @@ def test_the_host_that_is_due_longest_goes_first():
 
 
 def test_a_new_turn_replaces_the_old_one_and_a_dropped_one_is_gone():
-    turns, one, two = Turns(), Host("a"), Host("b")
+    turns, one, two = ReadyQueue(), Host("a"), Host("b")
     turns.put(one, 1.0)
     turns.put(one, 5.0)
     turns.put(two, 2.0)
@@ -45,14 +45,14 @@ def test_a_new_turn_replaces_the_old_one_and_a_dropped_one_is_gone():
 
 
 def test_the_same_turn_again_costs_no_memory():
-    turns, one = Turns(), Host("a")
+    turns, one = ReadyQueue(), Host("a")
     for _ in range(1000):
         turns.put(one, 9.0)
     assert len(turns._later) == 1
 
 
 def test_a_kind_without_place_does_not_stand_in_the_way():
-    turns = Turns()
+    turns = ReadyQueue()
     turns.put(Host("slow", S), 1.0)
     turns.put(Host("quick"), 2.0)
     assert taken(turns, 3.0, [Q]) == "quick"
@@ -63,7 +63,7 @@ def test_a_kind_without_place_does_not_stand_in_the_way():
 
 
 def test_a_host_that_changed_its_kind_while_due_goes_with_the_new_one():
-    turns, host = Turns(), Host("a", U)
+    turns, host = ReadyQueue(), Host("a", U)
     turns.put(host, 1.0)
     assert taken(turns, 2.0, [Q]) is None
     host.kind = Q
@@ -76,7 +76,7 @@ def test_a_host_that_changed_its_kind_while_due_goes_with_the_new_one():
 
 
 def test_unproven_hosts_may_have_all_places_until_quick_ones_need_some():
-    places = Places(8)
+    places = SlotPool(8)
     for _ in range(4):
         places.take(U, 0.0)
     assert places.allows(U)
@@ -87,7 +87,7 @@ def test_unproven_hosts_may_have_all_places_until_quick_ones_need_some():
 
 
 def test_slow_hosts_have_at_most_their_share_while_quick_ones_have_work():
-    places = Places(16)
+    places = SlotPool(16)
     places.change_need(1000)
     while places.allows(S):
         places.take(S, 0.0)
@@ -101,7 +101,7 @@ def test_slow_hosts_have_at_most_their_share_while_quick_ones_have_work():
 
 
 def test_failing_hosts_have_the_probes_share():
-    places = Places(16)
+    places = SlotPool(16)
     while places.allows(F):
         places.take(F, 0.0)
     assert places.held[F] == 2
@@ -110,7 +110,7 @@ def test_failing_hosts_have_the_probes_share():
 @pytest.mark.parametrize("total", [1, 2, 3])
 def test_with_few_places_every_kind_still_gets_one(total):
     for kind in Kind:
-        places = Places(total)
+        places = SlotPool(total)
         places.change_need(99_000_000)
         assert places.allows(kind)
         for _ in range(total):
@@ -119,7 +119,7 @@ def test_with_few_places_every_kind_still_gets_one(total):
 
 
 def test_a_fetch_that_lasts_counts_as_slow():
-    places = Places(8, slow_secs=2.0)
+    places = SlotPool(8, slow_secs=2.0)
     first, second = places.take(U, 0.0), places.take(Q, 1.0)
     places.release(places.take(Q, 1.0))
     places.age(1.9)
@@ -138,4 +138,4 @@ def test_a_fetch_that_lasts_counts_as_slow():
     [(None, 0, U), (None, 3, U), (0.1, 0, Q), (0.1, 3, Q), (2.0, 0, S), (30.0, 1, F)],
 )
 def test_kinds_of_host(hold, failures, kind):
-    assert Places(8).kind(hold, failures) is kind
+    assert SlotPool(8).kind(hold, failures) is kind

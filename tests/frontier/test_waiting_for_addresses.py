@@ -7,7 +7,7 @@ from memory_backend import MemoryBackend
 from simulation import Clock, build
 
 from larmspider.frontier.frontier import MOST_IN_VAIN, AddressBook, Frontier
-from larmspider.frontier.storage.records import UrlState, Visit
+from larmspider.frontier.storage.records import FetchRecord, UrlState
 
 
 class World:
@@ -50,7 +50,7 @@ class World:
         assert lease is not None
         assert lease.url == url
         self.frontier.answered(lease, 0.01)
-        self.frontier.done(lease, Visit(UrlState.STORED, self.clock.now, 200))
+        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 def test_silent_names_hold_no_place_and_a_good_one_behind_them_is_fetched() -> None:

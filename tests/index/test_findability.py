@@ -58,5 +58,5 @@ def test_an_entry_is_typed_as_people_would(
     findability: ModuleType, text: str, full: str, name: str
 ) -> None:
     """The name, and the words of the qualifier without its parentheses."""
-    entry = findability.Entry(text, frozenset())
+    entry = findability.QueuedUrl(text, frozenset())
     assert (entry.full, entry.name) == (full, name)

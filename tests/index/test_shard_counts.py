@@ -10,14 +10,14 @@ import pytest
 
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
-from larmspider.index.shards import Judge, ShardSearcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 
 
 @contextmanager
-def all_count() -> Iterator[Judge]:
-    yield Judge()
+def all_count() -> Iterator[Deduplicator]:
+    yield Deduplicator()
 
 
 def index(directory: Path, pages: list[Page]) -> Searcher:
@@ -43,12 +43,14 @@ def pages(host: str, texts: list[str]) -> list[Page]:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> tuple[Searcher, ShardSearcher]:
+def both(tmp_path: Path) -> tuple[Searcher, WorkersSearcher]:
     """The same pages in one index and in two."""
     wiki = pages("wiki", ["the license server", "a siren on the roof", "license renewal"] * 4)
     docs = pages("docs", ["server manual", "the siren and its rotor", "certificate"] * 3)
     one = index(tmp_path / "one", [*wiki, *docs])
-    return one, ShardSearcher([index(tmp_path / "a", wiki), index(tmp_path / "b", docs)], all_count)
+    return one, WorkersSearcher(
+        [index(tmp_path / "a", wiki), index(tmp_path / "b", docs)], all_count
+    )
 
 
 @pytest.mark.parametrize("filters", [{}, {"hosts": ["docs"]}, {"kinds": ["pdf"], "since": 1.7e9}])

@@ -11,7 +11,7 @@ import pytest
 from larmspider.errors import QueryError
 from larmspider.index.ranking import idf
 from larmspider.index.search import Searcher
-from larmspider.index.shards import Judge, ShardSearcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 
@@ -36,13 +36,13 @@ def index(directory: Path, pages: list[Page]) -> Searcher:
 
 
 @contextmanager
-def all_count() -> Iterator[Judge]:
-    yield Judge()
+def all_count() -> Iterator[Deduplicator]:
+    yield Deduplicator()
 
 
-def shards_of(tmp_path: Path, parts: list[list[Page]]) -> ShardSearcher:
+def shards_of(tmp_path: Path, parts: list[list[Page]]) -> WorkersSearcher:
     opened = [index(tmp_path / str(number), part) for number, part in enumerate(parts)]
-    return ShardSearcher(opened, all_count)
+    return WorkersSearcher(opened, all_count)
 
 
 @pytest.mark.parametrize("query", ["wiki siren", '"wiki siren"', "docs", "bell gong", "drum~ wiki"])
@@ -64,7 +64,7 @@ def test_pages_that_were_replaced_count_as_in_one_index(tmp_path: Path) -> None:
     index(tmp_path / "one", [*wiki, *docs])
     shards_of(tmp_path, [wiki, docs])
     one = index(tmp_path / "one", wiki[:6])
-    many = ShardSearcher(
+    many = WorkersSearcher(
         [index(tmp_path / "0", wiki[:6]), Searcher.open(tmp_path / "1")], all_count
     )
     expected, found = one.search("wiki bell", 100), many.search("wiki bell", 100)

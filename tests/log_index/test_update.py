@@ -248,7 +248,7 @@ def test_leaders_are_exact() -> None:
     """Counts that grow in any order."""
     rng = random.Random(3)
     counts: Counter[bytes] = Counter()
-    first = leaders.Leaders(10)
+    first = leaders.TopN(10)
     for _ in range(5000):
         key = b"%d" % int(rng.expovariate(0.01))
         counts[key] += rng.randrange(1, 5)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, Visit, url_key
+from larmspider.frontier.storage.records import Counts, FetchRecord, url_key
 from larmspider.urls.canonical import canonicalize
 from tests.crawling import begin
 
@@ -77,7 +77,7 @@ class RunningCrawl:
         self.process.wait()
 
 
-def visit(crawl: Path, url: str) -> Visit | None:
+def visit(crawl: Path, url: str) -> FetchRecord | None:
     """What the frontier had committed of a URL's end."""
     try:
         with FrontierReader(crawl / "frontier") as frontier:

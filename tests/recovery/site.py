@@ -26,7 +26,7 @@ _ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 
 @dataclass(slots=True)
-class Answer:
+class Resolution:
     """What a URL is answered with, and the links that a crawler finds in it, in order."""
 
     status: int
@@ -40,7 +40,7 @@ class Site(ThreadedServer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, Resolution] = {}
         self.private: set[str] = set()
         self.seen: Counter[str] = Counter()
         self.in_mid_body: Callable[[], None] | None = None
@@ -53,7 +53,7 @@ class Site(ThreadedServer):
         return self._page(0)
 
     @property
-    def pages(self) -> dict[str, Answer]:
+    def pages(self) -> dict[str, Resolution]:
         """What is stored in the index: answered with 200."""
         return {url: answer for url, answer in self.answers.items() if answer.status == 200}
 
@@ -70,15 +70,15 @@ class Site(ThreadedServer):
         for number in range(REDIRECTS):
             url = f"{chance.choice(self._hosts)}/moved/{number}"
             target = self._page(chance.randrange(PAGES))
-            self.answers[url] = Answer(301, b"", [target], target)
+            self.answers[url] = Resolution(301, b"", [target], target)
             link_to(url)
         for number in range(MISSING):
             url = f"{chance.choice(self._hosts)}/missing/{number}"
-            self.answers[url] = Answer(404, b"not here\n" * chance.randrange(1, 9))
+            self.answers[url] = Resolution(404, b"not here\n" * chance.randrange(1, 9))
             link_to(url)
         for number in range(BROKEN):
             url = f"{self._hosts[number]}/broken/{number}"
-            self.answers[url] = Answer(500, b"broken\n")
+            self.answers[url] = Resolution(500, b"broken\n")
             link_to(url)
         for number in range(PRIVATE):
             url = f"{chance.choice(self._hosts)}/private/{number}"
@@ -92,7 +92,7 @@ class Site(ThreadedServer):
             body = f"<html><title>page {number}</title><p>{words}</p>" + "".join(
                 f'<a href="{url}">to {at}</a>\n' for at, url in enumerate(links)
             )
-            self.answers[self._page(number)] = Answer(200, body.encode(), links)
+            self.answers[self._page(number)] = Resolution(200, body.encode(), links)
 
     async def listen(self) -> list[asyncio.Server]:
         servers = []
@@ -113,10 +113,10 @@ class Site(ThreadedServer):
 
     async def _answer(self, writer: asyncio.StreamWriter, url: str) -> None:
         if url.endswith("/robots.txt"):
-            answer = Answer(200, _ROBOTS)
+            answer = Resolution(200, _ROBOTS)
         else:
             self.seen[url] += 1
-            answer = self.answers.get(url) or Answer(599, b"nobody links here")
+            answer = self.answers.get(url) or Resolution(599, b"nobody links here")
         head = f"HTTP/1.1 {answer.status} X\r\nContent-Type: {_HTML}\r\n"
         if answer.location:
             head += f"Location: {answer.location}\r\n"

@@ -54,7 +54,12 @@ def test_a_page_that_a_store_does_not_take_is_done_with(
 def test_checkpoints_go_on_after_a_store_raised(scripted_server: Start, tmp_path: Path) -> None:
     """While the crawl still runs, its end and those of other pages are committed."""
     server = scripted_server(
-        {"/": _links("/bad", "/good", "/late"), "/bad": "b", "/good": "g", "/late": Reply(delay=60)}
+        {
+            "/": _links("/bad", "/good", "/late"),
+            "/bad": "b",
+            "/good": "g",
+            "/late": Reply(delay=60),
+        }
     )
     module = settings_with(tmp_path, {"Raises": 350})
     with RunningCrawl(server.url(), tmp_path, settings_module=module) as crawl:

@@ -70,8 +70,8 @@ class Raw:
     hang: bool = False
 
 
-Answer = Reply | Raw | tuple[int, Mapping[str, str], bytes] | bytes | str
-Route = Answer | Callable[[Request], Answer]
+Resolution = Reply | Raw | tuple[int, Mapping[str, str], bytes] | bytes | str
+Route = Resolution | Callable[[Request], Resolution]
 
 
 class ScriptedServer(ThreadedServer):

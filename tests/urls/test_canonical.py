@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import Canonicalizer, canonicalize
-from larmspider.urls.normalizer import LONGEST_CACHED, UrlMemory
+from larmspider.urls.normalizer import LONGEST_CACHED, UrlMemo
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 
@@ -247,7 +247,7 @@ def test_a_session_id_that_is_no_name_is_an_error(name: str) -> None:
 
 def test_a_memory_gives_the_same_forms() -> None:
     """From memory or not, long or short, and invalid ones raise every time."""
-    cached = UrlMemory(Canonicalizer(), 2).__getitem__
+    cached = UrlMemo(Canonicalizer(), 2).__getitem__
     for url in ["http://h/A", "http://h/A", "http://H/b", "http://h/c", "http://h/A"]:
         assert cached(url) == canonicalize(url)
     long = "http://h/" + "A" * LONGEST_CACHED
@@ -265,7 +265,7 @@ def test_a_memory_holds_no_long_urls() -> None:
         asked.append(len(url))
         return url
 
-    cached = UrlMemory(counting).__getitem__
+    cached = UrlMemo(counting).__getitem__
     for length in (100, 100, LONGEST_CACHED, LONGEST_CACHED, LONGEST_CACHED + 1) * 2:
         cached("http://h/".ljust(length, "a"))
     assert sorted(asked) == [100, LONGEST_CACHED, LONGEST_CACHED + 1, LONGEST_CACHED + 1]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from larmspider.crawl.state import Condition, State
+from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.workdir.directory import shard_dirs
 from tests.crawling import FAST, crawl, scrapy
@@ -205,7 +205,7 @@ def test_the_tail_of_a_worker_that_was_killed_counts_nowhere(both: Both, tmp_pat
     described = json.loads((shard / "crawl.json").read_text())
     del described["end"], described["ended"]
     (shard / "crawl.json").write_text(json.dumps(described))
-    assert Condition.of(root).state is State.KILLED
+    assert RunState.of(root).state is State.KILLED
     found = scrapy("report", "--json", cwd=tmp_path).json
     assert found["documents"]["count"] == STORED - 2
     with_words = [url for url in lost if url.rpartition("/")[2].isdigit()]

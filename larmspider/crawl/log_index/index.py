@@ -333,13 +333,13 @@ class SharedHandles(Generic[T]):
 # A count that changed is offered. Whoever ends among the first N was among them when its count
 # changed last, since what it is compared with only grows.
 #
-# >>> leaders = Leaders(2)
+# >>> leaders = TopN(2)
 # >>> for key, count in ((b"a", 1), (b"b", 5), (b"c", 3), (b"a", 4)): leaders.offer(key, count)
 # >>> leaders.first()
 # [(5, b'b'), (4, b'a')]
 
 
-class Leaders:
+class TopN:
     """The first ``size`` of all that was offered; ``known`` are those of an earlier round."""
 
     def __init__(self, size: int, known: Iterable[tuple[int, bytes]] = ()) -> None:

@@ -29,8 +29,8 @@ from larmspider.crawl.log_index.index import (
     SHARDS_MOST,
     Fetches,
     IndexFiles,
-    Leaders,
     LinkedHost,
+    TopN,
     is_failure,
     key_in,
     kind_of,
@@ -197,7 +197,7 @@ Tables = dict[str, Any]
 
 
 def write_links(
-    txn: Any, tables: Tables, batch: LinkBatch, shard: int, pages: Leaders, hosts: Leaders
+    txn: Any, tables: Tables, batch: LinkBatch, shard: int, pages: TopN, hosts: TopN
 ) -> None:
     """Targets, sources, hosts and edges of a shard; ``pages`` and ``hosts`` hear of each count that
     grew."""
@@ -217,7 +217,7 @@ def write_links(
     _write_edges(txn, tables, batch, hosts)
 
 
-def _write_edges(txn: Any, tables: Tables, batch: LinkBatch, leaders: Leaders) -> None:
+def _write_edges(txn: Any, tables: Tables, batch: LinkBatch, leaders: TopN) -> None:
     names = {
         origin: host_of(origin.decode("utf-8", "replace"))
         for origin in {origin for edge in batch.edges for origin in edge}
@@ -437,7 +437,7 @@ class Update:
         tables = self._files.tables
         if isinstance(batch, LinkBatch):
             leaders = {
-                name: Leaders(LEADERS, msgpack.unpackb(txn.get(name, b"\x90", db=tables["meta"])))
+                name: TopN(LEADERS, msgpack.unpackb(txn.get(name, b"\x90", db=tables["meta"])))
                 for name in (b"pages", b"hosts")
             }
             write_links(txn, tables, batch, shard, leaders[b"pages"], leaders[b"hosts"])

@@ -55,7 +55,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from larmspider.errors import CrawlDirError, LarmspiderError
-from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
 
 
 class BackendError(LarmspiderError):
@@ -87,14 +87,14 @@ class Backend(ABC):
         """The state of each key. 1-3 us each."""
 
     @abstractmethod
-    def add(self, entries: Sequence[Entry]) -> list[bool]:
+    def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         """Queue those that are unknown; True where it was. The caller sets every field of an entry.
 
         Two entries of one key in a batch: the first is added. About 10 us for a new one.
         """
 
     @abstractmethod
-    def pop(self, host: str, now: float, limit: int = 1) -> list[Entry]:
+    def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
         """Lease the next URLs of a host: due ones that were given back, then by priority (0 first),
         then in the order they were added. At most ``limit``; [] when none may go now. 5-10 us.
         """
@@ -104,7 +104,7 @@ class Backend(ABC):
         """0.0: pop() has a URL now. Else the earliest time of those given back; None: empty."""
 
     @abstractmethod
-    def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
+    def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Leased URLs reach a final state. The backend sets ``url`` and ``depth`` of the visit.
 
         A key that is not leased is an error of the caller: KeyError, and nothing changes for it or
@@ -119,7 +119,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+    def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         """Unknown or queued URLs become refused for a reason. Any other state: left as it is."""
 
     @abstractmethod
@@ -132,15 +132,15 @@ class Backend(ABC):
         """Give queued URLs a new priority, behind those that have it. Others stay as they are."""
 
     @abstractmethod
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         """The entry of a queued or leased URL."""
 
     @abstractmethod
-    def visit(self, key: bytes) -> Visit | None:
+    def visit(self, key: bytes) -> FetchRecord | None:
         """What became of a stored, failed or refused URL."""
 
     @abstractmethod
-    def leases(self) -> list[Entry]:
+    def leases(self) -> list[QueuedUrl]:
         """The URLs that are leased now."""
 
     # hosts, notes, counters

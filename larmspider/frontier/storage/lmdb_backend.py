@@ -31,9 +31,9 @@ from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles, lend, withdraw
-from larmspider.frontier.storage.overlay import Layers
-from larmspider.frontier.storage.queues import HostQueues, Tally
-from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlState, Visit
+from larmspider.frontier.storage.overlay import WriteOverlay
+from larmspider.frontier.storage.queues import HostCounters, HostQueues
+from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
 
 # URLs that wait and get another place in their host's queue, as more links to them are seen.
 #
@@ -41,10 +41,10 @@ from larmspider.frontier.storage.records import Counts, Entry, Recovery, UrlStat
 # moves.move([(key, 7)])       behind all of its host that have priority 7 already
 
 
-class Moves:
+class Reprioritize:
     """``leased`` are the keys of URLs that do not wait, whatever their record says."""
 
-    def __init__(self, layers: Layers, queues: HostQueues, leased: Container[bytes]) -> None:
+    def __init__(self, layers: WriteOverlay, queues: HostQueues, leased: Container[bytes]) -> None:
         self._layers, self._queues, self._leased = layers, queues, leased
 
     def _waits(self, key: bytes, record: bytes | None) -> bool:
@@ -104,17 +104,17 @@ class LmdbBackend(Backend):
         *,
         map_bytes: int = FIRST_MAP_BYTES,
         head_entries: int = HEAD_ENTRIES,
-        layers: Layers | None = None,
+        layers: WriteOverlay | None = None,
     ) -> None:
         if layers is None:
-            layers = Layers(LmdbFiles(path, map_bytes=map_bytes))
+            layers = WriteOverlay(LmdbFiles(path, map_bytes=map_bytes))
         self._layers = layers
         self.files = layers.files
         lend(self.files)
-        self._tally = Tally()
+        self._tally = HostCounters()
         self._queues = HostQueues(self._layers, self._tally, head_entries)
-        self._leases: dict[bytes, tuple[bytes, Entry]] = {}  # URL key -> queue key, entry
-        self._moves = Moves(self._layers, self._queues, self._leases)
+        self._leases: dict[bytes, tuple[bytes, QueuedUrl]] = {}  # URL key -> queue key, entry
+        self._moves = Reprioritize(self._layers, self._queues, self._leases)
         self._positions: dict[str, bytes] = {}
 
     # recovery
@@ -156,7 +156,7 @@ class LmdbBackend(Backend):
             for key, record in zip(keys, self._layers.urls(keys), strict=True)
         ]
 
-    def add(self, entries: Sequence[Entry]) -> list[bool]:
+    def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         known = self._layers.urls([entry.key for entry in entries])
         urls, added = self._layers.new.urls, []
         for entry, record in zip(entries, known, strict=True):
@@ -170,8 +170,8 @@ class LmdbBackend(Backend):
             added.append(True)
         return added
 
-    def pop(self, host: str, now: float, limit: int = 1) -> list[Entry]:
-        entries: list[Entry] = []
+    def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
+        entries: list[QueuedUrl] = []
         while len(entries) < limit and (place := self._queues.next_place(host, now)):
             entry = r.unpack_entry(self._queues.lease(host, place))
             self._leases[entry.key] = place, entry
@@ -183,7 +183,7 @@ class LmdbBackend(Backend):
     def next_time(self, host: str) -> float | None:
         return self._queues.next_time(host)
 
-    def acknowledge(self, visits: Sequence[tuple[bytes, Visit]]) -> None:
+    def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         for key, visit in visits:
             place, entry = self._end_lease(key)
             self._layers.delete_entry(place)
@@ -197,7 +197,7 @@ class LmdbBackend(Backend):
                 refused=int(final is UrlState.REFUSED),
             )
 
-    def _finish(self, key: bytes, visit: Visit, entry: Entry) -> None:
+    def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
         packed = r.pack_visit(visit, self._inlinks(key), entry.url, entry.depth)
         self._layers.new.urls[key] = packed
 
@@ -205,7 +205,7 @@ class LmdbBackend(Backend):
         record = self._layers.url(key)
         return r.inlinks_of(record) if record else 1
 
-    def _end_lease(self, key: bytes) -> tuple[bytes, Entry]:
+    def _end_lease(self, key: bytes) -> tuple[bytes, QueuedUrl]:
         place, entry = self._leases.pop(key)
         self._queues.end_lease(place)
         return place, entry
@@ -226,10 +226,10 @@ class LmdbBackend(Backend):
             late = int(k.run_of(to) == k.DELAYED)
             self._tally.count(entry.host, leased=-1, queued=1, delayed=late)
 
-    def refuse(self, items: Sequence[tuple[Entry, str]]) -> None:
+    def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, reason in items:
             record = self._layers.url(entry.key)
-            visit = Visit(UrlState.REFUSED, reason=reason)
+            visit = FetchRecord(UrlState.REFUSED, reason=reason)
             if record is None:
                 self._finish(entry.key, visit, entry)
                 self._tally.count(entry.host, discovered=1, refused=1)
@@ -247,18 +247,18 @@ class LmdbBackend(Backend):
     def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
         self._moves.move(changes)
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         record = self._layers.url(key)
         if record is None or record[0] > UrlState.LEASED:
             return None
         packed = self._layers.entry(r.unpack_waiting(record)[2])
         return r.unpack_entry(packed) if packed else None
 
-    def visit(self, key: bytes) -> Visit | None:
+    def visit(self, key: bytes) -> FetchRecord | None:
         record = self._layers.url(key)
         return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
 
-    def leases(self) -> list[Entry]:
+    def leases(self) -> list[QueuedUrl]:
         return [replace(entry) for _, entry in self._leases.values()]
 
     # hosts, notes, counters

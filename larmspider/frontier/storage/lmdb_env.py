@@ -32,7 +32,7 @@ from larmspider.frontier.storage.backend import BackendError, FormatError
 
 
 @dataclass(slots=True)
-class Pending:
+class WriteBatch:
     """Changes by named database; None in ``queue`` marks a deletion."""
 
     urls: dict[bytes, bytes] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Pending:
     def __len__(self) -> int:
         return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
 
-    def over(self, older: Pending) -> Pending:
+    def over(self, older: WriteBatch) -> WriteBatch:
         """Both as one batch; where both name a key, this one, being the newer, holds."""
         older.urls.update(self.urls)
         older.queue.update(self.queue)
@@ -173,7 +173,7 @@ class LmdbFiles:
         """Number of the last transaction that was written."""
         return int(self.env.info()["last_txnid"])
 
-    def write(self, batch: Pending) -> None:
+    def write(self, batch: WriteBatch) -> None:
         """One transaction, synced to disk. BackendError: nothing of it was written."""
         self.insist(lambda: self._write(batch))
 
@@ -198,7 +198,7 @@ class LmdbFiles:
         full = str(error).endswith(os.strerror(errno.EIO)) and free < FULL_BYTES
         return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)" if full else str(error)
 
-    def _write(self, batch: Pending) -> None:
+    def _write(self, batch: WriteBatch) -> None:
         gone = sorted(key for key, value in batch.queue.items() if value is None)
         puts = sorted((key, value) for key, value in batch.queue.items() if value is not None)
         with self.env.begin(write=True) as txn:

@@ -20,7 +20,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records as k
 from larmspider.frontier.storage import records as r
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, borrow, give_back
-from larmspider.frontier.storage.records import Counts, Entry, UrlState, Visit
+from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState
 
 SLICE = 500
 """Records that one transaction reads; 0.2 ms."""
@@ -41,13 +41,13 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
             record = txn.get(key, db=self._files.urls)
         return UrlState(record[0]) if record else UrlState.UNKNOWN
 
-    def visit(self, key: bytes) -> Visit | None:
+    def visit(self, key: bytes) -> FetchRecord | None:
         """What became of a stored, failed or refused URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
         return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> QueuedUrl | None:
         """The entry of a queued or leased URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
@@ -70,15 +70,15 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
                 more = cursor.next()
         return before, k.earliest_of(place) if k.run_of(place) == k.DELAYED else 0.0
 
-    def queued(self, host: str, limit: int = 10) -> list[Entry]:
+    def queued(self, host: str, limit: int = 10) -> list[QueuedUrl]:
         """The next entries of a host, leased ones among them."""
         with self._files.read() as txn:
             found = self._run(txn.cursor(self._files.queue), k.host_prefix(host))
             return [r.unpack_entry(packed) for packed, _ in zip(found, range(limit), strict=False)]
 
-    def delayed(self, host: str, limit: int = 10) -> list[tuple[Entry, float]]:
+    def delayed(self, host: str, limit: int = 10) -> list[tuple[QueuedUrl, float]]:
         """Entries of a host whose last attempt failed, and when each may be tried again."""
-        found: list[tuple[Entry, float]] = []
+        found: list[tuple[QueuedUrl, float]] = []
         with self._files.read() as txn:
             cursor, prefix = txn.cursor(self._files.queue), k.delayed_prefix(host)
             more = cursor.set_range(prefix)
@@ -87,10 +87,10 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
                 more = cursor.next()
         return found
 
-    def waiting(self, after: bytes = b"") -> tuple[list[Entry], bytes | None]:
+    def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
         """A slice of all that is queued or leased, host by host: the entries, and where to go on;
         None at the end."""
-        found: list[Entry] = []
+        found: list[QueuedUrl] = []
         with self._files.read() as txn:
             cursor = txn.cursor(self._files.queue)
             if cursor.set_range(after):
@@ -134,7 +134,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
                     rows[key] = value
         return None
 
-    def visits(self) -> Iterator[tuple[bytes, Visit]]:
+    def visits(self) -> Iterator[tuple[bytes, FetchRecord]]:
         """Keys and visits of all URLs that are stored, failed or refused, hosts together; some 4 us
         each, in slices."""
         after: bytes | None = b""

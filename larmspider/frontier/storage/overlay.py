@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from larmspider.frontier.storage.lmdb_env import LmdbFiles, Pending
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 
 
-class Layers:
+class WriteOverlay:
     """``new`` is the batch under way, ``ended`` the one that cut() ended, until settle()."""
 
     def __init__(self, files: LmdbFiles) -> None:
         self.files = files
-        self.new = Pending()
-        self.ended = Pending()
+        self.new = WriteBatch()
+        self.ended = WriteBatch()
         self._unwritten: set[bytes] = set()  # queue keys that only the new batch holds
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class Layers:
     def cut(self) -> None:
         """End the batch; joined with one that ended before and is not on disk yet."""
         self.ended = self.new.over(self.ended)
-        self.new = Pending()
+        self.new = WriteBatch()
         self._unwritten.clear()
 
     def write(self) -> None:
@@ -138,4 +138,4 @@ class Layers:
 
     def settle(self) -> None:
         """It is on disk: let go of it."""
-        self.ended = Pending()
+        self.ended = WriteBatch()

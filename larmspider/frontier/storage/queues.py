@@ -14,7 +14,7 @@ from contextlib import closing
 from heapq import heapify, heappop, heappush
 
 from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage.overlay import Layers
+from larmspider.frontier.storage.overlay import WriteOverlay
 from larmspider.frontier.storage.records import Counts, pack_counts, unpack_counts
 
 # The front of one host's queue in memory, the rest on disk.
@@ -80,7 +80,7 @@ class QueueHead:
 # tally.count("wiki:80", queued=-1, leased=1)
 
 
-class Tally:
+class HostCounters:
     """``by_host`` has every host that has or had a URL: some 500 bytes each."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class HostQueues:
     ``serial`` is the number of the last place given; it goes on over restarts.
     """
 
-    def __init__(self, layers: Layers, tally: Tally, head_entries: int) -> None:
+    def __init__(self, layers: WriteOverlay, tally: HostCounters, head_entries: int) -> None:
         self._layers, self._tally, self._head_entries = layers, tally, head_entries
         self._heads: dict[tuple[str, int], QueueHead] = {}
         self._grown: set[tuple[str, int]] = set()  # heads that hold what is not on disk

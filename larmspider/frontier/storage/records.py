@@ -115,7 +115,7 @@ class UrlState(IntEnum):
 
 
 @dataclass(slots=True)
-class Entry:
+class QueuedUrl:
     """A URL that is to be fetched.
 
     ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` its
@@ -138,7 +138,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Visit:
+class FetchRecord:
     """What became of a URL; ``time`` and the HTTP fields are what a later visit for changes needs.
 
     ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none;
@@ -235,7 +235,7 @@ def inlinks_of(data: bytes) -> int:
     return int.from_bytes(data[1:5], "big")
 
 
-def pack_entry(entry: Entry) -> bytes:
+def pack_entry(entry: QueuedUrl) -> bytes:
     """The queue's value; ``priority`` is in it too, as a delayed entry's key has none."""
     head = _ENTRY.pack(
         min(entry.depth, 0xFFFF),
@@ -251,12 +251,12 @@ def pack_entry(entry: Entry) -> bytes:
     return b"".join((entry.key, head, texts))
 
 
-def unpack_entry(data: bytes) -> Entry:
+def unpack_entry(data: bytes) -> QueuedUrl:
     """The reverse of pack_entry()."""
     depth, link_type, redirects, attempts, priority = _ENTRY.unpack_from(data, 16)
     raw_url, raw_normalized, host, from_page, payload = _untexts(data, 16 + _ENTRY.size)
     url = _decode(raw_url)
-    return Entry(
+    return QueuedUrl(
         url=url,
         normalized=_decode(raw_normalized) if raw_normalized else url,
         key=data[:16],
@@ -271,7 +271,7 @@ def unpack_entry(data: bytes) -> Entry:
     )
 
 
-def pack_visit(visit: Visit, inlinks: int, url: str, depth: int) -> bytes:
+def pack_visit(visit: FetchRecord, inlinks: int, url: str, depth: int) -> bytes:
     """Record of a URL in a final state; ``url`` and ``depth`` of its entry, not of the visit."""
     head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(depth, 0xFFFF))
     return head + _texts(
@@ -283,11 +283,11 @@ def pack_visit(visit: Visit, inlinks: int, url: str, depth: int) -> bytes:
     )
 
 
-def unpack_visit(data: bytes) -> Visit:
+def unpack_visit(data: bytes) -> FetchRecord:
     """The reverse of pack_visit()."""
     state, _, time, status, depth = _VISIT.unpack_from(data)
     url, etag, last_modified, digest, reason = _untexts(data, _VISIT.size)
-    return Visit(
+    return FetchRecord(
         state=UrlState(state),
         time=time,
         status=status,

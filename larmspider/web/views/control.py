@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from larmspider import options
-from larmspider.frontier.politeness import NOTE, Orders
+from larmspider.frontier.politeness import NOTE, Overrides
 from larmspider.status.history import tail
-from larmspider.web.request import Ask, Page, Reply
+from larmspider.web.request import PageView, WebRequest, WebResponse
 
 LOG_ROWS = 20
 LOG_COLUMNS = 5
 HOSTS, SEEDS = 50, 10
 
 
-def control(ask: Ask) -> Reply:
+def control(ask: WebRequest) -> WebResponse:
     """Without the token it says how to get in; without a crawl that runs, that there is none."""
     if not ask.signed_in:
         return login(ask)
@@ -37,22 +37,22 @@ def control(ask: Ask) -> Reply:
     )
 
 
-def _in_force(ask: Ask) -> tuple[str, Orders]:
+def _in_force(ask: WebRequest) -> tuple[str, Overrides]:
     """The scope, "" for the hosts of the seeds, and what was ordered; of a crawl that does not run,
     or cannot be reached, as of its last checkpoint."""
     if ask.numbers is not None:
         return ask.numbers.scope, ask.numbers.orders
     with ask.source.crawl.frontier() as frontier:
-        orders = Orders.unpack(None if frontier is None else frontier.note(NOTE))
+        orders = Overrides.unpack(None if frontier is None else frontier.note(NOTE))
     return options.text(ask.source.settings, "LARM_RESTRICT"), orders.copy()
 
 
-def login(ask: Ask) -> Reply:
+def login(ask: WebRequest) -> WebResponse:
     target = ask.text("next") or (ask.url if ask.url.startswith("/control") else "/control")
     return ask.render("login.html", target=target)
 
 
 PAGES = (
-    Page("/control", control, "Control", live=True),
-    Page("/login", login, without_crawl=True),
+    PageView("/control", control, "Control", live=True),
+    PageView("/login", login, without_crawl=True),
 )

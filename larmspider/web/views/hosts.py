@@ -7,7 +7,7 @@ import time
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.reports.hosts import SORTS, STATES, HostQuery, host_page, host_table
-from larmspider.web.request import Ask, Page, Refused, Reply
+from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse
 
 COLUMNS = (
     ("host", "Host", False),
@@ -25,7 +25,7 @@ COLUMNS = (
 LARGEST_FIRST = frozenset({"queued", "retry", "stored", "failed", "refused", "in-flight", "delay"})
 
 
-def hosts(ask: Ask) -> Reply:
+def hosts(ask: WebRequest) -> WebResponse:
     query = HostQuery(
         sort=ask.choice("sort", tuple(SORTS)),
         reverse=ask.text("dir", limit=8) == "back",
@@ -41,24 +41,28 @@ def hosts(ask: Ask) -> Reply:
     )  # fmt: skip
 
 
-def host(ask: Ask) -> Reply:
+def host(ask: WebRequest) -> WebResponse:
     return _host(ask, ask.path["host"].lower())
 
 
-def host_of_url(ask: Ask) -> Reply:
+def host_of_url(ask: WebRequest) -> WebResponse:
     """The page of a URL's host, where the URL is known and the host's name in the crawl is not."""
     url = ask.text("u").strip()
     return _host(ask, host_of(url)) if url else hosts(ask)
 
 
-def _host(ask: Ask, name: str) -> Reply:
+def _host(ask: WebRequest, name: str) -> WebResponse:
     url = ask.text("u")
     source = ask.source
     page = host_page(source.crawl, source.settings, source.politeness, name, time.time(), url)
     if page is None:
-        raise Refused(f"The crawl has met no host {printable(name)[:300]}.", 404)
+        raise HttpError(f"The crawl has met no host {printable(name)[:300]}.", 404)
     source.keep_logs_indexed()
     return ask.render("host.html", page=page, row=page.row, url=url, now=time.time())
 
 
-PAGES = (Page("/hosts", hosts, "Hosts"), Page("/hosts/{host}", host), Page("/host", host_of_url))
+PAGES = (
+    PageView("/hosts", hosts, "Hosts"),
+    PageView("/hosts/{host}", host),
+    PageView("/host", host_of_url),
+)

@@ -15,7 +15,7 @@ from larmspider.reports.links import (
     most_linked_hosts,
     to_csv,
 )
-from larmspider.web.request import Ask, Page, Reply, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_reply
 
 SHOWN = 50
 CARRIERS_SHOWN = 5
@@ -25,7 +25,7 @@ MOST = 1_000
 AGAIN_SECS = "2"
 
 
-def links(ask: Ask) -> Reply:
+def links(ask: WebRequest) -> WebResponse:
     show = ask.choice("show", ("broken", "pages", "hosts"))
     form = ask.choice("format", ("html", "csv", "json"))
     if form != "html":
@@ -37,7 +37,7 @@ def links(ask: Ask) -> Reply:
         if index is None or not indexed.ready:
             reply = ask.render("links.html", indexed=indexed, show=show, state=None)
             again = {"Refresh": AGAIN_SECS} if indexed.running else {}
-            return Reply(reply.body, reply.content_type, headers=again)
+            return WebResponse(reply.body, reply.content_type, headers=again)
         logs, broken = source.crawl.logs, source.broken.rows(index)
         total = {"broken": len(broken), "pages": len(index.most_linked()), "hosts": 0}[show]
         pages = max(1, -(-total // SHOWN))
@@ -54,7 +54,7 @@ def links(ask: Ask) -> Reply:
         )  # fmt: skip
 
 
-def _exported(ask: Ask, show: str, form: str) -> Reply:
+def _exported(ask: WebRequest, show: str, form: str) -> WebResponse:
     """The whole list, as far as one answer goes; 503 before there is one, so that no script
     takes what is not counted yet for nothing."""
     crawl, indexed = ask.source.crawl, ask.source.keep_logs_indexed()
@@ -77,18 +77,20 @@ def _exported(ask: Ask, show: str, form: str) -> Reply:
     if form == "csv":
         headers = {"Content-Disposition": f'attachment; filename="links-{show}.csv"'}
         body = "\ufeff" + to_csv(columns, rows)  # by the mark spreadsheets know UTF-8
-        return Reply(body.encode("utf-8", "replace"), "text/csv; charset=utf-8", headers=headers)
+        return WebResponse(
+            body.encode("utf-8", "replace"), "text/csv; charset=utf-8", headers=headers
+        )
     named = [dict(zip(columns, row, strict=True)) for row in rows]
     return json_reply({**_as_of(indexed), "links": list(map(asdict, broken)) or named})
 
 
-def _not_yet(indexed: Indexed, form: str) -> Reply:
+def _not_yet(indexed: Indexed, form: str) -> WebResponse:
     text = f"The links of this crawl are being counted: {int(100 * indexed.done)}%."
     if indexed.problem:
         text = f"The logs cannot be counted: {indexed.problem}."
     reply = json_reply({**_as_of(indexed), "complete": False, "error": text}, 503)
     if form == "csv":
-        reply = Reply(f"{text}\n".encode(), "text/plain; charset=utf-8", 503)
+        reply = WebResponse(f"{text}\n".encode(), "text/plain; charset=utf-8", 503)
     return replace(reply, headers={"Retry-After": AGAIN_SECS})
 
 
@@ -96,4 +98,4 @@ def _as_of(indexed: Indexed) -> dict[str, object]:
     return {"as_of": indexed.time, "complete": indexed.done >= 1.0}
 
 
-PAGES = (Page("/links", links, "Links"),)
+PAGES = (PageView("/links", links, "Links"),)

@@ -8,22 +8,22 @@ from typing import Any
 from larmspider import stats
 from larmspider.crawl.state import State
 from larmspider.formatting import count, counted, duration, rate, size
-from larmspider.status.snapshot import Numbers, sentence_of
-from larmspider.status.status import Board, Status
+from larmspider.status.snapshot import Gauges, sentence_of
+from larmspider.status.status import CrawlStatus, Status
 from larmspider.web.render import Templates, curve, times, when
-from larmspider.web.request import Ask, Page, Reply
+from larmspider.web.request import PageView, WebRequest, WebResponse
 
 ROWS = 12
 """Of the small tables."""
 
 
-def overview(ask: Ask) -> Reply:
+def overview(ask: WebRequest) -> WebResponse:
     status = ask.board.status(ask.numbers)
     return ask.render("overview.html", now=status, **parts(status))
 
 
 def live_parts(
-    board: Board, templates: Templates, numbers: Numbers | None
+    board: CrawlStatus, templates: Templates, numbers: Gauges | None
 ) -> dict[str, dict[str, str]]:
     """What a tick sends: texts, paths of curves and pieces of the page, each by its name there."""
     status = board.status(numbers)
@@ -104,4 +104,4 @@ def _first(counts: dict[str, int]) -> dict[str, int]:
     return shown | {"others": sum(counts[name] for name in names[ROWS - 1 :])}
 
 
-PAGES = (Page("/", overview, "Overview", live=True),)
+PAGES = (PageView("/", overview, "Overview", live=True),)

@@ -17,7 +17,7 @@ from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_
 from larmspider.index.results import Results
 from larmspider.index.search import Searcher, results_json
 from larmspider.index.spelling import Suggestion
-from larmspider.web.request import Ask, Page, Refused, Reply, json_reply
+from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse, json_reply
 
 PAGE_HITS = 10
 PAGES_MOST = 100
@@ -38,7 +38,7 @@ class Asked:
     narrow: Mapping[str, str]
 
     @classmethod
-    def of(cls, ask: Ask) -> Asked:
+    def of(cls, ask: WebRequest) -> Asked:
         narrow = {name: value for name in FILTERS if (value := ask.text(name, limit=255).strip())}
         return cls(ask.text("q").strip(), ask.number("page", 1, 1, PAGES_MOST), narrow)
 
@@ -62,7 +62,7 @@ class Asked:
         return {"q": self.query, **self.narrow, **changed}
 
 
-def search(ask: Ask) -> Reply:
+def search(ask: WebRequest) -> WebResponse:
     if ask.text("similar"):
         return _similar(ask)
     asked = Asked.of(ask)
@@ -94,7 +94,7 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 
-def _as_json(ask: Ask, asked: Asked) -> Reply:
+def _as_json(ask: WebRequest, asked: Asked) -> WebResponse:
     try:
         filters = asked.filters()
         results, suggestion = _find(ask.source.searcher(), asked, filters)
@@ -105,16 +105,16 @@ def _as_json(ask: Ask, asked: Asked) -> Reply:
     return json_reply(results_json(asked.query, results, asked.offset, filters, suggestion))
 
 
-def _similar(ask: Ask) -> Reply:
+def _similar(ask: WebRequest) -> WebResponse:
     searcher = ask.source.searcher()
     document = searcher.get(ask.text("similar"))
     if document is None:
-        raise Refused("This page is not in the index.", 404)
+        raise HttpError("This page is not in the index.", 404)
     results = searcher.similar(document, SIMILAR_HITS)
     return ask.render("similar.html", asked=Asked("", 1, {}), document=document, results=results)
 
 
-def _count(ask: Ask) -> int:
+def _count(ask: WebRequest) -> int:
     try:
         return ask.source.searcher().count()
     except CrawlDirError:
@@ -163,13 +163,13 @@ def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
     return {name: count for name, count in dates.items() if count and count != total}
 
 
-def opensearch(ask: Ask) -> Reply:
+def opensearch(ask: WebRequest) -> WebResponse:
     """The description by which a browser adds this search to its own."""
     reply = ask.render("opensearch.xml", origin=ask.origin)
-    return Reply(reply.body, OPENSEARCH_TYPE)
+    return WebResponse(reply.body, OPENSEARCH_TYPE)
 
 
 PAGES = (
-    Page("/search", search, "Search"),
-    Page("/opensearch.xml", opensearch, without_crawl=True),
+    PageView("/search", search, "Search"),
+    PageView("/opensearch.xml", opensearch, without_crawl=True),
 )

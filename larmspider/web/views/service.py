@@ -11,23 +11,23 @@ from larmspider.crawl.state import State
 from larmspider.status.snapshot import sentence_of, state_of
 from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
-from larmspider.web.request import Ask, Page, Reply, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_reply
 
 
-def metrics(ask: Ask) -> Reply:
+def metrics(ask: WebRequest) -> WebResponse:
     """Where there is no crawl, that none runs."""
     found = ask.board.status(ask.numbers) if ask.source.exists() else None
-    return Reply(exposition(found), CONTENT_TYPE)
+    return WebResponse(exposition(found), CONTENT_TYPE)
 
 
-def stats_json(ask: Ask) -> Reply:
+def stats_json(ask: WebRequest) -> WebResponse:
     if ask.source.exists():
         return json_reply(as_json(ask.board.status(ask.numbers)))
     condition = ask.source.condition
     return json_reply({"state": condition.state.value, "sentence": condition.sentence}, 404)
 
 
-def healthz(ask: Ask) -> Reply:
+def healthz(ask: WebRequest) -> WebResponse:
     """200 while the server answers and nothing is broken, also before a crawl has begun; 503 for a
     crawl that breaks off, or that was killed, and for a directory that is missing or no crawl's."""
     condition, numbers = ask.source.condition, ask.numbers
@@ -35,7 +35,7 @@ def healthz(ask: Ask) -> Reply:
     good = not broken and condition.state not in (State.KILLED, State.NONE)
     state = state_of(condition, numbers)
     text = json.dumps({"status": "ok" if good else "broken", "crawl": state})
-    return Reply(text.encode() + b"\n", "application/json", 200 if good else 503)
+    return WebResponse(text.encode() + b"\n", "application/json", 200 if good else 503)
 
 
 def as_json(status: Status) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def as_json(status: Status) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("/metrics", metrics, live=True, without_crawl=True),
-    Page("/stats.json", stats_json, live=True, without_crawl=True),
-    Page("/healthz", healthz, live=True, without_crawl=True),
+    PageView("/metrics", metrics, live=True, without_crawl=True),
+    PageView("/stats.json", stats_json, live=True, without_crawl=True),
+    PageView("/healthz", healthz, live=True, without_crawl=True),
 )

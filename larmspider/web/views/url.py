@@ -15,14 +15,14 @@ from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.web.auth import HEADERS
-from larmspider.web.request import Ask, Page, Refused, Reply
+from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse
 
 SEARCH_SECS = 2.0
 """How long a page may search what no index of the logs has yet."""
 _FRAMING = HEADERS["Content-Security-Policy"] + "; frame-src 'self'"
 
 
-def url(ask: Ask) -> Reply:
+def url(ask: WebRequest) -> WebResponse:
     asked = ask.text("u").strip()
     if not asked:
         return ask.render("url.html", asked="", found=None)
@@ -46,25 +46,27 @@ def url(ask: Ask) -> Reply:
     )  # fmt: skip
 
 
-def view(ask: Ask) -> Reply:
+def view(ask: WebRequest) -> WebResponse:
     """The stored copy in a frame that runs nothing, below a line that says what it is."""
     asked, page = _stored(ask)
     if not is_shown(page.mime):
-        raise Refused(f"A document of type {printable(page.mime)} is not shown here.", 415)
+        raise HttpError(f"A document of type {printable(page.mime)} is not shown here.", 415)
     reply = ask.render("view.html", asked=asked, page=page)
-    return Reply(reply.body, reply.content_type, headers={"Content-Security-Policy": _FRAMING})
+    return WebResponse(
+        reply.body, reply.content_type, headers={"Content-Security-Policy": _FRAMING}
+    )
 
 
-def copy(ask: Ask) -> Reply:
+def copy(ask: WebRequest) -> WebResponse:
     """The bytes themselves."""
     _, page = _stored(ask)
     download = ask.text("download") == "yes"
     text = "" if download else _text_of(ask, page)
     got = stored_copy(ask.source.crawl, page, text=text, download=download)
-    return Reply(got.body, got.content_type, headers=got.headers)
+    return WebResponse(got.body, got.content_type, headers=got.headers)
 
 
-def _text_of(ask: Ask, page: StoredPage) -> str:
+def _text_of(ask: WebRequest, page: StoredPage) -> str:
     """As the index has it; "" where it has none."""
     with suppress(CrawlDirError):
         if (document := ask.source.searcher().get(page.normalized)) is not None:
@@ -72,17 +74,17 @@ def _text_of(ask: Ask, page: StoredPage) -> str:
     return ""
 
 
-def _stored(ask: Ask) -> tuple[str, StoredPage]:
+def _stored(ask: WebRequest) -> tuple[str, StoredPage]:
     asked = ask.text("u").strip()
     crawl = ask.source.crawl.within(SEARCH_SECS)
     try:
         normalized = normalizer_from_settings(ask.source.settings)(asked)
     except InvalidURL as error:
-        raise Refused(f"This is no URL of a page: {error}", 400) from None
+        raise HttpError(f"This is no URL of a page: {error}", 400) from None
     page = crawl.stored(normalized)
     if page is None:
-        raise Refused(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
+        raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     return asked, page
 
 
-PAGES = (Page("/url", url, "URL"), Page("/view", view), Page("/copy", copy))
+PAGES = (PageView("/url", url, "URL"), PageView("/view", view), PageView("/copy", copy))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from larmspider import stats
-from larmspider.status.refreshing import Kept
-from larmspider.status.status import CURVES_SECS, Board
+from larmspider.status.refreshing import RefreshingCache
+from larmspider.status.status import CURVES_SECS, CrawlStatus
 from larmspider.web import site as sites
 from larmspider.workdir.manifest import LOCK
 from tests.extensions.web.serving import TOKEN, Served, request
@@ -27,9 +27,9 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
     crawl, now = tmp_path / "crawl", [0.0]
     shutil.copytree(demo_crawl, crawl)
     source = Served(crawl).source
-    board = Board(source)
+    board = CrawlStatus(source)
     for one in (*vars(source).values(), *vars(board).values()):
-        if isinstance(one, Kept):
+        if isinstance(one, RefreshingCache):
             monkeypatch.setattr(one, "_clock", lambda: now[0])
     with (crawl / LOCK).open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -47,7 +47,7 @@ def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path:
     """They were links once, which no filter rejected."""
     crawl = tmp_path / "crawl"
     shutil.copytree(demo_crawl, crawl)
-    board = Board(Served(crawl).source)
+    board = CrawlStatus(Served(crawl).source)
     before = board.status(None).rejected
     path = crawl / "totals.json"
     totals = json.loads(path.read_text())

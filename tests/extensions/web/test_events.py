@@ -56,13 +56,13 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
     made: list[int] = []
     from larmspider.status import status as board
 
-    real = board.Board._status
+    real = board.CrawlStatus._status
 
-    def counted(self: board.Board, *arguments: Any, **named: Any) -> Any:
+    def counted(self: board.CrawlStatus, *arguments: Any, **named: Any) -> Any:
         made.append(1)
         return real(self, *arguments, **named)
 
-    board.Board._status = counted  # type: ignore[method-assign]
+    board.CrawlStatus._status = counted  # type: ignore[method-assign]
     try:
         import threading
 
@@ -72,5 +72,5 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
         for thread in threads:
             thread.join(60)
     finally:
-        board.Board._status = real  # type: ignore[method-assign]
+        board.CrawlStatus._status = real  # type: ignore[method-assign]
     assert 2 <= len(made) <= 6

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from larmspider.errors import CrawlDirError
-from larmspider.status.refreshing import STALE, Kept
+from larmspider.status.refreshing import STALE, RefreshingCache
 
 
 class Maker:
@@ -32,7 +32,7 @@ class Maker:
 def test_it_is_made_once_then_in_the_background() -> None:
     """The old one is given while the new one is made, unless it is much too old."""
     maker = Maker()
-    kept = Kept(maker, 5.0, maker.clock)
+    kept = RefreshingCache(maker, 5.0, maker.clock)
     assert [kept.get(), kept.get()] == [1, 1]
     maker.now = 5.0
     maker.done.clear()
@@ -55,15 +55,15 @@ def test_what_is_forgotten_while_it_is_made_is_made_again() -> None:
             kept.forget()
         return maker()
 
-    kept = Kept(make, 5.0, maker.clock)
+    kept = RefreshingCache(make, 5.0, maker.clock)
     assert [kept.get(), kept.get(), kept.get()] == [1, 2, 2]
 
 
 def test_who_waits_is_given_none_that_is_older_than_it_may_be() -> None:
     """Also through a value that is made of another one: the sum of both is no older than one."""
     maker = Maker()
-    kept = Kept(maker, 5.0, maker.clock)
-    made_of_it = Kept(lambda: kept.get(wait=True), 5.0, maker.clock)
+    kept = RefreshingCache(maker, 5.0, maker.clock)
+    made_of_it = RefreshingCache(lambda: kept.get(wait=True), 5.0, maker.clock)
     assert [kept.get(wait=True), made_of_it.get(wait=True)] == [1, 1]
     maker.now = 4.9
     assert made_of_it.get(wait=True) == 1
@@ -75,7 +75,7 @@ def test_what_takes_long_is_made_seldom() -> None:
     """2% of the time at most: 1 s of work each 50 s."""
     maker = Maker()
     maker.seconds = 1.0
-    kept = Kept(maker, 5.0, maker.clock)
+    kept = RefreshingCache(maker, 5.0, maker.clock)
     kept.get()
     maker.now += 49.0
     assert kept.get() == 1
@@ -86,7 +86,7 @@ def test_errors_are_told_to_who_asks() -> None:
     """And the next one tries again."""
     maker = Maker()
     maker.error = True
-    kept = Kept(maker, 5.0, maker.clock)
+    kept = RefreshingCache(maker, 5.0, maker.clock)
     for _ in range(2):
         with pytest.raises(CrawlDirError):
             kept.get()
