@@ -31,3 +31,11 @@ class QueryError(LarmspiderError):
 
 class MissingFieldError(LarmspiderError):
     """An item lacks a field that a store needs: names both."""
+
+
+class HttpError(LarmspiderError):
+    """The request cannot be answered so; ``status`` is HTTP's."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE
-from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl
+from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
 from larmspider.cluster.redis_client import Keys, RedisLink, lasting, link_to, why
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted
-from larmspider.frontier.factory import sharing
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.workdir import directory as locks
 from larmspider.workdir.directory import asked_fresh
@@ -189,7 +188,7 @@ class SharedCrawl:
 
     def __init__(self, settings: BaseSettings, spider: str) -> None:
         self._link = link_to(settings)
-        shared = sharing(settings)
+        shared = cluster_settings(settings)
         self._keys = Keys(spider, shared.blocks)
         self._membership = Membership(
             self._link.client, spider, "", lease_secs=shared.lease_secs, blocks=shared.blocks

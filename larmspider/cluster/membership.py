@@ -24,10 +24,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from larmspider import options
 from larmspider.errors import LarmspiderError
 from larmspider.frontier.storage.backend import Fenced
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
 
 # The scripts that Redis runs for membership.py: lua/NAME.lua behind lua/membership.lua.
 #
@@ -35,6 +39,31 @@ from larmspider.frontier.storage.backend import Fenced
 # scripts.run("beat", keys, arguments)
 
 NAMES = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
+
+
+MAX_BLOCKS = 16_384
+"""Most LARM_BLOCKS: the number of slots of a Redis Cluster."""
+
+
+class ClusterSettings(NamedTuple):
+    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE."""
+
+    lease_secs: float
+    keep_alive: bool
+    blocks: int
+    batch_urls: int
+    local_queue: int
+
+
+def cluster_settings(settings: Settings) -> ClusterSettings:
+    """How workers share a crawl."""
+    return ClusterSettings(
+        lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
+        keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
+        blocks=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_BLOCKS),
+        batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
+        local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
+    )
 
 
 def _source(name: str) -> str:

@@ -26,12 +26,11 @@ import redis
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
-from larmspider.cluster.membership import Beat, Membership, WorkerLease
+from larmspider.cluster.membership import Beat, Membership, WorkerLease, cluster_settings
 from larmspider.cluster.redis_client import ComplaintLog, Keys, connect, lasting, link_to, passing
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_guard
-from larmspider.frontier.factory import sharing
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.politeness import HostOrder, Overrides
 from larmspider.frontier.storage.backend import Fenced
@@ -250,7 +249,7 @@ class Sharing:
         settings = crawler.settings
         assert crawler.spider is not None
         self.name = options.text(settings, "LARM_WORKER")
-        shared = sharing(settings)
+        shared = cluster_settings(settings)
         seconds = shared.lease_secs
         self.link = link_to(settings)
         self.keys = Keys(crawler.spider.name, shared.blocks)

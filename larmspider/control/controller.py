@@ -14,13 +14,12 @@ import aiohttp
 
 from larmspider import options, stats
 from larmspider.control.operator import KEPT, operator_of
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.frontier.politeness import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.crawl_workers import noted_server
 from larmspider.status.monitor import what_it_waits_for
 from larmspider.status.snapshot import Gauges, resident_bytes
-from larmspider.web.request import HttpError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -12,6 +12,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from larmspider import __version__, options
+from larmspider.cluster.membership import cluster_settings
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.extraction import process as archive
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -67,6 +68,7 @@ def check(crawler: Crawler) -> None:
     options.check_names(crawler.settings)
     options.check_scrapys(crawler.settings)
     check_settings(crawler.settings)
+    cluster_settings(crawler.settings)
     check_pair(crawler.settings)
     limits = Limits.from_settings(crawler.settings)
     DenyAddresses.from_settings(crawler.settings)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -19,11 +19,11 @@ from larmspider.frontier.hosts import HostPace, HostRules, local_hour
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 
 if TYPE_CHECKING:
-    from larmspider.cluster.shared_backend import RedisBackend
     from larmspider.options import Settings
 
 STRATEGIES: dict[str, type[Strategy]] = {
@@ -38,19 +38,6 @@ GROUP_BY = ("host", "address")
 """LARM_GROUP_BY: what hosts share their pace."""
 
 
-class Shared(NamedTuple):
-    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE."""
-
-    lease_secs: float
-    keep_alive: bool
-    blocks: int
-    batch_urls: int
-    local_queue: int
-
-
-MAX_BLOCKS = 16_384
-"""Most LARM_BLOCKS: the number of slots of a Redis Cluster."""
-
 _RULE_FIELDS = ("delay", "connections", "budget", "window")
 
 
@@ -58,12 +45,14 @@ def build_frontier(
     settings: Settings,
     path: Path,
     book: AddressBook | None = None,
-    shared: RedisBackend | None = None,
+    shared: Backend | None = None,
+    block_of_key: Callable[[bytes], int] | None = None,
 ) -> Frontier:
     """Opens or makes the files in ``path``; recover() comes next.
 
     ``book`` as Frontier has it; its ``grouped`` is what LARM_GROUP_BY says. ``shared`` is the
-    backend of a worker among many, in the place of one of its own.
+    backend of a worker among many, in the place of one of its own; ``block_of_key`` says in which
+    block a URL lies there.
 
     Raises ConfigError, CrawlDirError.
     """
@@ -86,7 +75,7 @@ def build_frontier(
         robots=robots,
         bounds=bounds,
         book=book and replace(book, grouped=grouped),
-        block_of_key=None if shared is None else shared.keys.block_of_key,
+        block_of_key=block_of_key,
     )
 
 
@@ -104,23 +93,11 @@ def check_settings(settings: Settings) -> None:
     probe_secs(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
-    sharing(settings)
 
 
 def probe_secs(settings: Settings) -> float:
     """How long the first fetch from a new host may hold up others."""
     return options.seconds(settings, "LARM_PROBE_SECS", minimum=0.01)
-
-
-def sharing(settings: Settings) -> Shared:
-    """How workers share a crawl."""
-    return Shared(
-        lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
-        keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
-        blocks=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_BLOCKS),
-        batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
-        local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
-    )
 
 
 def limits(settings: Settings) -> Limits:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, hypot, log, pi, sin, sqrt
@@ -265,23 +264,6 @@ class BrokenLink:
     time: str
     pages: int
     carriers: Sequence[Referrer]
-
-
-class BrokenCache:
-    """The rows of LogIndex.broken(), read once for each state of the index; threads share it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: tuple[object, Sequence[tuple[int, bytes, int]]] = (None, ())
-
-    def rows(self, index: LogIndex) -> Sequence[tuple[int, bytes, int]]:
-        """Those of the index as it is now."""
-        state = index.state()
-        seen = (state.get("began"), state.get("marks"))
-        with self._lock:
-            if self._rows[0] != seen:
-                self._rows = seen, index.broken()
-            return self._rows[1]
 
 
 def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> list[LinkedPage]:

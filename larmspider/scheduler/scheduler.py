@@ -69,7 +69,9 @@ def open_frontier(
     try:
         shared = None if sharing is None else sharing.backend
         book = addresses.book(OwnAddress.from_settings(settings))
-        frontier = build_frontier(settings, path, book, shared)
+        frontier = build_frontier(
+            settings, path, book, shared, None if shared is None else shared.keys.block_of_key
+        )
         _recover_stores(scheduler.crawler, frontier.recover().positions, sharing)
         if sharing is not None:
             sharing.begin(frontier)

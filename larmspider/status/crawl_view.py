@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider.crawl.log_index.builder import Indexed, LogIndexing
+from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
@@ -26,7 +27,6 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.search import Searcher
-from larmspider.reports.links import BrokenCache
 from larmspider.status.crawl_workers import Workers, workers_of
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import shard_dirs

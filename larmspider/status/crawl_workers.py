@@ -18,8 +18,7 @@ from larmspider.crawl.reader import read_description
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.status.snapshot import Gauges
-from larmspider.web.auth import write_private
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import shard_dirs, write_private
 from larmspider.workdir.manifest import is_shared
 
 # Where a crawl is served and its token, noted in its directory, for its own user alone to read.

@@ -11,8 +11,8 @@ import asyncio
 from aiohttp import web
 
 from larmspider.control.scope_change import preview
-from larmspider.errors import LarmspiderError
-from larmspider.web.request import JSON, FlashMessage, HttpError, json_reply
+from larmspider.errors import HttpError, LarmspiderError
+from larmspider.web.request import JSON, FlashMessage, json_reply
 from larmspider.web.site import SITE, Site, response_of
 
 FAILED_SECS = 1.0

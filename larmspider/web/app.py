@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from larmspider.errors import CrawlDirError, LarmspiderError, QueryError
+from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
 from larmspider.formatting import printable
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
@@ -23,7 +23,7 @@ from larmspider.web import actions as posts
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates, packaged
-from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse, Work, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_reply
 from larmspider.web.site import SITE, FlashMessages, Site, ask_of, response_of
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import live_parts

@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
+from larmspider.workdir.directory import write_private
 
 # The token that control asks for: LARM_WEB_TOKEN, or one of our own, kept in LARM_DIR/web.token.
 #
@@ -66,16 +67,6 @@ def found_token(directory: Path) -> str:
     except (OSError, ValueError):
         return ""
     return token if len(token) >= SHORTEST else ""
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace the file by one that only its owner may read, at once."""
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as out:
-        out.write(text)
-    draft.replace(path)
 
 
 HEADERS = {

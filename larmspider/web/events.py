@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from larmspider.errors import LarmspiderError
+from larmspider.errors import HttpError, LarmspiderError
 from larmspider.status.crawl_workers import Live
 from larmspider.status.snapshot import Gauges
-from larmspider.web.request import HttpError, Work
+from larmspider.web.request import Work
 
 logger = logging.getLogger(__name__)
 

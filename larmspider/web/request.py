@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from larmspider.errors import LarmspiderError
+from larmspider.errors import HttpError
 
 if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
@@ -54,14 +54,6 @@ MAX_TEXT = 8_192
 """Characters of a parameter; URLs are the longest."""
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
-
-
-class HttpError(LarmspiderError):
-    """The request cannot be answered so; ``status`` is HTTP's."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -46,6 +47,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DRAFT = "crawl.tmp"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace the file by one that only its owner may read, at once."""
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as out:
+        out.write(text)
+    draft.replace(path)
 
 
 class CrawlDirectory:

@@ -498,3 +498,20 @@ def _some(cursor: Any, more: bool, limit: int) -> Iterator[tuple[bytes, bytes]]:
     while more and limit:
         yield cursor.item()
         more, limit = cursor.next(), limit - 1
+
+
+class BrokenCache:
+    """The rows of LogIndex.broken(), read once for each state of the index; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: tuple[object, Sequence[tuple[int, bytes, int]]] = (None, ())
+
+    def rows(self, index: LogIndex) -> Sequence[tuple[int, bytes, int]]:
+        """Those of the index as it is now."""
+        state = index.state()
+        seen = (state.get("began"), state.get("marks"))
+        with self._lock:
+            if self._rows[0] != seen:
+                self._rows = seen, index.broken()
+            return self._rows[1]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
+from larmspider.errors import HttpError
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.reports.hosts import SORTS, STATES, HostQuery, host_page, host_table
-from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse
+from larmspider.web.request import PageView, WebRequest, WebResponse
 
 COLUMNS = (
     ("host", "Host", False),

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from larmspider.errors import CrawlDirError, QueryError
+from larmspider.errors import CrawlDirError, HttpError, QueryError
 from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.index.results import Results
 from larmspider.index.search import Searcher, results_json
 from larmspider.index.spelling import Suggestion
-from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_reply
 
 PAGE_HITS = 10
 PAGES_MOST = 100

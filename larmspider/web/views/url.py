@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 from larmspider.crawl.reader import StoredPage
-from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.errors import CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
 from larmspider.frontier.describe import host_row
 from larmspider.frontier.storage.records import host_of
@@ -15,7 +15,7 @@ from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.web.auth import HEADERS
-from larmspider.web.request import HttpError, PageView, WebRequest, WebResponse
+from larmspider.web.request import PageView, WebRequest, WebResponse
 
 SEARCH_SECS = 2.0
 """How long a page may search what no index of the logs has yet."""
