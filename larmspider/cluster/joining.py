@@ -24,7 +24,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.workdir import directory as locks
 from larmspider.workdir.directory import asked_fresh
-from larmspider.workdir.manifest import LOCK, identity_of
+from larmspider.workdir.manifest import LOCK, differing, identity_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -154,15 +154,12 @@ def refuse_other(
     parts = ["crawl"] if not anyway or living else []
     for part in [*parts, *(["shared"] if living else [])]:
         was, now = known.get(part) or {}, ours[part]
-        for name in (*now, *was):
-            if was.get(name) != now.get(name):
-                how = (
-                    "" if living else "; -a resume=anyway goes on with it, -a fresh=yes starts over"
-                )
-                raise ConfigError(
-                    f"the crawl in Redis at {where} has other {name}:"
-                    f" {_short(was.get(name))} there, {_short(now.get(name))} here{how}"
-                )
+        if name := differing(was, now):
+            how = "" if living else "; -a resume=anyway goes on with it, -a fresh=yes starts over"
+            raise ConfigError(
+                f"the crawl in Redis at {where} has other {name}:"
+                f" {_short(was.get(name))} there, {_short(now.get(name))} here{how}"
+            )
 
 
 def _short(value: Any) -> str:

@@ -36,7 +36,7 @@ from larmspider.urls.normalizer import (
     host_resolver_from_settings,
     normalizer_from_settings,
 )
-from larmspider.workdir.manifest import filters_of
+from larmspider.workdir.manifest import class_names, filters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,8 +162,9 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
-    now = filters_of(settings)
-    then = crawl.description.get("identity", {}).get("filters", now)
+    listed = filters_of(settings)
+    now = class_names(listed)
+    then = class_names(crawl.description.get("identity", {}).get("filters", listed))
     only = {"then": set(then) - set(now), "now": set(now) - set(then)}
     told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
     if told:

@@ -33,6 +33,7 @@ from larmspider.workdir.manifest import (
     WORKER_LOG,
     describe,
     describe_shared,
+    differing,
     files_in,
     is_shared,
     matching,
@@ -236,14 +237,13 @@ class CrawlDirectory:
 
     def _refuse_another(self, earlier: dict[str, Any]) -> None:
         was, now = earlier.get("identity") or {}, self.description["identity"]
-        for name in (*now, *was):
-            if was.get(name) != now.get(name):
-                raise CrawlDirError(
-                    f"LARM_DIR={self.path} holds a crawl with other {name}:"
-                    f" {_short(was.get(name))} then, {_short(now.get(name))} now;"
-                    " -a resume=anyway goes on with it, -a fresh=yes starts over,"
-                    " -s LARM_DIR=DIR names another directory"
-                )
+        if name := differing(was, now):
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} holds a crawl with other {name}:"
+                f" {_short(was.get(name))} then, {_short(now.get(name))} now;"
+                " -a resume=anyway goes on with it, -a fresh=yes starts over,"
+                " -s LARM_DIR=DIR names another directory"
+            )
 
     def _make_room(self) -> None:
         """What the components of both crawls name, and no other file. crawl.json goes last: while

@@ -195,6 +195,26 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
     return identity
 
 
+def differing(was: dict[str, Any], now: dict[str, Any]) -> str:
+    """The first part in which two identities differ; "" where they are one crawl's.
+
+    Filters are compared by class name, since a module may move from one version to the next.
+    """
+    return next(
+        (name for name in (*now, *was) if _comparable(was, name) != _comparable(now, name)), ""
+    )
+
+
+def _comparable(identity: dict[str, Any], name: str) -> Any:
+    value = identity.get(name)
+    return class_names(value) if name == "filters" and isinstance(value, list) else value
+
+
+def class_names(paths: Iterable[str]) -> list[str]:
+    """Import paths without their modules, sorted."""
+    return sorted(path.rpartition(".")[2] for path in paths)
+
+
 def filters_of(settings: BaseSettings) -> list[str]:
     """The spider middlewares that are on, by name."""
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
