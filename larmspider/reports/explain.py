@@ -39,7 +39,7 @@ from larmspider.urls.normalizer import (
 from larmspider.workdir.manifest import class_names, filters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from scrapy.settings import BaseSettings
 
@@ -162,16 +162,21 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
-    listed = filters_of(settings)
-    now = class_names(listed)
-    then = class_names(crawl.description.get("identity", {}).get("filters", listed))
-    only = {"then": set(then) - set(now), "now": set(now) - set(then)}
+    now = filters_of(settings)
+    then = crawl.description.get("identity", {}).get("filters", now)
+    only = {"then": _not_among(now, then), "now": _not_among(then, now)}
     told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
     if told:
         yield (
             "the crawl ran with other filters than these settings have, which this goes by: "
             + "; ".join(told)
         )
+
+
+def _not_among(some: Iterable[str], paths: Iterable[str]) -> list[str]:
+    """The import paths whose class is none of those of ``some``."""
+    known = class_names(some)
+    return [path for path in paths if not set(class_names([path])) & set(known)]
 
 
 def _first_referrer(
