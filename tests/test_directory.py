@@ -15,6 +15,7 @@ from typing import IO, Any, Self
 import pytest
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
 
 from larmspider import settings as ours
 from larmspider.errors import ConfigError, CrawlDirError
@@ -127,6 +128,36 @@ def test_another_crawl_is_refused_with_what_differs(
     directory = claimed(crawler_for, LARM_RESUME="anyway", **settings)
     assert directory.resumed
     directory.finish("finished")
+
+
+def older_paths(identity: dict[str, Any]) -> dict[str, Any]:
+    """As a version wrote it in which the filters had other modules."""
+    filters = [f"larmspider.older.place.{path.rpartition('.')[2]}" for path in identity["filters"]]
+    return identity | {"filters": filters}
+
+
+def test_filters_are_compared_by_class_name(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """A version that moved a filter's module goes on with the crawl; one filter less is another."""
+    claimed(crawler_for, **OURS).finish("shutdown")
+    path = tmp_path / "crawl" / "crawl.json"
+    described = json.loads(path.read_text())
+    described["identity"] = older_paths(described["identity"])
+    path.write_text(json.dumps(described))
+    fewer = dict.fromkeys(OURS["SPIDER_MIDDLEWARES"], 1) | {
+        "larmspider.middlewares.traps.TrapsFilter": None
+    }
+    with pytest.raises(CrawlDirError, match="other filters: "):
+        claimed(crawler_for, **OURS | {"SPIDER_MIDDLEWARES": fewer})
+    directory = claimed(crawler_for, **OURS)
+    assert directory.resumed
+    directory.finish("finished")
+
+
+def test_a_filter_may_be_named_by_its_class(crawler_for: CrawlerFor) -> None:
+    """As Scrapy takes either."""
+    path = "larmspider.middlewares.traps.TrapsFilter"
+    claimed(crawler_for, SPIDER_MIDDLEWARES={path: 5}).finish("shutdown")
+    claimed(crawler_for, SPIDER_MIDDLEWARES={load_object(path): 5}).finish("finished")
 
 
 def test_edited_rules_make_another_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:

@@ -67,6 +67,16 @@ def test_filters_that_are_not_the_crawls_are_told(
     assert list(changed_filters(settings, CrawlDir(tmp_path))) == note
 
 
+def test_a_filter_whose_module_moved_is_the_crawls_own(tmp_path: Path) -> None:
+    """An import path of an earlier version names the class that today's path names."""
+    settings = Settings({"SPIDER_MIDDLEWARES": {DEPTH: 630}})
+    older = [path.replace(DEPTH, "larmspider.older.DepthFilter") for path in filters_of(settings)]
+    assert "larmspider.older.DepthFilter" in older
+    description = {"format": 1, "identity": {"filters": older}}
+    (tmp_path / "crawl.json").write_text(json.dumps(description))
+    assert list(changed_filters(settings, CrawlDir(tmp_path))) == []
+
+
 NESTED = b"<i>" * 20_000 + b"</u>" * 1_000_000  # seconds
 
 

@@ -24,7 +24,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.workdir import directory as locks
 from larmspider.workdir.directory import asked_fresh
-from larmspider.workdir.manifest import LOCK, differing, identity_of
+from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -106,7 +106,10 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
         except OtherCrawl as other:
             known = json.loads(other.known)
             refuse_other(known, ours, link.name, other.living, anyway=anyway)
-            before = other.known
+            if other.living:  # the same crawl, with import paths of another version
+                text = other.known
+            else:
+                before = other.known
 
 
 def insist(ask: Callable[[], T], where: str) -> T:
@@ -158,13 +161,8 @@ def refuse_other(
             how = "" if living else "; -a resume=anyway goes on with it, -a fresh=yes starts over"
             raise ConfigError(
                 f"the crawl in Redis at {where} has other {name}:"
-                f" {_short(was.get(name))} there, {_short(now.get(name))} here{how}"
+                f" {shortened(was.get(name))} there, {shortened(now.get(name))} here{how}"
             )
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # The crawl in Redis as a whole, for who looks at it before any worker joins.

@@ -36,7 +36,7 @@ from larmspider.urls.normalizer import (
     host_resolver_from_settings,
     normalizer_from_settings,
 )
-from larmspider.workdir.manifest import class_names, filters_of
+from larmspider.workdir.manifest import class_name, filters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -173,10 +173,9 @@ def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
         )
 
 
-def _not_among(some: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """The import paths whose class is none of those of ``some``."""
-    known = class_names(some)
-    return [path for path in paths if not set(class_names([path])) & set(known)]
+def _not_among(known: Iterable[str], paths: Iterable[str]) -> list[str]:
+    names = {class_name(path) for path in known}
+    return [path for path in paths if class_name(path) not in names]
 
 
 def _first_referrer(

@@ -38,6 +38,7 @@ from larmspider.workdir.manifest import (
     is_shared,
     matching,
     now,
+    shortened,
     stores_in,
 )
 
@@ -237,10 +238,10 @@ class CrawlDirectory:
 
     def _refuse_another(self, earlier: dict[str, Any]) -> None:
         was, now = earlier.get("identity") or {}, self.description["identity"]
-        if name := differing(was, now):
+        if part := differing(was, now):
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds a crawl with other {name}:"
-                f" {_short(was.get(name))} then, {_short(now.get(name))} now;"
+                f"LARM_DIR={self.path} holds a crawl with other {part}:"
+                f" {shortened(was.get(part))} then, {shortened(now.get(part))} now;"
                 " -a resume=anyway goes on with it, -a fresh=yes starts over,"
                 " -s LARM_DIR=DIR names another directory"
             )
@@ -291,11 +292,6 @@ def asked_fresh(settings: BaseSettings) -> str:
     if len(asked) > 2 or len(set(asked)) > 1:
         raise ConfigError(f"fresh={value}: yes, or yes,yes to delete stored pages too, is accepted")
     return ",".join("yes" for part in asked if part)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # LARM_DIR of many workers: what their crawl is, and the directory of each in it.

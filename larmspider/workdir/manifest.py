@@ -7,7 +7,8 @@ It decides whether a command goes on with the crawl that lies in a directory, an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -195,30 +196,39 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
     return identity
 
 
-def differing(was: dict[str, Any], now: dict[str, Any]) -> str:
-    """The first part in which two identities differ; "" where they are one crawl's.
+def filters_of(settings: BaseSettings) -> list[str]:
+    """The import paths of the spider middlewares that are on."""
+    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    return sorted(_path_of(component) for component, order in listed.items() if order is not None)
 
-    Filters are compared by class name, since a module may move from one version to the next.
+
+def class_name(path: str) -> str:
+    """The last part of an import path: a later version may move a class, but keeps its name.
+
+    >>> class_name("larmspider.middlewares.seen.SeenFilter")
+    'SeenFilter'
     """
+    return path.rpartition(".")[2].rstrip("'>")  # "<class 'seen.SeenFilter'>" was written as well
+
+
+def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first part in which two identities differ, filters by class name; "": one crawl."""
     return next(
-        (name for name in (*now, *was) if _comparable(was, name) != _comparable(now, name)), ""
+        (part for part in (*now, *was) if _comparable(was, part) != _comparable(now, part)), ""
     )
 
 
-def _comparable(identity: dict[str, Any], name: str) -> Any:
-    value = identity.get(name)
-    return class_names(value) if name == "filters" and isinstance(value, list) else value
+def _comparable(identity: Mapping[str, Any], part: str) -> Any:
+    value = identity.get(part)
+    if part == "filters" and isinstance(value, list):
+        return sorted(map(class_name, value))
+    return value
 
 
-def class_names(paths: Iterable[str]) -> list[str]:
-    """Import paths without their modules, sorted."""
-    return sorted(path.rpartition(".")[2] for path in paths)
-
-
-def filters_of(settings: BaseSettings) -> list[str]:
-    """The spider middlewares that are on, by name."""
-    listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    return sorted(str(name) for name, order in listed.items() if order is not None)
+def shortened(value: Any) -> str:
+    """A value of an identity as JSON of at most 80 characters, for a message."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _seeds(spider: Spider | None) -> list[str]:
