@@ -1,7 +1,7 @@
 """CPU time of one thread, divided among named steps: what a step calls of another one is not its.
 
     meter = Meter()
-    meter.wrap(Findings, "fill", "links")        # the method of a class, from now on
+    meter.wrap(PageBuilder, "fill", "links")        # the method of a class, from now on
     ...
     meter.total["links"]                         # nanoseconds; meter.calls["links"]
 

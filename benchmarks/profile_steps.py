@@ -34,11 +34,11 @@ def _store_step(store: Any, *_: Any) -> str:
 _OURS = (
     ("larmspider.spiders.intranet:IntranetSpider.parse", "page: digest, fields"),
     ("larmspider.spiders.intranet:IntranetSpider._extract", "extraction"),
-    ("larmspider.extraction.page_builder:Findings.fill", "links: resolve"),
+    ("larmspider.extraction.page_builder:PageBuilder.fill", "links: resolve"),
     ("larmspider.middlewares.filter_middleware:FilterMiddleware._filter_slice", _filter_step),
     ("larmspider.middlewares.follow:FollowMiddleware._requests", "follow"),
     ("larmspider.middlewares.follow:FollowMiddleware._request", "follow"),
-    ("larmspider.middlewares.follow:ShortWay.queue", "frontier: push"),
+    ("larmspider.middlewares.follow:DirectEnqueue.queue", "frontier: push"),
     ("larmspider.middlewares.last_check:LastCheckMiddleware.process_request", "last check"),
     (
         "larmspider.middlewares.fetch_outcome:AnswersMiddleware.process_response",

@@ -38,7 +38,7 @@ _PAGE = """\
 """
 
 
-class QueuedUrl(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """One line of a directory index: size in bytes, modification time as Apache writes it."""
 
     name: str
@@ -102,7 +102,9 @@ def data_sheet() -> bytes:
     )
 
 
-def directory_index(path: str, query: str, entries: Sequence[QueuedUrl], separator: str) -> bytes:
+def directory_index(
+    path: str, query: str, entries: Sequence[DirectoryEntry], separator: str
+) -> bytes:
     """A directory as Apache shows it: ?C=N;O=D sorts by name downwards (also M: time, S: size).
 
     ``separator`` stands between the two parameters, ";" as Apache writes it now or "&" as it did.

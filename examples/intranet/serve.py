@@ -54,12 +54,12 @@ INDEXES = {
     "/files/": (
         ";",
         [
-            generated.QueuedUrl("minutes.txt", 208, "2026-03-02 09:14"),
-            generated.QueuedUrl("old/", 0, "2025-08-19 16:40"),
-            generated.QueuedUrl("siren-h4.pdf", 883, "2026-01-27 11:02"),
+            generated.DirectoryEntry("minutes.txt", 208, "2026-03-02 09:14"),
+            generated.DirectoryEntry("old/", 0, "2025-08-19 16:40"),
+            generated.DirectoryEntry("siren-h4.pdf", 883, "2026-01-27 11:02"),
         ],
     ),
-    "/files/old/": ("&", [generated.QueuedUrl("price-list.txt", 120, "2019-05-06 08:00")]),
+    "/files/old/": ("&", [generated.DirectoryEntry("price-list.txt", 120, "2019-05-06 08:00")]),
 }
 
 
