@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable
 
 import webencodings
+from w3lib.html import strip_html5_whitespace
 
 # The charset of a body that declares none and is not UTF-8: ``caf\xe9`` of an old editor.
 #
@@ -148,7 +149,7 @@ def _decode_as(body: bytes, charset: str) -> str:
 
 
 def _lookup(label: str) -> str | None:
-    encoding = webencodings.lookup(label.strip("\t\n\f\r "))
+    encoding = webencodings.lookup(strip_html5_whitespace(label))
     return None if encoding is None else encoding.name
 
 

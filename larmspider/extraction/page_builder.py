@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 import can_ada
 from lxml import etree
+from w3lib.html import strip_html5_whitespace
 
 from larmspider.errors import InvalidURL
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
@@ -37,7 +38,6 @@ MAX_HREF = 8192
 _TOO_LONG = LONGEST_URL + 1
 """Characters kept of one that is too long for any URL: so that it stays too long."""
 
-_SPACE = "\t\n\f\r "
 _NOT_LINKS = ("javascript:", "data:", "about:", "vbscript:")
 _NO_BASE = "about:blank"
 
@@ -71,11 +71,12 @@ class LinkResolver:
         known = self._known.get(href)
         if known is None:
             if len(href) > LONGEST_URL:
-                long = without_userinfo(href.strip(_SPACE))
+                long = without_userinfo(strip_html5_whitespace(href))
                 if len(long) > LONGEST_URL:
                     return long[:_TOO_LONG]
-            url = resolve(self._base, href)
-            known = without_userinfo(href.strip(_SPACE))[:MAX_HREF] if url is None else url
+            known = resolve(self._base, href)
+            if known is None:
+                known = without_userinfo(strip_html5_whitespace(href))[:MAX_HREF]
             self._known[href] = known
         return known
 
@@ -139,7 +140,7 @@ def refresh_of(content: str) -> tuple[int, str] | None:
     found = _REFRESH.match(content)
     if found is None:
         return None
-    href = (found[2] or found[3] or found[4] or "").strip("\t\n\f\r ")
+    href = strip_html5_whitespace(found[2] or found[3] or found[4] or "")
     seconds = int(found[1].partition(".")[0][:9] or 0)
     return (seconds, href) if href else None
 

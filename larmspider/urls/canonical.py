@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import can_ada
+from w3lib.html import replace_escape_chars
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
@@ -53,7 +54,6 @@ _URL = re.compile(
     re.IGNORECASE | re.DOTALL | re.ASCII,
 )
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
-_TAB_OR_NEWLINE = str.maketrans("", "", "\t\r\n")  # a parser drops these before it looks
 
 
 class Disguised(NamedTuple):
@@ -72,7 +72,7 @@ class Disguised(NamedTuple):
 
 def disguised(url: str) -> Disguised | None:
     """None where ``url`` is not refused for such a host, or not for it alone."""
-    found = _URL.match(url.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE))
+    found = _URL.match(replace_escape_chars(url.strip(_C0_OR_SPACE)))
     if found is None:
         return None
     scheme, host, rest = found.groups()

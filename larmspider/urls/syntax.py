@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import re
 
+from w3lib.html import replace_escape_chars
+
 # Dot segments: ``/a/./b/../c`` is ``/a/c`` (WHATWG URL 4.4, "path state").
 #
 # can_ada resolves them while it parses, but not in a path that has a segment which begins with a
@@ -57,7 +59,6 @@ LONGEST_RAW_HOST = 2048
 # The schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
 _AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
-_TAB_OR_NEWLINE = str.maketrans("", "", "\t\r\n")
 
 
 def host_too_long(url: str) -> bool:
@@ -65,7 +66,7 @@ def host_too_long(url: str) -> bool:
     if len(url) <= LONGEST_RAW_HOST:
         return False
     # The parser drops these before it looks (WHATWG URL 4.4).
-    authority = _AUTHORITY.match(url.lstrip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE))
+    authority = _AUTHORITY.match(replace_escape_chars(url.lstrip(_C0_OR_SPACE)))
     return authority is not None and len(authority[1].rpartition("@")[2]) > LONGEST_RAW_HOST
 
 
@@ -89,7 +90,7 @@ def without_userinfo(url: str) -> str:
     """
     if "@" not in url:
         return url
-    url = url.translate(_TAB_OR_NEWLINE)
+    url = replace_escape_chars(url)
     found = _USERINFO.match(url)  # a search would be quadratic in slashes
     return found[1] + url[found.end() :] if found else url
 

@@ -189,7 +189,7 @@ def test_a_search_is_tried_as_a_search() -> None:
 def test_a_trial_without_an_answer_fails_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that dies at once, or is out of time, accepts nothing."""
     child = backtracking._CHILD
-    monkeypatch.setattr(backtracking, "_CHILD", "dots.py")
+    monkeypatch.setattr(backtracking, "_CHILD", "session_ids.py")
     with pytest.raises(ConfigError, match="could not be tried in a process of its own"):
         compile_pattern("(?!a)b", name="SCOPE")
     monkeypatch.setattr(backtracking, "_CHILD", child)
