@@ -22,8 +22,7 @@ from larmspider.cluster.redis_client import Keys, RedisLink, lasting, link_to, w
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import BackendError
-from larmspider.workdir import directory as locks
-from larmspider.workdir.directory import asked_fresh
+from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
 
 if TYPE_CHECKING:
@@ -230,7 +229,7 @@ class SharedCrawl:
 def _has_ended(lock: Path) -> bool:
     """Whether no process holds it; one that is not there says nothing."""
     try:
-        locks.check_free(lock)
+        check_free(lock)
     except LarmspiderError:
         return False
     return lock.exists()

@@ -18,6 +18,7 @@ from larmspider.formatting import count, counted, doing, printable, size
 from larmspider.frontier.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.documents import REFUSED
+from larmspider.workdir.files import replace_file
 
 
 class Command(LarmCommand):
@@ -61,10 +62,8 @@ def _write(path: Path, page: str) -> None:
     """Wholly or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(page, "utf-8", errors="replace")
-        draft.replace(path)
+        replace_file(path, page.encode("utf-8", "replace"), draft=draft)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise ConfigError(f"--html {path} cannot be written: {error.strerror or error}") from None
 
 

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +16,7 @@ from larmspider.crawl.reader import read_description
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import counted, utc
 from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.files import is_locked
 from larmspider.workdir.manifest import DESCRIPTION, LOCK, is_shared
 
 FINISHED = "finished"
@@ -68,7 +67,7 @@ class RunState:
             return cls._of_workers(shard_dirs(path))
         began, ended = str(description.get("began") or ""), str(description.get("ended") or "")
         reason = str(description.get("end") or "")
-        if is_held(path / LOCK):
+        if is_locked(path / LOCK):
             return cls(State.RUNNING, f"This crawl runs; it began at {began}.", began)
         if reason:
             sentence = f"This crawl ended ({reason}) at {ended}."
@@ -123,19 +122,4 @@ def _began_after(shard: Path, ended: str) -> bool:
     """Whether a worker's last run began later; crawl.json is written when one begins."""
     with suppress(OSError):
         return utc((shard / DESCRIPTION).stat().st_mtime)[:19] > ended[:19]
-    return False
-
-
-def is_held(lock: Path) -> bool:
-    """Whether a process holds the lock; it is tried for a moment."""
-    try:
-        file = os.open(lock, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
     return False

@@ -55,7 +55,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
         )
     meta = directory / META_NAME
     directory.mkdir(parents=True, exist_ok=True)
-    if meta.exists() or tantivy.Index.exists(str(directory)):
+    if tantivy.Index.exists(str(directory)):
         written = _read_meta(meta)
         if written != stemmer:
             raise CrawlDirError(
@@ -63,13 +63,11 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
                 f"use {written}, or crawl again into an empty directory"
             )
     else:
-        # before the index itself: a crash between the two leaves a version that is true of none
-        draft = meta.with_suffix(".tmp")
-        with draft.open("w", encoding="utf-8") as file:
+        # on disk before the index is, which would be refused without it
+        with meta.open("w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA_VERSION, "stemmer": stemmer}, file)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(meta)
     try:
         index = tantivy.Index(build_schema(), path=str(directory))
     except (ValueError, OSError) as error:

@@ -18,7 +18,8 @@ from larmspider.crawl.reader import read_description
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.status.snapshot import Gauges
-from larmspider.workdir.directory import shard_dirs, write_private
+from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.files import replace_file
 from larmspider.workdir.manifest import is_shared
 
 # Where a crawl is served and its token, noted in its directory, for its own user alone to read.
@@ -28,7 +29,8 @@ SERVER_FILE = "web.json"
 
 def note_server(directory: Path, url: str, token: str) -> None:
     """Say where the crawl in ``directory`` is served. Raises OSError."""
-    write_private(directory / SERVER_FILE, json.dumps({"url": url, "token": token}))
+    content = json.dumps({"url": url, "token": token}).encode()
+    replace_file(directory / SERVER_FILE, content, private=True)
 
 
 def noted_server(directory: Path) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from larmspider import stats
+from larmspider.workdir.files import replace_file
 
 TOTALS_FILE = "totals.json"
 _NO_SUMS = (
@@ -58,9 +59,8 @@ class Totals:
 
     def write(self, directory: Path) -> None:
         """Replace the file of the directory at once. Raises OSError."""
-        draft = directory / f"{TOTALS_FILE}.new"
-        draft.write_text(json.dumps({"runs": self.runs, "counters": dict(self.counters)}), "utf-8")
-        draft.replace(directory / TOTALS_FILE)
+        content = json.dumps({"runs": self.runs, "counters": dict(self.counters)})
+        replace_file(directory / TOTALS_FILE, content.encode())
 
     def matching(self, template: str) -> dict[str, int]:
         """The counters of a key of stats.py with one part that varies, by that part, largest first.

@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
-from larmspider.workdir.directory import write_private
+from larmspider.workdir.files import replace_file
 
 # The token that control asks for: LARM_WEB_TOKEN, or one of our own, kept in LARM_DIR/web.token.
 #
@@ -49,7 +49,7 @@ def kept_token(directory: Path) -> str:
         return token
     path = directory / TOKEN_FILE
     draft = path.with_name(f"{TOKEN_FILE}.{os.getpid()}")
-    write_private(draft, secrets.token_urlsafe(24) + "\n")
+    replace_file(draft, secrets.token_urlsafe(24).encode() + b"\n", private=True)
     try:
         os.link(draft, path)
     except FileExistsError:

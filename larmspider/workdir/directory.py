@@ -9,10 +9,8 @@ other filters it is another crawl, and is refused unless told what to do.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted
+from larmspider.workdir.files import lock, replace_file
 from larmspider.workdir.manifest import (
     CUT_BACK,
     DESCRIPTION,
@@ -49,16 +48,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DRAFT = "crawl.tmp"
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace the file by one that only its owner may read, at once."""
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as out:
-        out.write(text)
-    draft.replace(path)
 
 
 class CrawlDirectory:
@@ -275,13 +264,10 @@ class CrawlDirectory:
                 self._replace(target, rules)
 
     def _replace(self, target: Path, content: bytes) -> None:
-        draft = self.path / _DRAFT
         try:
             target.parent.mkdir(exist_ok=True)
-            draft.write_bytes(content)
-            draft.replace(target)
+            replace_file(target, content, draft=self.path / _DRAFT)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
@@ -389,9 +375,6 @@ class ClusterDirectory(CrawlDirectory):
 #
 # A worker that looks for a free directory has to keep it from then on, and claims it later.
 
-_LOOK_SECS = 0.005
-"""Far more than a look at the lock takes."""
-
 _reserved: dict[Path, IO[str]] = {}
 
 
@@ -401,20 +384,13 @@ def locked(path: Path) -> IO[str]:
     if (held := _reserved.pop(path, None)) is not None:
         return held
     try:
-        file = path.open("a")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # it may be one who only looks (condition.is_held)
-            time.sleep(_LOOK_SECS)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock(path)
     except BlockingIOError:
-        file.close()
         raise CrawlDirError(
             f"LARM_DIR={path.parent} is in use: another crawl writes there"
         ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be locked: {error.strerror or error}") from None
-    return file
 
 
 def reserve(path: Path) -> bool:

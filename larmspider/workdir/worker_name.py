@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir import directory as locks
+from larmspider.workdir.directory import check_free, reserve
 from larmspider.workdir.manifest import DESCRIPTION, LOCK
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def settle(settings: BaseSettings) -> None:
             (root / name).mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigError(f"LARM_DIR={root} cannot be written: {error.strerror}") from None
-        if locks.reserve(root / name / LOCK):
+        if reserve(root / name / LOCK):
             settings.set("LARM_WORKER", name, priority="cmdline")
             return
 
@@ -64,7 +64,7 @@ def free_names(root: Path, count: int) -> list[str]:
         if len(found) == count:
             break
         try:
-            locks.check_free(root / name / LOCK)
+            check_free(root / name / LOCK)
         except CrawlDirError:
             continue
         found.append(name)

@@ -27,7 +27,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir import directory as locks
+from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
 
 PROGRAM = "redis-server"
@@ -117,7 +117,7 @@ class PrivateRedis:
             self.folder.chmod(0o700)
         except OSError as error:
             raise ConfigError(f"{self.folder} cannot be made: {error.strerror}") from None
-        self._lock = locks.locked(self.folder / LOCK)
+        self._lock = locked(self.folder / LOCK)
         if len(os.fsencode(self.folder / SOCKET)) > _SOCKET_PATH_BYTES:
             # the name of a socket is limited, a link on the way to it is not
             place = Path(tempfile.mkdtemp(prefix="larm-"))

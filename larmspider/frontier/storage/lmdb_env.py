@@ -9,7 +9,6 @@ again.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import threading
@@ -17,12 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import lmdb
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.backend import BackendError, FormatError
+from larmspider.workdir.files import lock
 
 # The batch of changes since the last commit, as a layer over the database.
 #
@@ -75,7 +75,7 @@ class LmdbFiles:
     ) -> None:
         self.path = path
         self._resize = threading.Lock()  # no transaction of ours may be open while the map grows
-        self._lock_file: TextIO | None = None
+        self._lock_file: IO[str] | None = None
         try:
             if not readonly:
                 path.mkdir(parents=True, exist_ok=True)
@@ -221,15 +221,12 @@ class LmdbFiles:
             self._lock_file.close()
 
 
-def _sole_writer(path: Path) -> TextIO:
+def _sole_writer(path: Path) -> IO[str]:
     """LMDB lets writers of several processes take turns; two crawls in one directory must not."""
-    lock = (path / "writer.lock").open("w")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
+        return lock(path / "writer.lock")
+    except BlockingIOError as error:
         raise CrawlDirError(f"another crawl is writing to {path}") from error
-    return lock
 
 
 # One LMDB environment a process and directory, as LMDB wants it, for all who read there.

@@ -1,0 +1,72 @@
+"""Files that several processes meet at: locks, and files that are replaced in one step.
+
+with lock(Path("crawl/lock")):      # BlockingIOError while another process holds the lock
+    replace_file(Path("crawl/crawl.json"), b"{}")
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+_LOOK_SECS = 0.005
+"""Far longer than is_locked() has a lock."""
+
+
+def lock(path: Path) -> IO[str]:
+    """The lock file, made if need be, and locked until it is closed; a killed process frees it.
+
+    Raises BlockingIOError where another process holds the lock, OSError where there can be none.
+    """
+    file = path.open("a")
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # perhaps by is_locked() of another process
+            time.sleep(_LOOK_SECS)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock; tried for a moment. A file that is not there is free."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def replace_file(
+    path: Path, content: bytes, *, draft: Path | None = None, private: bool = False
+) -> None:
+    """Give a file new content in one step: whoever reads it, and a crash, finds the old or the new.
+
+    ``draft`` is written first, by default ``path`` with ".new" appended. ``private``: only its
+    owner may read the file. Raises OSError, and then leaves no draft.
+    """
+    draft = draft or path.with_name(path.name + ".new")
+    try:
+        draft.unlink(missing_ok=True)  # of a process that was killed, perhaps with another mode
+        mode = 0o600 if private else 0o666
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(file, "wb") as out:
+            out.write(content)
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
