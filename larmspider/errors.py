@@ -6,7 +6,7 @@ class LarmspiderError(Exception):
 
 
 class ConfigError(LarmspiderError):
-    """A setting, argument or file that cannot be used: says what was wrong and what is accepted."""
+    """A setting, argument or file that cannot be used: says what is wrong and what is expected."""
 
 
 class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on

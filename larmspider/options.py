@@ -1,7 +1,7 @@
-"""Reads settings as values: checked once, and a bad one is an error that says what is accepted.
+"""Reads settings as values: checked once, and a bad one is an error that says what is expected.
 
 >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
-ConfigError: LARM_PAGEFILE_BYTES=0 is not accepted: a whole number of at least 1 is
+ConfigError: LARM_PAGEFILE_BYTES=0: expected an integer >= 1
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | N
 
 def as_integer(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
     """A whole number from a setting or a spider argument called ``name``."""
-    wanted = f"a whole number of at least {minimum}"
-    if maximum is not None:
-        wanted += f" and at most {maximum}"
+    wanted = f"an integer {_range(minimum, maximum)}"
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -58,20 +56,18 @@ def seconds(
     """The setting as a number of seconds in [minimum, maximum], never infinite."""
     value = _get(settings, name)
     number = _as_float(value)
-    wanted = f"a number of seconds, at least {minimum:g}"
-    if maximum is not None:
-        wanted += f" and at most {maximum:g}"
+    wanted = f"a number of seconds {_range(minimum, maximum)}"
     if number is None or not minimum <= number < inf or (maximum is not None and number > maximum):
         raise _refused(name, value, wanted)
     return number
 
 
 def share(settings: BaseSettings, name: str) -> float:
-    """The setting as a fraction, more than 0 and at most 1."""
+    """The setting as a fraction > 0 and <= 1."""
     value = _get(settings, name)
     number = _as_float(value)
     if number is None or not 0 < number <= 1:
-        raise _refused(name, value, "a fraction, more than 0 and at most 1")
+        raise _refused(name, value, "a fraction > 0 and <= 1")
     return number
 
 
@@ -84,7 +80,7 @@ def mapping(settings: BaseSettings, name: str) -> dict[str, Any]:
         except ValueError:
             value = None
     if not isinstance(value, Mapping):
-        raise _refused(name, _get(settings, name), "a mapping (on the command line as JSON)")
+        raise _refused(name, _get(settings, name), "a mapping (JSON on the command line)")
     return dict(value)
 
 
@@ -156,7 +152,7 @@ def strings(settings: BaseSettings, name: str) -> list[str]:
         return [part.strip() for part in value.split(",") if part.strip()]
     if isinstance(value, Iterable) and all(isinstance(part, str) for part in value):
         return list(value)
-    raise _refused(name, value, "a list of strings (on the command line separated by commas)")
+    raise _refused(name, value, "a list of strings (separated by commas on the command line)")
 
 
 def text(settings: BaseSettings, name: str) -> str:
@@ -281,6 +277,10 @@ def _get(settings: BaseSettings, name: str) -> Any:
     return settings.get(name) if name in settings else defaults().get(name)
 
 
+def _range(minimum: float, maximum: float | None) -> str:
+    return f">= {minimum:.15g}" if maximum is None else f"from {minimum:.15g} to {maximum:.15g}"
+
+
 def _one_of(accepted: Iterable[str]) -> str:
     """``"" or anyway``; ``one of backlinks, breadth-first, pagerank``."""
     words = [word or '""' for word in sorted(accepted)]
@@ -295,4 +295,4 @@ def _as_float(value: Any) -> float | None:
 
 
 def _refused(name: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{name}={value} is not accepted: {wanted} is")
+    return ConfigError(f"{name}={value}: expected {wanted}")

@@ -242,7 +242,7 @@ def test_a_name_that_reaches_too_far_is_refused(
 ) -> None:
     """Neither files elsewhere nor those that every crawl has are a store's."""
     monkeypatch.setattr(TitleLog, "files", (name,))
-    with pytest.raises(ConfigError, match=r"TitleLog.files: .* is not accepted"):
+    with pytest.raises(ConfigError, match=r"TitleLog.files: .*: expected"):
         claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: 1})
 
 

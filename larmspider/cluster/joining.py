@@ -204,9 +204,8 @@ class SharedCrawl:
         blocks = re.search(rb"(\d+) blocks$", known or b"")
         if blocks is not None and int(blocks[1]) != self._keys.blocks:
             raise ConfigError(
-                f"LARM_BLOCKS={self._keys.blocks} is not accepted: the crawl in Redis at"
-                f" {self._link.name} was begun with {int(blocks[1])}, which stays, unless"
-                " -a fresh=yes starts over"
+                f"LARM_BLOCKS={self._keys.blocks}: expected {int(blocks[1])}, with which the crawl"
+                f" in Redis at {self._link.name} was begun; -a fresh=yes starts over"
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:

@@ -187,7 +187,7 @@ class RedisLink:
             ) from None
         except TypeError as error:  # arguments of a connection, which is made only now
             said = str(error).rpartition(") ")[2]
-            raise ConfigError(f"REDIS_PARAMS is not accepted: a connection {said}") from None
+            raise ConfigError(f"REDIS_PARAMS: a connection {said}") from None
 
     def _tls_hint(self, error: Exception) -> str:
         """A port without TLS waits for the rest of what it takes for a command."""
@@ -321,7 +321,7 @@ def connect(
     try:
         params = settings.getdict("REDIS_PARAMS")
     except (TypeError, ValueError):
-        raise ConfigError("REDIS_PARAMS is not accepted: a mapping (as JSON) is") from None
+        raise ConfigError("REDIS_PARAMS: expected a mapping (JSON on the command line)") from None
     params |= {"decode_responses": False, "retry": Retry(NoBackoff(), 1), **overrides}
     if answer_secs is not None:
         params |= {name: _at_most(params.get(name), answer_secs) for name in _TIMEOUTS}
@@ -337,8 +337,8 @@ def connect(
     except Exception as error:  # noqa: BLE001 - whatever is wrong with values of the user's
         # its text may hold a part of the password
         raise ConfigError(
-            f"{which} and REDIS_PARAMS are not accepted ({type(error).__name__}): a URL such as"
-            " redis://[user:password@]host:6379/0, rediss://... or unix:///path is, and arguments"
+            f"{which} and REDIS_PARAMS cannot be used ({type(error).__name__}): expected a URL such"
+            " as redis://[user:password@]host:6379/0, rediss://... or unix:///path, and arguments"
             " of redis.Redis"
         ) from None
     return client, _name(client)

@@ -54,7 +54,7 @@ class Command(LarmCommand):
         if args:
             raise ConfigError(f"no argument is expected, {args[0]!r} was given")
         if opts.sort not in _KEYS:
-            raise ConfigError(f"--sort {opts.sort}: {', '.join(_KEYS)} are accepted")
+            raise ConfigError(f"--sort {opts.sort}: expected one of {', '.join(_KEYS)}")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
         crawl, now = self.open_crawl(), time.time()

@@ -52,7 +52,7 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
         raise ConfigError("seeds are URLs here; a file cannot be named")
     seeds = read_seeds(text)
     if not seeds or len(seeds) > SEEDS_MOST:
-        raise ConfigError(f"{len(seeds)} seeds are not accepted: 1 to {SEEDS_MOST:,} are")
+        raise ConfigError(f"{len(seeds)} seeds: expected 1 to {SEEDS_MOST:,}")
     spider = crawler.spider
     assert spider is not None
     requests = [page_request(spider, seed) for seed in seeds]
@@ -162,7 +162,7 @@ class OperatorExtension:
     async def act(self, name: str, form: Form, who: str = "") -> str:
         """Do one of the acts and say what was done. Raises ConfigError: nothing was."""
         if name not in self._acts:
-            raise ConfigError(f"{name!r} is no act: {', '.join(self._acts)} are")
+            raise ConfigError(f"unknown action {name!r}: expected one of {', '.join(self._acts)}")
         done = await self._acts[name](form)
         what = " ".join(
             form.get(key, "") for key in ("host", "urls", "factor", "seconds", "restrict")
@@ -221,7 +221,9 @@ class OperatorExtension:
     def _host(self, form: Form) -> str:
         name = form.get("host", "").strip()
         if name not in self._scheduler.frontier.hosts:
-            raise ConfigError(f"{name!r} is no host of this crawl: host:port, as in the table, is")
+            raise ConfigError(
+                f"{name!r} is no host of this crawl: expected host:port, as in the table"
+            )
         return name
 
     def _ordered(self, form: Form) -> tuple[str, str]:
@@ -283,7 +285,7 @@ def _number(form: Form, name: str, low: float, high: float) -> float:
         number = float("nan")
     if not low <= number <= high:
         raise ConfigError(
-            f"{name} {form.get(name, '')!r} is not accepted: a number from {low:g} to {high:g} is"
+            f"{name} {form.get(name, '')!r}: expected a number from {low:g} to {high:g}"
         )
     return number
 

@@ -81,8 +81,8 @@ def _first_out_of(
         if pattern.engine != "re2" and now - began > LONGEST_MATCH_SECS:
             raise ConfigError(
                 f"the scope: pattern {pattern.text!r} takes {now - began:.1f} s for the queued URL"
-                f" {entry.normalized[:200]}, and RE2 does not take it; accepted are patterns that"
-                f" RE2 takes, or that need less than {LONGEST_MATCH_SECS:g} s for a URL"
+                f" {entry.normalized[:200]}, and RE2 does not take it; expected a pattern that RE2"
+                f" takes, or that needs less than {LONGEST_MATCH_SECS:g} s for a URL"
             )
         if time.monotonic() > end:
             return out, number
@@ -93,7 +93,7 @@ def _first_out_of(
 def compiled(restrict: str) -> Pattern:
     """Raises ConfigError."""
     if not restrict.strip():
-        raise ConfigError("an empty scope is not accepted: a regular expression is, such as .*")
+        raise ConfigError("empty scope: expected a regular expression such as .*")
     return compile_pattern(restrict.strip(), name="the scope")
 
 

@@ -269,7 +269,7 @@ def _shards_in(path: Path) -> list[Path]:
     if not (path / DESCRIPTION).is_file():
         why = f"has no {DESCRIPTION}" if path.is_dir() else "is no directory"
         raise CrawlDirError(
-            f"the shard {path} (--shard, LARM_SHARDS) {why}: a worker's directory is accepted, or"
+            f"the shard {path} (--shard, LARM_SHARDS) {why}: expected a worker's directory, or"
             " the LARM_DIR of a crawl, as of another machine"
         )
     return shard_dirs(path) if is_shared(CrawlDir(path).description) else [path]

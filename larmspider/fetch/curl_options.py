@@ -168,7 +168,7 @@ def bind_address_from(settings: BaseSettings) -> tuple[str, int] | None:
     try:
         return read_bind_address(value)
     except (ValueError, TypeError):
-        raise ConfigError(f"DOWNLOAD_BIND_ADDRESS={value} is not accepted: {ACCEPTED} is") from None
+        raise ConfigError(f"DOWNLOAD_BIND_ADDRESS={value}: expected {ACCEPTED}") from None
 
 
 def read_bind_address(value: Any) -> tuple[str, int]:
@@ -188,7 +188,7 @@ def apply_bind_address(transfer: Transfer, value: Any) -> None:
     try:
         host, port = read_bind_address(value)
     except (ValueError, TypeError):
-        raise errors.BadUrl(f"no bindaddress: {ACCEPTED} is accepted") from None
+        raise errors.BadUrl(f"no bindaddress: expected {ACCEPTED}") from None
     transfer.dirty = True
     transfer.curl.setopt(pycurl.INTERFACE, f"host!{host}")
     if port:
@@ -282,8 +282,8 @@ def _ciphers(settings: BaseSettings) -> str:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(value)
     except (ssl.SSLError, ValueError):
         raise ConfigError(
-            f"DOWNLOADER_CLIENT_TLS_CIPHERS={value} is not accepted: a list of ciphers as for"
-            " `openssl ciphers` is"
+            f"DOWNLOADER_CLIENT_TLS_CIPHERS={value}: expected a list of ciphers as for"
+            " `openssl ciphers`"
         ) from None
     return value
 
@@ -296,11 +296,10 @@ def _tls_versions(settings: BaseSettings) -> int:
         ("DOWNLOAD_TLS_MAX_VERSION", most, _TLS_MAX),
     ):
         if value is not None and value not in known:
-            raise ConfigError(f"{name}={value} is not accepted: one of {', '.join(known)} is")
+            raise ConfigError(f"{name}={value}: expected one of {', '.join(known)}")
     if least and most and list(_TLS_MIN).index(least) > list(_TLS_MIN).index(most):
         raise ConfigError(
-            f"DOWNLOAD_TLS_MAX_VERSION={most} is not accepted: no less than"
-            f" DOWNLOAD_TLS_MIN_VERSION={least} is"
+            f"DOWNLOAD_TLS_MAX_VERSION={most}: expected DOWNLOAD_TLS_MIN_VERSION={least} or newer"
         )
     version = _TLS_MIN[least] if least else pycurl.SSLVERSION_DEFAULT
     return int(version | (_TLS_MAX[most] if most else 0))

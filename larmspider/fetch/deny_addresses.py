@@ -57,8 +57,8 @@ class DenyAddresses:
                     _network(text)
                 except ValueError as error:
                     raise ConfigError(
-                        f"{name}: {text} is not accepted: an address or a network such as"
-                        f" 169.254.0.0/16 is ({error})"
+                        f"{name}: {text}: expected an address, or a network such as"
+                        f" 169.254.0.0/16 ({error})"
                     ) from None
         return cls(*lists)
 

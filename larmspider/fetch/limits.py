@@ -34,7 +34,7 @@ class Limits:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Raises ConfigError for a value that is not accepted."""
+        """Raises ConfigError for a bad value."""
         dns_secs = options.integer(settings, "LARM_DNS_CACHE_SECS", minimum=0)
         return cls(
             connect_secs=options.seconds(settings, "LARM_CONNECT_TIMEOUT_SECS", minimum=0.1),
@@ -59,5 +59,5 @@ class Limits:
         except (ValueError, TypeError):
             secs = 0.0
         if not secs > 0:  # nor nan
-            raise errors.BadUrl("no download_timeout: seconds, more than 0, are accepted")
+            raise errors.BadUrl("no download_timeout: expected seconds > 0")
         return secs

@@ -53,7 +53,7 @@ class ProxyUrl(NamedTuple):
 
 def read_proxy(text: str) -> ProxyUrl:
     """Without a scheme it is http's. Raises BadUrl where it is no proxy that we can ask."""
-    refused = errors.BadUrl(f"no proxy: {', '.join(_PORTS)} with host and port are accepted")
+    refused = errors.BadUrl(f"no proxy: expected {', '.join(_PORTS)} with host and port")
     try:
         parts = urlsplit(text if "://" in text or text.startswith("//") else f"//{text}", "http")
         port = parts.port

@@ -133,8 +133,8 @@ def host_rules(settings: Settings) -> HostRules:
 def _rule(pattern: str, rule: Any) -> HostPace:
     if not isinstance(rule, Mapping) or not set(rule) <= set(_RULE_FIELDS):
         raise ConfigError(
-            f"rule for host {pattern!r}: {rule!r} is not accepted:"
-            f" a mapping with some of {', '.join(_RULE_FIELDS)} is"
+            f"rule for host {pattern!r}: {rule!r}: expected a mapping with some of"
+            f" {', '.join(_RULE_FIELDS)}"
         )
     fields = dict(rule)
     if isinstance(fields.get("window"), list):

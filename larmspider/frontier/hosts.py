@@ -191,17 +191,17 @@ class HostPace:
         bad = None
         if not _PATTERN.fullmatch(self.pattern):
             bad = (
-                "it matches no host: host and host:port are accepted, with * and ?"
+                "it matches no host: expected host or host:port, with * and ?"
                 " (punycode for other letters)"
             )
         elif self.delay is not None and not _is_number(self.delay, 0):
-            bad = f"delay {self.delay!r} is not accepted: 0 or more seconds are"
+            bad = f"delay {self.delay!r}: expected seconds >= 0"
         elif self.connections is not None and not _is_whole(self.connections, 1):
-            bad = f"connections {self.connections!r} is not accepted: 1 or more are"
+            bad = f"connections {self.connections!r}: expected an integer >= 1"
         elif self.budget is not None and not _is_whole(self.budget, 0):
-            bad = f"budget {self.budget!r} is not accepted: 0 or more pages are"
+            bad = f"budget {self.budget!r}: expected pages >= 0"
         elif self.window is not None and not _is_window(self.window):
-            bad = f"window {self.window!r} is not accepted: two hours, 0 to 24, that differ, are"
+            bad = f"window {self.window!r}: expected two different hours from 0 to 24"
         if bad:
             raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
 

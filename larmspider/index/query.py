@@ -70,13 +70,13 @@ class Filters:
         )
         for kind in found.kinds:
             if kind not in KINDS:
-                raise QueryError(f"type {kind!r:.50} is unknown; accepted are {', '.join(KINDS)}")
+                raise QueryError(
+                    f"type {kind!r:.50} is unknown; expected one of {', '.join(KINDS)}"
+                )
         tongues = tuple(dict.fromkeys(map(tongue_of, found.languages)))
         if "" in tongues:
             bad = next(language for language in found.languages if not tongue_of(language))
-            raise QueryError(
-                f"language {bad!r:.50} is no language tag; accepted are de, en-GB, ..."
-            )
+            raise QueryError(f"language {bad!r:.50} is no language tag; expected de, en-GB, ...")
         return replace(found, languages=tongues)
 
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
@@ -127,15 +127,14 @@ def since_time(text: str, now: float) -> float:
         return day.timestamp()
     except ValueError:
         raise QueryError(
-            f"date {text!r:.50} is unknown; accepted are {', '.join(DAYS)}"
-            " and a day as in 2026-01-31"
+            f"date {text!r:.50} is unknown; expected {', '.join(DAYS)} or a day as in 2026-01-31"
         ) from None
 
 
 def until_time(text: str) -> float:
     """When the day ``2026-01-31`` (UTC) is over, for `Filters.until`. Raises QueryError."""
     if text.strip().lower() in DAYS:
-        raise QueryError(f"date {text!r:.50} is unknown; accepted is a day as in 2026-01-31")
+        raise QueryError(f"date {text!r:.50} is unknown; expected a day as in 2026-01-31")
     return since_time(text, 0.0) + timedelta(days=1).total_seconds()
 
 

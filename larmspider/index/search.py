@@ -257,7 +257,7 @@ def check_window(limit: int, offset: int) -> None:
     """Raise QueryError for more than one search may ask for."""
     if not 1 <= limit <= LIMIT_MOST or not 0 <= offset <= OFFSET_MOST:
         raise QueryError(
-            f"limit={limit}, offset={offset}: accepted are 1 to {LIMIT_MOST} and 0 to {OFFSET_MOST}"
+            f"limit={limit}, offset={offset}: expected 1 to {LIMIT_MOST} and 0 to {OFFSET_MOST}"
         )
 
 

@@ -51,7 +51,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
     """
     if stemmer not in STEMMERS:
         raise ConfigError(
-            f"stemmer {stemmer!r} is unknown; accepted are {', '.join(sorted(STEMMERS))}"
+            f"stemmer {stemmer!r} is unknown; expected one of {', '.join(sorted(STEMMERS))}"
         )
     meta = directory / META_NAME
     directory.mkdir(parents=True, exist_ok=True)

@@ -67,8 +67,8 @@ class KnownPathsFilter(UrlFilter):
                 hosts.append(value)
             else:
                 raise ConfigError(
-                    f"{source}:{number}: {line.strip()!r} is not understood:"
-                    " 'url REGEX', 'host PATTERN' (letters, digits, . - * ?) or '# comment' is"
+                    f"{source}:{number}: {line.strip()!r} is not understood: expected"
+                    " 'url REGEX', 'host PATTERN' (letters, digits, . - * ?) or '# comment'"
                 )
         return cls(patterns, hosts)
 

@@ -68,8 +68,8 @@ class UrlFilter:
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(
-                f"the filter {cls.__module__}.{cls.__qualname__} has the name {name!r}: a class"
-                " attribute 'name' of lower-case letters, digits and '-' is accepted"
+                f"the filter {cls.__module__}.{cls.__qualname__} has the name {name!r}: expected a"
+                " class attribute 'name' of lower-case letters, digits and '-'"
             )
 
     @classmethod

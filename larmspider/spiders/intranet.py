@@ -58,7 +58,8 @@ class IntranetSpider(Spider):
                 crawler.settings.set(ARGUMENTS[name], value, priority="cmdline")
             elif not name.startswith("_"):  # scrapyd passes _job
                 raise ConfigError(
-                    f"-a {name}={value} is no argument of this spider: {', '.join(ARGUMENTS)} are"
+                    f"-a {name}={value} is no argument of this spider: expected one of"
+                    f" {', '.join(ARGUMENTS)}"
                 )
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)

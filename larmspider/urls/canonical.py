@@ -122,8 +122,8 @@ class Canonicalizer:
         for pattern in lowercase_exceptions:
             if not _HOST_PATTERN.fullmatch(pattern):
                 raise ConfigError(
-                    f"lowercase exception {pattern!r}: accepted are host names and shell patterns "
-                    "of them in ASCII (punycode), such as *.case.example"
+                    f"lowercase exception {pattern!r}: expected a host name, or a shell pattern of "
+                    "them in ASCII (punycode), such as *.case.example"
                 )
         self.lowercase_path = lowercase_path
         self.lowercase_exceptions = tuple(lowercase_exceptions)

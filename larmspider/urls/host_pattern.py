@@ -24,7 +24,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 """By scheme; other schemes are not fetched."""
 
 _ACCEPTED = (
-    "accepted are host, host:port and scheme://host:port, with * and ? in the host (punycode for"
+    "expected host, host:port or scheme://host:port, with * and ? in the host (punycode for"
     " other letters), * for any port, and without user name, path and query"
 )
 _PATTERN = re.compile(

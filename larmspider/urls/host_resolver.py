@@ -50,7 +50,7 @@ SYNONYM = "synonym"
 KEYWORDS = (STARTS_WITH, ENDS_WITH, SYNONYM)
 
 _ACCEPTED = (
-    "accepted are startsWith(part)=replacement, endsWith(part)=replacement, synonym(host)=host"
+    "expected startsWith(part)=replacement, endsWith(part)=replacement or synonym(host)=host"
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PIECE = re.compile(r"[a-z0-9_-]*(?:\.[a-z0-9_-]+)*\.?")
@@ -84,7 +84,7 @@ def parse_host_rules(text: str, source: str) -> list[HostRule]:
         if first.value != rule.value:
             raise ConfigError(
                 f"{source}:{line}: {rule.keyword}({rule.part})={rule.value} contradicts line "
-                f"{first.line}, where its value is {first.value!r}; accepted is one for each part"
+                f"{first.line}, where its value is {first.value!r}; expected one for each part"
             )
     return list(rules.values())
 
@@ -109,7 +109,7 @@ def _entries(text: str, source: str) -> Iterator[tuple[str, str, int]]:
             element = next(elements, None)
         except javaproperties.InvalidUEscapeError as error:
             raise ConfigError(
-                f"{source}: at or after line {line}: {error}; accepted is \\u with four hex digits"
+                f"{source}: at or after line {line}: {error}; expected \\u with four hex digits"
             ) from error
         if element is None:
             return
@@ -142,8 +142,8 @@ def _host(text: str, where: str) -> str:
     host = canonical_host(text)
     if host is None:
         raise ConfigError(
-            f"{where}{text!a} is not a host name; accepted are names such as wiki.example and "
-            "addresses, without scheme, port and path"
+            f"{where}{text!a} is not a host name; expected a name such as wiki.example or an "
+            "address, without scheme, port and path"
         )
     return host
 
@@ -151,7 +151,7 @@ def _host(text: str, where: str) -> str:
 def _piece(text: str, where: str) -> str:
     if not _PIECE.fullmatch(text):
         raise ConfigError(
-            f"{where}{text!a} is not part of a host name; accepted are letters, digits, '-', '_' "
+            f"{where}{text!a} is not part of a host name; expected letters, digits, '-', '_' "
             "and single dots (punycode for other letters), without scheme, port and path"
         )
     return text
@@ -191,14 +191,14 @@ class HostResolver:
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"host rules {os.fspath(path)!r}: {reason}; accepted is a readable properties file"
+                f"host rules {os.fspath(path)!r}: {reason}; expected a readable properties file"
             ) from error
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             raise ConfigError(
-                f"{os.fspath(path)}:{line}: not UTF-8; accepted are UTF-8 and \\uXXXX escapes"
+                f"{os.fspath(path)}:{line}: not UTF-8; expected UTF-8 and \\uXXXX escapes"
             ) from error
         return cls.from_properties(text, os.fspath(path))
 
@@ -242,7 +242,7 @@ class HostResolver:
             if circle:
                 rules = ", ".join(map(str, chain[chain.index(circle[0]) :]))
                 raise ConfigError(
-                    f"synonyms lead in a circle: {rules}; accepted are chains that end at a host "
+                    f"synonyms lead in a circle: {rules}; expected chains that end at a host "
                     "without a synonym"
                 )
 

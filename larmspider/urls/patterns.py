@@ -172,7 +172,7 @@ class PatternSet:
             self._re2 = Re2Set([self.patterns[index] for index in self._re2_indexes], mode)
         except TooLarge as error:
             raise ConfigError(
-                f"{name}: pattern {str(error)!r} needs too much memory; accepted are smaller counts"
+                f"{name}: pattern {str(error)!r} needs too much memory; expected smaller counts"
             ) from error
 
     def __len__(self) -> int:
@@ -205,20 +205,20 @@ def _python_pattern(text: str, name: str, mode: Mode, why: str) -> re.Pattern[st
             compiled = re.compile(text, _FLAGS)
     except (re.error, OverflowError, RecursionError) as error:
         raise ConfigError(
-            f"{name}: pattern {text!r} does not compile: {error} (RE2: {why}); accepted are "
-            "regular expressions in the syntax of RE2 or of Python's re"
+            f"{name}: pattern {text!r} does not compile: {error} (RE2: {why}); expected a "
+            "regular expression in the syntax of RE2 or of Python's re"
         ) from error
     slow = slow_string(text, _FLAGS, mode)
     if slow == "":
         raise ConfigError(
             f"{name}: pattern {text!r} could not be tried in a process of its own, and RE2 does "
-            f"not take it ({why}); accepted are patterns that RE2 takes"
+            f"not take it ({why}); expected a pattern that RE2 takes"
         )
     if slow is not None:
         raise ConfigError(
             f"{name}: pattern {text!r} takes more than {LONGEST_MATCH_SECS} s for a URL such as "
-            f"{slow[:60]!a} ({len(slow)} characters), and RE2 does not take it ({why}); accepted "
-            "are patterns without nested repetition or without what RE2 refuses"
+            f"{slow[:60]!a} ({len(slow)} characters), and RE2 does not take it ({why}); expected "
+            "a pattern without nested repetition or without what RE2 refuses"
         )
     logger.warning("%s: pattern %r runs on Python's re, not on RE2 (%s)", name, text, why)
     return compiled

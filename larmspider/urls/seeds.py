@@ -43,7 +43,7 @@ def _read_file(path: Path) -> list[str]:
     seeds = list(_seeds_of(text.splitlines(), path))
     if not seeds:
         raise ConfigError(
-            f"start=@{path}: no URL in it; one a line is expected, # begins a comment"
+            f"start=@{path}: no URL in it; expected one URL a line, # begins a comment"
         )
     return seeds
 
@@ -62,14 +62,14 @@ def _checked(seed: str, where: str) -> str:
     if other := _NOT_CRAWLED.match(seed):
         raise ConfigError(
             f"{where}: {seed!r} is no seed: {other[1]} is not crawled;"
-            " an absolute http or https URL is"
+            " expected an absolute http or https URL"
         )
     if _USERINFO.match(seed):
         shown = _USERINFO.sub(r"\1***@", seed, count=1)
         raise ConfigError(
             f"{where}: {shown!r} is no seed: it holds a user name"
             " or password, which belong in LARM_SITES_FILE (docs/sites.md);"
-            " an absolute http or https URL without them is"
+            " expected an absolute http or https URL without them"
         )
     try:
         canonicalize(seed)
@@ -78,7 +78,7 @@ def _checked(seed: str, where: str) -> str:
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
         hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
         raise ConfigError(
-            f"{where}: {seed!r} is no seed: {error}; an absolute http or https URL is{hint}"
+            f"{where}: {seed!r} is no seed: {error}; expected an absolute http or https URL{hint}"
         ) from None
     url = resolve(seed, "")
     assert url is not None  # it has a canonical form

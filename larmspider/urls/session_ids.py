@@ -43,7 +43,7 @@ class SessionIds:
         for name in names:
             if not _ALLOWED.fullmatch(name) or not name.strip("*"):
                 raise ConfigError(
-                    f"session id {name!r}: accepted are parameter names of letters, digits, "
+                    f"session id {name!r}: expected parameter names of letters, digits, "
                     "'.', '_', '~', '-' and '*' for any characters, such as aspsessionid*"
                 )
         self.names = tuple(names)

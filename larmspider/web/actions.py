@@ -92,7 +92,7 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
     if not site.guard.signed_in(request.cookies, headers.get("Authorization", "")):
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
-        raise HttpError("Refused: a form (application/x-www-form-urlencoded) is accepted.", 415)
+        raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)
     form = {name: str(value) for name, value in (await request.post()).items()}
     if reason := site.guard.refuse_post(headers, request.cookies, form.get("csrf", "")):
         raise HttpError(f"Refused: {reason}.", 403)

@@ -36,8 +36,7 @@ def checked_token(token: str) -> str:
     """A token of the settings. Raises ConfigError, which does not show it."""
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
-            f"LARM_WEB_TOKEN is not accepted: at least {SHORTEST} printable ASCII characters are,"
-            " without spaces"
+            f"LARM_WEB_TOKEN: expected at least {SHORTEST} printable ASCII characters, no spaces"
         )
     return token
 

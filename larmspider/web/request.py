@@ -111,7 +111,7 @@ class WebRequest:
         return min(high, max(low, int(value)))
 
     def choice(self, name: str, accepted: Collection[str], default: str = "") -> str:
-        """One of the accepted words; else ``default``, or the first of them."""
+        """A word of ``accepted``; else ``default``, or the first of them."""
         value = self.query.get(name, "")
         return value if value in accepted else default or next(iter(accepted))
 

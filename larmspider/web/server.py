@@ -65,14 +65,12 @@ class Binding:
         for name in binding.names:
             if not is_host_name(name):
                 raise ConfigError(
-                    f"LARM_WEB_HOSTS={name} is not accepted: names such as wiki.example are,"
-                    " without scheme and port"
+                    f"LARM_WEB_HOSTS={name}: expected names such as wiki.example, without scheme"
+                    " and port"
                 )
         for path in binding.open_paths:
             if not path.startswith("/"):
-                raise ConfigError(
-                    f"LARM_WEB_OPEN={path} is not accepted: paths such as /search are"
-                )
+                raise ConfigError(f"LARM_WEB_OPEN={path}: expected paths such as /search")
         if not binding.is_local and not token:
             raise ConfigError(
                 f"LARM_WEB_ADDRESS={binding.address} lets other machines in: set LARM_WEB_TOKEN too"
@@ -86,8 +84,8 @@ class Binding:
             return ipaddress.ip_address(self.address).is_loopback
         except ValueError:
             raise ConfigError(
-                f"LARM_WEB_ADDRESS={self.address} is not accepted: an IP address is, such as"
-                " 127.0.0.1, ::1, or 0.0.0.0 for all of this machine's"
+                f"LARM_WEB_ADDRESS={self.address}: expected an IP address such as 127.0.0.1, ::1,"
+                " or 0.0.0.0 for all of this machine's"
             ) from None
 
     def guard(self, token: str) -> Guard:

@@ -81,8 +81,8 @@ def _named(component: Any) -> list[str]:
     for name in files:
         if not _is_plain(name):
             raise ConfigError(
-                f"{_path_of(component)}.files: {name!r} is not accepted: the names, or patterns"
-                f" with * and ?, of files in LARM_DIR are, but for {' and '.join(_KEPT)}"
+                f"{_path_of(component)}.files: {name!r}: expected names, or patterns with * and"
+                f" ?, of files in LARM_DIR other than {' and '.join(_KEPT)}"
             )
     return list(files)
 

@@ -52,8 +52,8 @@ def check_name(name: str) -> None:
     """Raise ConfigError for what cannot be a worker's name."""
     if not _NAME.fullmatch(name) or name in RESERVED:
         raise ConfigError(
-            f"LARM_WORKER={name} is not accepted: 1 to 64 of a-z, 0-9, '.', '_' and '-' are, not"
-            f" beginning with '.', and not {', '.join(RESERVED)}"
+            f"LARM_WORKER={name}: expected 1 to 64 of a-z, 0-9, '.', '_' and '-', not beginning"
+            f" with '.', and not {', '.join(RESERVED)}"
         )
 
 

@@ -61,7 +61,7 @@ def test_a_network_of_ipv6_holds_for_what_stands_for_ipv4_too() -> None:
 
 @pytest.mark.parametrize("name", ["LARM_DENY_ADDRESSES", "LARM_ALLOW_ADDRESSES"])
 def test_an_entry_that_is_no_network_is_an_error(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}: localhost is not accepted"):
+    with pytest.raises(ConfigError, match=f"{name}: localhost: expected"):
         DenyAddresses.from_settings(Settings({name: "127.0.0.0/8,localhost"}))
 
 

@@ -98,7 +98,7 @@ def test_a_wrong_password_is_not_shown(redis_server):
 )
 def test_a_url_that_is_none_is_not_repeated(url):
     """A part of it may be the password."""
-    assert refusal(REDIS_URL=url).startswith("REDIS_URL and REDIS_PARAMS are not accepted (")
+    assert refusal(REDIS_URL=url).startswith("REDIS_URL and REDIS_PARAMS cannot be used (")
 
 
 @pytest.mark.parametrize("params", ["{", "[1]", '{"no_such": 1}'])

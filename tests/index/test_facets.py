@@ -146,7 +146,7 @@ def test_counts_of_several_indexes_add_up() -> None:
 @pytest.mark.parametrize(
     "filters, message",
     [
-        ({"kinds": ["exe"]}, "type 'exe' is unknown; accepted are html, text"),
+        ({"kinds": ["exe"]}, "type 'exe' is unknown; expected one of html, text"),
         ({"languages": ["e"]}, "language 'e' is no language"),
         ({"hosts": ["a\x00b"]}, "host .* cannot be in the index"),
         ({"hosts": ["h" * 256]}, "cannot be in the index"),
@@ -155,7 +155,7 @@ def test_counts_of_several_indexes_add_up() -> None:
     ],
 )
 def test_a_filter_that_cannot_match_is_a_query_error(filters, message: str) -> None:
-    """One line that says what is accepted."""
+    """One line that says what is expected."""
     with pytest.raises(QueryError, match=message) as caught:
         Filters.of(**filters)
     assert "\n" not in str(caught.value)
@@ -190,7 +190,7 @@ def test_periods_and_days(text: str, seconds: float) -> None:
 )
 def test_other_dates_are_query_errors(text: str) -> None:
     """The message names what is accepted."""
-    with pytest.raises(QueryError, match="accepted are day, week"):
+    with pytest.raises(QueryError, match="expected day, week"):
         since_time(text, NOW)
 
 

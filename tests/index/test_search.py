@@ -133,7 +133,7 @@ def _strings(file: Path) -> list[str]:
 @pytest.mark.parametrize("limit, offset", [(0, 0), (1001, 0), (1, -1), (1, 10_001)])
 def test_limits_are_bounded(writer, limit: int, offset: int) -> None:
     """A query cannot ask for the whole index."""
-    with pytest.raises(QueryError, match="accepted are 1 to 1000"):
+    with pytest.raises(QueryError, match="expected 1 to 1000"):
         Searcher.open(writer.directory).search("join", limit, offset)
 
 

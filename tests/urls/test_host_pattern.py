@@ -57,7 +57,7 @@ def test_matches(pattern: str, scheme: str, host: str, port: int, expected: bool
     ],
 )  # fmt: skip
 def test_refuses_what_could_never_match(pattern: str) -> None:
-    """And says what is accepted."""
+    """And says what is expected."""
     with pytest.raises(ConfigError, match="is no pattern for hosts"):
         HostPattern.parse(pattern)
 

@@ -164,8 +164,8 @@ def test_resolving_is_idempotent(rules: list[str], host: str) -> None:
     [
         ("startswith(www.)=", "unknown keyword 'startswith', write startsWith (case matters)"),
         ("SYNONYM(a)=b", "unknown keyword 'SYNONYM', write synonym (case matters)"),
-        ("contains(www.)=", "unknown keyword 'contains'; accepted are startsWith(part)"),
-        ("startsWith(www.=", "lacks a parenthesis; accepted are startsWith(part)"),
+        ("contains(www.)=", "unknown keyword 'contains'; expected startsWith(part)"),
+        ("startsWith(www.=", "lacks a parenthesis; expected startsWith(part)"),
         ("startsWith www.)=", "lacks a parenthesis"),
         ("startsWith (www.)=", "lacks a parenthesis"),
         ("startsWith( www. )=", "a space; these need a backslash: synonym([\\:\\:1])=host;"),
@@ -174,7 +174,7 @@ def test_resolving_is_idempotent(rules: list[str], host: str) -> None:
         ("www.=", "lacks a parenthesis"),
         ("startsWith()=www.", "nothing stands between the parentheses"),
         ("synonym( )=a", "lacks a parenthesis"),
-        ("synonym(a)=", "'' is not a host name; accepted are names such as wiki.example"),
+        ("synonym(a)=", "'' is not a host name; expected a name such as wiki.example"),
         ("synonym(a)=http://b/", "'http://b/' is not a host name"),
         ("synonym(a)=b:80", "'b:80' is not a host name"),
         ("synonym(a)=b # note", "'b # note' is not a host name"),
@@ -182,27 +182,27 @@ def test_resolving_is_idempotent(rules: list[str], host: str) -> None:
         ("synonym(a)=.b", "'.b' is not a host name"),
         ("synonym(a/b)=c", "'a/b' is not a host name"),
         ("synonym(a)=\\ud800", r"'\ud800' is not a host name"),
-        ("startsWith(www.)=a/", "'a/' is not part of a host name; accepted are letters"),
+        ("startsWith(www.)=a/", "'a/' is not part of a host name; expected letters"),
         ("startsWith(www.)=a..b", "'a..b' is not part of a host name"),
         ("endsWith(.münchen)=.example", r"'.m\xfcnchen' is not part of a host name"),
         ("startsWith(www.)=web.", "contradicts line 1, where its value is ''"),
         ("startsWith(WWW,)=web.", "contradicts line 1, where its value is ''"),
     ],
 )
-def test_an_error_names_file_line_and_what_is_accepted(line: str, message: str) -> None:
+def test_an_error_names_file_line_and_what_is_expected(line: str, message: str) -> None:
     """The wrong line is the fourth: a comment and a continued line come before it."""
     text = f"startsWith(www.)=\n# comment\nsynonym(x)=\\\r\n  y\r{line}\n"
     with pytest.raises(ConfigError) as raised:
         HostResolver.from_properties(text, "hosts.properties")
     assert str(raised.value).startswith("hosts.properties:5: ")
     assert message in str(raised.value)
-    assert "accepted" in str(raised.value)
+    assert "expected" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_a_broken_escape_names_file_and_line() -> None:
     """Java refuses such a file too."""
-    with pytest.raises(ConfigError, match=r"hosts: at or after line 2: .*u12.*accepted"):
+    with pytest.raises(ConfigError, match=r"hosts: at or after line 2: .*u12.*expected"):
         HostResolver.from_properties("synonym(a)=b\nsynonym(c)=\\u12\n", "hosts")
 
 
@@ -242,7 +242,7 @@ def test_from_file_says_what_is_wrong(tmp_path: Path) -> None:
     """Missing, a folder, Latin-1, or no path at all: ConfigError with the path."""
     latin = tmp_path / "latin.properties"
     latin.write_bytes(b"# eins\nsynonym(b\xfccher.example)=b\n")
-    with pytest.raises(ConfigError, match=r"latin\.properties:2: not UTF-8; accepted"):
+    with pytest.raises(ConfigError, match=r"latin\.properties:2: not UTF-8; expected"):
         HostResolver.from_file(latin)
     for path in (tmp_path / "missing", tmp_path, "a\0b"):
         with pytest.raises(ConfigError, match=re.escape(repr(os.fspath(path)))):

@@ -157,11 +157,11 @@ def test_fresh_starts_over_for_all(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-n", "0"], "-n=0 is not accepted"),
+        (["-n", "0"], "-n=0: expected"),
         (["-n", "2", "-s", "LARM_WORKER=a"], "LARM_WORKER names one worker"),
         (["-n", "2", "-s", "LARM_MAX_PAGE=1"], "did you mean LARM_MAX_PAGES?"),
-        (["-n", "2", "-s", "DNS_TIMEOUT=x"], "DNS_TIMEOUT=x is not accepted: a number of seconds"),
-        (["-n", "2", "-s", "LOG_LEVEL=LOUD"], "LOG_LEVEL=LOUD is not accepted: DEBUG, INFO"),
+        (["-n", "2", "-s", "DNS_TIMEOUT=x"], "DNS_TIMEOUT=x: expected a number of seconds"),
+        (["-n", "2", "-s", "LOG_LEVEL=LOUD"], "LOG_LEVEL=LOUD: expected DEBUG, INFO"),
         (["-n", "2", "-a", "begin=http://h/"], "is no argument of this spider"),
         (["-n", "2", "--logfile", "x"], "each worker logs to"),
         (["-n", "2", "nobody"], "Spider not found: nobody"),
@@ -334,7 +334,7 @@ def test_the_number_of_blocks_stays(
         ran = workers(1, tmp_path, **site.options | where, LARM_BLOCKS="128")
         assert ran.status == 2
         assert len(ran.err.splitlines()) == 1
-        assert "LARM_BLOCKS=128 is not accepted" in ran.err
+        assert "LARM_BLOCKS=128: expected" in ran.err
         assert "was begun with 256" in ran.err
 
 

@@ -68,10 +68,10 @@ def everything(folder: Path, redis: RedisServer) -> tuple[list[str], list[tuple[
     ("mistake", "said"),
     [
         (("-a", "restrict=("), "does not compile"),
-        (("-s", "LARM_PATH_DEPTH_LIMIT=x"), "LARM_PATH_DEPTH_LIMIT=x is not accepted"),
+        (("-s", "LARM_PATH_DEPTH_LIMIT=x"), "LARM_PATH_DEPTH_LIMIT=x: expected"),
         (("-a", "hostresolver=rules"), "rules:1: 'not' lacks a parenthesis"),
         (("-s", "LARM_SITES_FILE=rules"), "rules: "),
-        (("-s", "LARM_MONITOR_SECS=x"), "LARM_MONITOR_SECS=x is not accepted"),
+        (("-s", "LARM_MONITOR_SECS=x"), "LARM_MONITOR_SECS=x: expected"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -30,7 +30,7 @@ def hosts() -> Iterator[Hosts]:
     ("wrong", "why"),
     [
         (("-a", "restrict=("), "does not compile"),
-        (("-s", "LARM_PATH_DEPTH_LIMIT=x"), "LARM_PATH_DEPTH_LIMIT=x is not accepted"),
+        (("-s", "LARM_PATH_DEPTH_LIMIT=x"), "LARM_PATH_DEPTH_LIMIT=x: expected"),
         ((), "The scope is unknown"),
     ],
     ids=["restrict", "setting", "no scope"],

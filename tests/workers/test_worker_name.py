@@ -70,5 +70,5 @@ def test_without_redis_there_is_one_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "A", "x" * 65, "redis", "rules", "ä", ".x"])
 def test_names_that_are_refused(name: str) -> None:
     """What is no folder's name, or is the name of another one there."""
-    with pytest.raises(ConfigError, match=r"LARM_WORKER=.* is not accepted"):
+    with pytest.raises(ConfigError, match=r"LARM_WORKER=.*: expected"):
         worker_name.check_name(name)

@@ -23,7 +23,7 @@ from larmspider.fetch.curl_options import check_method
 from larmspider.fetch.sites.model import ClientCertificate, Credentials, Proxy, Secret
 from larmspider.urls.host_resolver import canonical_host
 
-_FORMS = 'a string, { env = "NAME" } or { file = "PATH" } is'
+_FORMS = 'a string, { env = "NAME" } or { file = "PATH" }'
 
 
 class SiteTable:
@@ -39,8 +39,13 @@ class SiteTable:
         self._asked: set[str] = set()
 
     def refuse(self, key: str, what: str) -> ConfigError:
-        """The error for a key: ``what`` says what is wrong and what is accepted."""
+        """The error for a key: ``what`` says what is wrong."""
         return ConfigError(f"{self.where}: {key} {what}")
+
+    def expected(self, key: str, wanted: str, value: object = None) -> ConfigError:
+        """The error for a key whose value is not ``wanted``; ``value`` is shown, so no secret."""
+        shown = "" if value is None else f" = {value!r}"
+        return ConfigError(f"{self.where}: {key}{shown}: expected {wanted}")
 
     def has(self, key: str) -> bool:
         return key in self._values
@@ -52,15 +57,15 @@ class SiteTable:
             return None
         if not isinstance(value, str) or (accepted and value not in accepted):
             wanted = f"one of {', '.join(accepted)}" if accepted else "a string"
-            shown = f"= {value!r} " if isinstance(value, str) else ""  # a table may hold secrets
-            raise self.refuse(key, f"{shown}is not accepted: {wanted} is")
+            shown = value if isinstance(value, str) else None  # a table may hold secrets
+            raise self.expected(key, wanted, shown)
         return value
 
     def boolean(self, key: str) -> bool | None:
         value = self._get(key)
         if value is None or isinstance(value, bool):
             return value
-        raise self.refuse(key, f"= {value!r} is not accepted: true or false is")
+        raise self.expected(key, "true or false", value)
 
     def texts(self, key: str) -> list[str] | None:
         """A string or a list of them."""
@@ -69,7 +74,7 @@ class SiteTable:
             return [value]
         if value is None or (isinstance(value, list) and all(isinstance(x, str) for x in value)):
             return value
-        raise self.refuse(key, "is not accepted: a string or a list of strings is")
+        raise self.expected(key, "a string or a list of strings")
 
     def file(self, key: str) -> Path | None:
         """A file that can be read, as an absolute path."""
@@ -87,7 +92,7 @@ class SiteTable:
         if not keys:
             return None
         if len(keys) > 1:
-            raise self.refuse(" and ".join(keys), "are given: one of them is accepted")
+            raise self.refuse(" and ".join(keys), "are given: expected one of them")
         kind = keys[0].removeprefix(key).removeprefix("_")
         value = self._values[keys[0]]
         return self._secret(keys[0], {kind: value} if kind else value)
@@ -98,7 +103,7 @@ class SiteTable:
         if value is None:
             return None
         if not isinstance(value, dict) or not value:
-            raise self.refuse(key, "is not accepted: a table from names to values is")
+            raise self.expected(key, "a table from names to values")
         return tuple((name, self._secret(f"{key}.{name}", given)) for name, given in value.items())
 
     def check_names(self) -> None:
@@ -123,7 +128,7 @@ class SiteTable:
                 return self._from_environment(key, name)
             if isinstance(name, str) and kind == "file":
                 return self._from_file(key, name)
-        raise self.refuse(key, f"is not accepted: {_FORMS}")
+        raise self.expected(key, _FORMS)
 
     def _from_environment(self, key: str, name: str) -> Secret:
         value = os.environ.get(name)
@@ -144,7 +149,7 @@ class SiteTable:
 
     def _path(self, key: str, name: str) -> Path:
         if not name or "\0" in name:
-            raise self.refuse(key, "is not accepted: the path of a file is")
+            raise self.expected(key, "the path of a file")
         return (self._folder / Path(name).expanduser()).absolute()
 
     def _read(self, key: str, path: Path, shown: str = "") -> bytes:
@@ -204,7 +209,7 @@ def read_credentials(table: SiteTable) -> Credentials | None:
     check_text(table, "password", secrets["password"])
     token = secrets["token"]
     if token is not None and not _BEARER.fullmatch(token.reveal()):
-        raise table.refuse("token", "is not accepted: letters, digits and -._~+/ are (RFC 6750)")
+        raise table.expected("token", "letters, digits and -._~+/ (RFC 6750)")
     return Credentials(method, **secrets)
 
 
@@ -219,9 +224,9 @@ def read_headers(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
     for name, _ in headers or ():
         hint = _NOT_BY_HAND.get(name.lower())
         if hint is not None:
-            raise table.refuse(f"headers.{name}", f"is not accepted{hint}")
+            raise table.refuse(f"headers.{name}", f"cannot be set here{hint}")
         if name.lower() == "authorization" and table.has("auth"):
-            raise table.refuse(f"headers.{name}", "and auth are given: one of them is accepted")
+            raise table.refuse(f"headers.{name}", "and auth are given: expected one of them")
     return headers
 
 
@@ -229,13 +234,13 @@ def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> 
     """A user name is not empty, and has no colon where one ends it."""
     check_text(table, key, user)
     if user is not None and (not user.reveal() or (method == "basic" and ":" in user.reveal())):
-        raise table.refuse(key, "is not accepted: it is empty or holds a colon (RFC 7617)")
+        raise table.expected(key, "a user name, not empty and without a colon (RFC 7617)")
 
 
 def check_text(table: SiteTable, key: str, secret: Secret | None) -> None:
     """No control characters."""
     if secret is not None and _CONTROL.search(secret.reveal()):
-        raise table.refuse(key, "is not accepted: it holds control characters")
+        raise table.expected(key, "no control characters")
 
 
 def _pairs(
@@ -244,11 +249,9 @@ def _pairs(
     pairs = table.secrets(key)
     for name, secret in pairs or ():
         if not _TOKEN.fullmatch(name):
-            raise table.refuse(key, "has a name that is not accepted: letters, digits and - are")
+            raise table.expected(key, "names of letters, digits and -")
         if not value.fullmatch(secret.reveal()):
-            raise table.refuse(
-                f"{key}.{name}", "is not accepted: it holds a character that may not stand there"
-            )
+            raise table.refuse(f"{key}.{name}", "holds a character that is not allowed there")
     return pairs
 
 
@@ -277,7 +280,7 @@ def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
         reason = getattr(error, "reason", None) or "not a certificate with its key"
         raise table.refuse(
             "client_cert",
-            f"= '{certificate}' cannot be used with key '{key}' ({reason}): accepted are a"
+            f"= '{certificate}' cannot be used with key '{key}' ({reason}): expected a"
             " certificate and its key in PEM, and client_key_password where the key is encrypted",
         ) from None
     table.secret_files.append(key)
@@ -293,7 +296,7 @@ def read_ca_file(table: SiteTable, key: str = "ca_file") -> Path | None:
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or "no certificate"
             raise table.refuse(
-                key, f"= '{path}' cannot be used ({reason}): certificates in PEM are accepted"
+                key, f"= '{path}' cannot be used ({reason}): expected certificates in PEM"
             ) from None
     return path
 
@@ -316,11 +319,8 @@ def read_proxy(table: SiteTable) -> Proxy | None:
         raise table.refuse("proxy", "holds a user name: use proxy_user and proxy_password")
     found = _PROXY.fullmatch(url.lower())
     if found is None or canonical_host(found[2]) is None or not 0 < int(found[3]) < 65_536:
-        raise table.refuse(
-            "proxy",
-            f"= {url!r} is not accepted: http://host:port, https://, socks5:// and socks5h:// are,"
-            ' and "" for none',
-        )
+        wanted = 'http://host:port, https://, socks5:// or socks5h://, or "" for none'
+        raise table.expected("proxy", wanted, url)
     if (user is None) != (password is None):
         raise table.refuse("proxy_user", "and proxy_password go together")
     if method is not None and (user is None) != (method == "negotiate"):

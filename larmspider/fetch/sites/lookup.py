@@ -61,7 +61,7 @@ class SitesFile:
 
 
 def read_sites_file(path: Path) -> SitesFile:
-    """Raises ConfigError, naming file, table and key, for anything that is not accepted."""
+    """Raises ConfigError, naming file, table and key, for anything wrong in it."""
     rules: list[SiteRule] = []
     warnings: dict[str, None] = {}
     for number, values in enumerate(_site_tables(path), 1):
@@ -78,11 +78,11 @@ def _site_tables(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path, or no TOML
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{path}: {reason}; accepted is a readable TOML file") from None
+        raise ConfigError(f"{path}: {reason}; expected a readable TOML file") from None
     sites = values.pop("site", [])
     if values or not isinstance(sites, list) or not all(isinstance(site, dict) for site in sites):
         name = next(iter(values), "site")
-        raise ConfigError(f"{path}: {name!r} is not accepted: tables that begin with [[site]] are")
+        raise ConfigError(f"{path}: {name!r}: expected tables that begin with [[site]]")
     return sites
 
 
@@ -140,9 +140,9 @@ def _check_bounds(table: SiteTable, patterns: Iterable[HostPattern]) -> None:
         if not pattern.is_bounded:
             raise table.refuse(
                 "hosts:",
-                f"{str(pattern)!r} is not accepted beside auth, cookies or headers: its last part"
-                " has a wildcard, so hosts of strangers match; wiki.example, *.intra.example and"
-                " 10.1.* are accepted",
+                f"{str(pattern)!r} cannot stand beside auth, cookies or headers: its last part has"
+                " a wildcard, so hosts of strangers match; expected a pattern such as wiki.example,"
+                " *.intra.example or 10.1.*",
             )
 
 
@@ -154,7 +154,7 @@ def _schemes(
 ) -> frozenset[str]:
     """The schemes of patterns that name none."""
     if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
-        raise table.refuse("scheme", f"= {given} is not accepted: http, https or both are")
+        raise table.expected("scheme", "http, https or both", given)
     meant = frozenset(given or (("https",) if options.has_secrets else DEFAULT_PORTS))
     reached: set[str] = set()
     for pattern in patterns:
