@@ -24,7 +24,7 @@ from scrapy import Request, Spider
 from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
-from tests.servers.nginx import Nginx
+from tests.support.servers.nginx import Nginx
 
 OURS = "larmspider.fetch.curl_handler.CurlHandler"
 HANDLERS = {

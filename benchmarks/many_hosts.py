@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 from scrapy.http import HtmlResponse
 
 from larmspider.scheduler.scheduler import FrontierScheduler
-from tests.servers.many_hosts import ManyHosts, Site, address
+from tests.support.servers.many_hosts import ManyHosts, Site, address
 
 ROOT = Path(__file__).parents[1]
 PLACES = 32

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.redis_memory import memory
 from larmspider.cluster.membership import Membership
-from tests.servers.redis import RedisServer
+from tests.support.servers.redis import RedisServer
 
 _TIMES = 20
 _ADDRESS = "127.39.255.3"

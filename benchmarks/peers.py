@@ -31,7 +31,7 @@ from benchmarks.measured_run import Run, measure
 from benchmarks.peer_crawlers import PEERS, Peer, Task
 from benchmarks.peer_report import Figures
 from benchmarks.sites import SITES, DocsSite
-from tests.servers.nginx import Nginx, NginxRequest
+from tests.support.servers.nginx import Nginx, NginxRequest
 
 ADDRESS = "127.21.0.1"
 _WHOLE = 0.9

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.crawling import PROJECT, scrapy_for
-from tests.servers.many_hosts import DEAD, HEALTHY, SLOW, ManyHosts, Seen
+from tests.support.crawling import PROJECT, scrapy_for
+from tests.support.servers.many_hosts import DEAD, HEALTHY, SLOW, ManyHosts, Seen
 
 Crawl = Callable[[ManyHosts, Path, argparse.Namespace], None]
 

@@ -35,7 +35,7 @@ from larmspider.middlewares.visited import VisitedFilter
 from larmspider.scheduler.leases import Leases
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.urls.canonical import Canonicalizer
-from tests.servers.nginx import Nginx
+from tests.support.servers.nginx import Nginx
 
 ADDRESS = "127.21.0.2"
 LINKS = range(120, 161)

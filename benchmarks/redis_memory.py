@@ -20,7 +20,7 @@ from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
-from tests.servers.redis import RedisServer
+from tests.support.servers.redis import RedisServer
 
 BATCH = 20_000
 

@@ -19,7 +19,7 @@ from benchmarks.redis_memory import BATCH, commit, entry, urls
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from tests.servers.redis import RedisServer
+from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.5"
 _BLOCKS = 256

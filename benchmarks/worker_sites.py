@@ -21,7 +21,7 @@ from typing import Self
 
 from benchmarks.generated_web import Web
 from benchmarks.sites import SITES
-from tests.servers.nginx import Nginx, NginxRequest
+from tests.support.servers.nginx import Nginx, NginxRequest
 
 KINDS = ("docs", "web")
 JDK = SITES["openjdk-17-doc"]

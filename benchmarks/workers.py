@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.worker_idle import Idle
 from benchmarks.worker_run import ROOT, Redis, WorkersRun, crawl
 from benchmarks.worker_sites import KINDS, Site
-from tests.servers.redis import RedisServer
+from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.1"
 _LOADED = (

@@ -4,7 +4,7 @@
     $ python examples/screenshots.py --to pictures    # every page, both widths, light and dark
     $ python examples/screenshots.py --to pictures --only overview control
 
-Takes Debian's chromium and chromium-driver, and selenium. Which pages: tests/extensions/web/
+Takes Debian's chromium and chromium-driver, and selenium. Which pages: tests/support/web/
 every_page.py. The crawl is stopped half way by a pause, so that it has something to tell.
 """
 
@@ -20,9 +20,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
-from tests.extensions.web.browser import Browser
-from tests.extensions.web.crawling import Crawling
-from tests.extensions.web.every_page import LOOKS, shown
+from tests.support.web.browser import Browser
+from tests.support.web.crawling import Crawling
+from tests.support.web.every_page import LOOKS, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = (1280, 390)

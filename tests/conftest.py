@@ -15,10 +15,10 @@ from scrapy.utils.test import get_crawler
 
 from examples.intranet.serve import DemoServer
 from larmspider.settings import DOWNLOAD_MAXSIZE
-from tests.servers.kerberos import KerberosSite, missing_packages
-from tests.servers.nginx import NGINX, Nginx
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.servers.scripted import Route, ScriptedServer
+from tests.support.servers.kerberos import KerberosSite, missing_packages
+from tests.support.servers.nginx import NGINX, Nginx
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import Route, ScriptedServer
 
 NICE = 15
 """Of tests that give way to those that measure time."""

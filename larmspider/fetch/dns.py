@@ -8,8 +8,8 @@
 The system's resolver is asked (getaddrinfo: hosts file, nsswitch.conf), which may be silent for
 half a minute. libcurl would do that in 20 threads, while each name holds a place: with 60 silent
 names before them, none of 30 good ones was fetched in 22 s; now all are in 3 s
-(tests/hostile/silent_names.py). AT_ONCE look-ups are under way, not counting those that have taken
-longer than SLOW_SECS, up to MOST_THREADS threads.
+(tests/support/hostile/silent_names.py). AT_ONCE look-ups are under way, not counting those that
+have taken longer than SLOW_SECS, up to MOST_THREADS threads.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from examples.intranet.serve import DemoServer
-from tests.crawling import crawl, scrapy
+from tests.support.crawling import crawl, scrapy
 
 
 @pytest.fixture(scope="module")

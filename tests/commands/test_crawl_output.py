@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.crawling import FAST, PROJECT, crawl
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import FAST, PROJECT, crawl
+from tests.support.servers.scripted import ScriptedServer
 
 
 def test_the_summary_is_in_the_log_file_too(scripted_server, tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import crawl, scrapy
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import crawl, scrapy
+from tests.support.servers.scripted import ScriptedServer
 
 HTML = {"Content-Type": "text/html"}
 

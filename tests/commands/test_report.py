@@ -12,8 +12,8 @@ import pytest
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
 from larmspider.reports.documents import REFUSED
-from tests.crawling import Ran, crawl, environment, scrapy
-from tests.pseudo_terminal import PseudoTerminal
+from tests.support.crawling import Ran, crawl, environment, scrapy
+from tests.support.pseudo_terminal import PseudoTerminal
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.crawling import PROJECT
-from tests.deploy.jobs import SlowSite
-from tests.deploy.secured_redis import secured_redis as secured_redis
-from tests.servers.scrapyd import Scrapyd
+from tests.support.crawling import PROJECT
+from tests.support.deploy.jobs import SlowSite
+from tests.support.deploy.secured_redis import secured_redis as secured_redis
+from tests.support.servers.scrapyd import Scrapyd
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import PROJECT, Ran
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import PROJECT, Ran
+from tests.support.servers.scripted import ScriptedServer
 
 PACKAGE = PROJECT / "larmspider"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.crawling import PROJECT
-from tests.servers.scrapyd import PASSWORD, Scrapyd
+from tests.support.crawling import PROJECT
+from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
 DEPLOY = PROJECT / "deploy"
 UNITS = ["scrapyd.service", "larmspider@.service"]

@@ -8,8 +8,8 @@ import pytest
 
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
-from tests.deploy.secured_redis import Connect
-from tests.frontier.conformance import BackendConformance
+from tests.support.deploy.secured_redis import Connect
+from tests.support.frontier.conformance import BackendConformance
 
 
 class Store:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import PROJECT as CHECKOUT
-from tests.deploy.jobs import PAGES, everything, job, lines, stored, wait_for
-from tests.recovery.running import wait_until
-from tests.servers.scrapyd import Scrapyd
+from tests.support.crawling import PROJECT as CHECKOUT
+from tests.support.deploy.jobs import PAGES, everything, job, lines, stored, wait_for
+from tests.support.recovery.running import wait_until
+from tests.support.servers.scrapyd import Scrapyd
 
 PROJECT = "larmspider"
 

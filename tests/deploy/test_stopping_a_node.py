@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import PROJECT
-from tests.deploy.jobs import everything, job, lines, stored, wait_for
-from tests.recovery.running import wait_until
-from tests.servers.scrapyd import PASSWORD, Scrapyd
+from tests.support.crawling import PROJECT
+from tests.support.deploy.jobs import everything, job, lines, stored, wait_for
+from tests.support.recovery.running import wait_until
+from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
 
 def job_log(node: Scrapyd, one: str) -> str:

@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.crawling import PROJECT
-from tests.recovery.running import wait_until
-from tests.servers.scrapyd import PASSWORD, Scrapyd
-from tests.servers.scrapyd_front import Front
+from tests.support.crawling import PROJECT
+from tests.support.recovery.running import wait_until
+from tests.support.servers.scrapyd import PASSWORD, Scrapyd
+from tests.support.servers.scrapyd_front import Front
 
 NODES = ("127.34.0.1", "127.34.0.2")
 LOGIN = {"Authorization": "Basic " + base64.b64encode(f"larm:{PASSWORD}".encode()).decode()}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import PROJECT
+from tests.support.crawling import PROJECT
 
 SHOWN = [
     r"nginx.conf syntax is ok",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.scripted import ScriptedServer
+from tests.support.servers.scripted import ScriptedServer
 
 PROJECT = Path(__file__).parents[2]
 HTML = {"Content-Type": "text/html"}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.crawling import PROJECT
+from tests.support.crawling import PROJECT
 
 PROGRAM = """
 import sys

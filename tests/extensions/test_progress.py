@@ -17,8 +17,8 @@ from examples.intranet.serve import DemoServer
 from larmspider.extensions.progress import LEAST_SECS, SHARE, next_after
 from larmspider.extensions.progress_view import Progress, Region, View
 from larmspider.status.forecast import HostForecast
-from tests.crawling import crawl, environment
-from tests.pseudo_terminal import PseudoTerminal
+from tests.support.crawling import crawl, environment
+from tests.support.pseudo_terminal import PseudoTerminal
 
 COLORS = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|9[0-7]|38)[0-9;]*m")
 FORETOLD = (

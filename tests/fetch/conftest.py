@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fetch.bare_curl import BareCurl
-from tests.fetch.fetching import Fetcher
+from tests.support.fetch.bare_curl import BareCurl
+from tests.support.fetch.fetching import Fetcher
 
 
 @pytest.fixture

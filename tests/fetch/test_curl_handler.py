@@ -21,10 +21,10 @@ from larmspider.fetch import curl_handler
 from larmspider.fetch.curl_handler import CurlHandler
 from larmspider.fetch.curl_options import bind_address_from
 from larmspider.fetch.errors import kind_of
-from tests.fetch.fetching import Fetcher
-from tests.servers.nginx import Nginx
-from tests.servers.scripted import Raw, Reply, ScriptedServer
-from tests.servers.scripted import Request as Asked
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.scripted import Raw, Reply, ScriptedServer
+from tests.support.servers.scripted import Request as Asked
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

@@ -15,8 +15,8 @@ from scrapy.http import Response
 
 from larmspider.fetch import curl_loop
 from larmspider.fetch.curl_loop import EpollWatcher, LoopWatcher, set_guard
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import Raw, Reply, ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import Raw, Reply, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

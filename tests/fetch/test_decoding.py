@@ -13,8 +13,8 @@ import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import Reply, ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import Reply, ScriptedServer
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -11,8 +11,8 @@ from larmspider.errors import ConfigError
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.options import defaults
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import ScriptedServer
 
 DEFAULT = DenyAddresses(defaults()["LARM_DENY_ADDRESSES"])
 

@@ -11,8 +11,8 @@ from scrapy.http import Response
 
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.options import defaults
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import ScriptedServer
 
 HANDLERS = defaults()["DOWNLOAD_HANDLERS"]
 OURS = [

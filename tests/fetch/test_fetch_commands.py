@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import crawl, records, scrapy
-from tests.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.crawling import crawl, records, scrapy
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 PACKED = Reply(

@@ -20,8 +20,8 @@ from larmspider.fetch.curl_options import set_option
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.transfer import Transfer
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import Raw, Reply, ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import Raw, Reply, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

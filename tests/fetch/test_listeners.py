@@ -11,8 +11,8 @@ import pytest
 from scrapy import Request, signals
 from scrapy.exceptions import StopDownload
 
-from tests.fetch.fetching import Fetcher
-from tests.servers.scripted import Raw, Reply, ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.scripted import Raw, Reply, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

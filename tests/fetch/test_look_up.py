@@ -14,9 +14,9 @@ from scrapy.http import Response
 from larmspider.fetch.dns import DnsCache, Resolution
 from larmspider.fetch.errors import TimedOut, kind_of, message_of
 from larmspider.requests import TIMING
-from tests.fetch.fetching import Fetcher
-from tests.servers.proxy import ProxyServer
-from tests.servers.scripted import ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.proxy import ProxyServer
+from tests.support.servers.scripted import ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

@@ -19,7 +19,7 @@ from larmspider.fetch.dns import (
     DnsCache,
     Resolution,
 )
-from tests.crawling import PROJECT
+from tests.support.crawling import PROJECT
 
 TTL, LONG = 300.0, 20.0
 WIKI = Resolution(("10.0.0.7",))

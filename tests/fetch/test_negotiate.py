@@ -10,7 +10,7 @@ import pytest
 
 from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites, read_sites_file
-from tests.servers.kerberos import REALM, KerberosSite
+from tests.support.servers.kerberos import REALM, KerberosSite
 
 
 def fetch(curl: pycurl.Curl, url: str, sites: Sites) -> tuple[int, str]:

@@ -10,9 +10,9 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 
 from larmspider.fetch.errors import kind_of, message_of
-from tests.fetch.fetching import Fetcher
-from tests.servers.proxy import ProxyServer
-from tests.servers.scripted import ScriptedServer
+from tests.support.fetch.fetching import Fetcher
+from tests.support.servers.proxy import ProxyServer
+from tests.support.servers.scripted import ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 Make = Callable[..., Fetcher]

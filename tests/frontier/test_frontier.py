@@ -4,8 +4,6 @@ import random
 from math import inf
 
 import pytest
-from memory_backend import Disk, MemoryBackend
-from simulation import AllowAll, Clock, Simulation, build
 
 from larmspider.frontier.frontier import MOST_IN_VAIN, CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostState
@@ -14,6 +12,8 @@ from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
 
 STORED = UrlState.STORED
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0, max_parks=1)

@@ -3,14 +3,14 @@
 from itertools import combinations
 
 import pytest
-from memory_backend import Disk, MemoryBackend
-from simulation import Clock, Simulation, build
 
 from larmspider.frontier.dispatch import Schedule
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, name_of
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import Clock, Simulation, build
 
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0)
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.1", "c": "10.0.0.2"}

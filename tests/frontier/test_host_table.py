@@ -1,9 +1,8 @@
 """All hosts by name, and which records a commit writes."""
 
-from memory_backend import Disk, MemoryBackend
-
 from larmspider.frontier.hosts import HostPace, HostRules, HostState, HostTable, unpack_host
 from larmspider.frontier.storage.records import QueuedUrl, url_key
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
 
 RULES = HostRules([HostPace("slow", delay=9.0)], HostPace(delay=2.0))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from memory_backend import MemoryBackend
-from simulation import AllowAll
-
 from larmspider.frontier.robots import RobotsCache
+from tests.support.frontier.memory_backend import MemoryBackend
+from tests.support.frontier.simulation import AllowAll
 
 
 def test_how_many_are_held_goes_by_the_length_of_the_files() -> None:

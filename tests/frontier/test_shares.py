@@ -1,10 +1,10 @@
 """Slow and dead hosts cannot take the places that the healthy ones need."""
 
 import pytest
-from simulation import Clock, Simulation, build
 
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from tests.support.frontier.simulation import Clock, Simulation, build
 
 GAP, HOSTS = 2.0, 300
 

@@ -1,8 +1,6 @@
 """Orders inside a host."""
 
 import pytest
-from memory_backend import MemoryBackend
-from simulation import Clock, build
 
 from larmspider.frontier import strategies as pagerank
 from larmspider.frontier.storage.records import MAX_PRIORITY, url_key
@@ -16,6 +14,8 @@ from larmspider.frontier.strategies import (
     plain_ranks,
     rank_priority,
 )
+from tests.support.frontier.memory_backend import MemoryBackend
+from tests.support.frontier.simulation import Clock, build
 
 
 @pytest.mark.parametrize("depth, priority", [(0, FIRST), (3, FIRST + 3), (99_999, MAX_PRIORITY)])

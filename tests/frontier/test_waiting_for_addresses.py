@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from memory_backend import MemoryBackend
-from simulation import Clock, build
 
 from larmspider.frontier.frontier import MOST_IN_VAIN, AddressBook, Frontier
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from tests.support.frontier.memory_backend import MemoryBackend
+from tests.support.frontier.simulation import Clock, build
 
 
 class World:

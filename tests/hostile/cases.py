@@ -8,8 +8,8 @@ from tests.hostile.document_cases import DOCUMENTS
 from tests.hostile.host_cases import HOSTS, ROBOTS
 from tests.hostile.limit_cases import LIMITS, LORIS
 from tests.hostile.link_cases import LINKS
-from tests.hostile.server import Case
 from tests.hostile.wire_cases import WIRE
+from tests.support.hostile.server import Case
 
 GROUPS: dict[str, Sequence[Case]] = {
     "Hosts without an end": [*LIMITS, LORIS[0]],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hostile.healthy import HEALTHY
-from tests.hostile.running import crawl
-from tests.hostile.server import HostileServer
+from tests.support.hostile.healthy import HEALTHY
+from tests.support.hostile.running import crawl
+from tests.support.hostile.server import HostileServer
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from tests.hostile.behaviours import MB, html, reply, site
-from tests.hostile.outcome import Outcome, page
-from tests.hostile.server import Case
+from tests.support.hostile.behaviours import MB, html, reply, site
+from tests.support.hostile.outcome import Outcome, page
+from tests.support.hostile.server import Case
 
 LINK = b"<a href=/on>on</a>"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 8

@@ -6,11 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from tests.hostile.behaviours import MB, endless, gzip_bomb, head, html, links_to, reply, sends
 from tests.hostile.link_cases import NOT_ASKED
-from tests.hostile.outcome import fails, page
-from tests.hostile.server import Behaviour, Case, Wire
-from tests.servers.certificate import self_signed
+from tests.support.hostile.behaviours import (
+    MB,
+    endless,
+    gzip_bomb,
+    head,
+    html,
+    links_to,
+    reply,
+    sends,
+)
+from tests.support.hostile.outcome import fails, page
+from tests.support.hostile.server import Behaviour, Case, Wire
+from tests.support.servers.certificate import self_signed
 
 TRUSTED: list[bytes] = []
 """Certificates, as PEM, that the crawl trusts; complete when the server has started."""

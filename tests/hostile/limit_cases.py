@@ -6,7 +6,7 @@ import base64
 import gzip
 import zlib
 
-from tests.hostile.behaviours import (
+from tests.support.hostile.behaviours import (
     HTML,
     MB,
     after_robots,
@@ -20,8 +20,8 @@ from tests.hostile.behaviours import (
     sends,
     then_hangs,
 )
-from tests.hostile.outcome import fails, page
-from tests.hostile.server import Case
+from tests.support.hostile.outcome import fails, page
+from tests.support.hostile.server import Case
 
 TEXT = b"<title>Well</title><a href=/on>on</a> and some words"
 # 64 MiB of zeros

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from tests.hostile.behaviours import (
+from tests.support.hostile.behaviours import (
     count,
     endless,
     head,
@@ -16,8 +16,8 @@ from tests.hostile.behaviours import (
     sends,
     site,
 )
-from tests.hostile.outcome import Outcome, fails, page
-from tests.hostile.server import Behaviour, Case, Wire
+from tests.support.hostile.outcome import Outcome, fails, page
+from tests.support.hostile.server import Behaviour, Case, Wire
 
 NOT_ASKED = Outcome("no line in fetch.log")
 LONG = "x" * 50_000

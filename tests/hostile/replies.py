@@ -16,9 +16,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.behaviours import sends
-from tests.hostile.outcome import Outcome, fails, page
-from tests.hostile.server import Case
+from tests.support.hostile.behaviours import sends
+from tests.support.hostile.outcome import Outcome, fails, page
+from tests.support.hostile.server import Case
 
 _FAILURES = {
     1: "bad-response",  # unsupported protocol: HTTP/0.9, odd versions and statuses

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.document_cases import DOCUMENTS
-from tests.hostile.healthy import HEALTHY, is_complete
-from tests.hostile.running import MORE_MB, crawl, differences
-from tests.hostile.server import HostileServer
+from tests.support.hostile.healthy import HEALTHY, is_complete
+from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.server import HostileServer
 
 MAX_BLOCK_SECS = 0.5
 """Less than 0.2 is what it should be, and is where the machine is not busy with other things."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.healthy import HEALTHY, is_complete
 from tests.hostile.host_cases import HOSTS, TRUSTED
 from tests.hostile.link_cases import LINKS
-from tests.hostile.running import MORE_MB, crawl, differences
-from tests.hostile.server import HostileServer
+from tests.support.hostile.healthy import HEALTHY, is_complete
+from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.server import HostileServer
 
 
 def test_each_case_ends_as_promised(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hostile.healthy import HEALTHY
 from tests.hostile.replies import EXCEPTIONS, curl_cases, curl_replies, nutch_cases
-from tests.hostile.running import MORE_MB, crawl, differences
-from tests.hostile.server import HostileServer
+from tests.support.hostile.healthy import HEALTHY
+from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.server import HostileServer
 
 
 def test_each_reply_is_read_or_fails_as_it_should(

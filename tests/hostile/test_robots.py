@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hostile.healthy import HEALTHY, is_complete
 from tests.hostile.host_cases import ROBOTS
-from tests.hostile.running import MORE_MB, crawl, differences
-from tests.hostile.server import HostileServer
+from tests.support.hostile.healthy import HEALTHY, is_complete
+from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.server import HostileServer
 
 
 def test_each_robots_txt_is_read_as_promised(tmp_path: Path, idle_mb: float) -> None:

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from tests.servers import own_names
+from tests.support.servers import own_names
 
 
 def test_names_of_others_are_looked_up_and_their_pages_fetched_meanwhile() -> None:
     """60 silent names stand before 30 good ones, which are there before any of the 60 has failed;
     and the crawl ends when it is told to."""
-    ran = own_names.run("tests.hostile.silent_names", "60", "30", "15", timeout=120)
+    ran = own_names.run("tests.support.hostile.silent_names", "60", "30", "15", timeout=120)
     if ran.stderr.startswith("unshare:"):
         pytest.skip(f"namespaces cannot be had here: {ran.stderr.strip()}")
     assert ran.returncode == 0, ran.stderr

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hostile.healthy import HEALTHY, is_complete
 from tests.hostile.limit_cases import LIMITS
-from tests.hostile.running import MORE_MB, crawl, differences
-from tests.hostile.server import HostileServer
 from tests.hostile.wire_cases import WIRE
+from tests.support.hostile.healthy import HEALTHY, is_complete
+from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.server import HostileServer
 
 
 def test_each_case_ends_as_promised(tmp_path: Path, idle_mb: float) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from tests.hostile.behaviours import (
+from tests.hostile.limit_cases import CHUNKED, TEXT
+from tests.support.hostile.behaviours import (
     HTML,
     chunk,
     gzipped,
@@ -16,9 +17,8 @@ from tests.hostile.behaviours import (
     then_hangs,
     then_resets,
 )
-from tests.hostile.limit_cases import CHUNKED, TEXT
-from tests.hostile.outcome import fails, page
-from tests.hostile.server import Behaviour, Case, Wire
+from tests.support.hostile.outcome import fails, page
+from tests.support.hostile.server import Behaviour, Case, Wire
 
 WELL = page(200, TEXT, links=1)
 BAD = fails("bad-response")

@@ -11,7 +11,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from larmspider.frontier.hosts import Host, HostRecord, HostRule, Lease
+from larmspider.frontier.hosts import Host, HostPace, HostRecord, Lease
 from larmspider.frontier.storage.records import QueuedUrl, url_key
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.requests import LEASE
@@ -23,7 +23,7 @@ def test_no_request_of_the_spider_takes_the_lease_along(
 ) -> None:
     """Neither one with the meta of its parent nor its parent once more, the very same Request."""
     entry = QueuedUrl("http://h/", "http://h/", url_key("http://h/"), "h:80")
-    lease = Lease(entry.url, Host(HostRecord("h:80"), HostRule()), entry, 0.0, None)
+    lease = Lease(entry.url, Host(HostRecord("h:80"), HostPace()), entry, 0.0, None)
     request = Request(entry.url, meta={LEASE: lease, "mine": 1})
     lease.holder = request
 

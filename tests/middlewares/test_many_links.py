@@ -10,8 +10,8 @@ import pytest
 from larmspider import stats
 from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.pipelines.store import MANY_LINKS
-from tests.crawling import FAST, crawl, records
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import FAST, crawl, records
+from tests.support.servers.scripted import ScriptedServer
 
 
 @pytest.mark.parametrize("links", [SLICE, 3 * SLICE, MANY_LINKS + 1])

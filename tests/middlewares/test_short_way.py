@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import FAST, records, scrapy
-from tests.servers.scripted import Reply, ScriptedServer
+from tests.support.crawling import FAST, records, scrapy
+from tests.support.servers.scripted import Reply, ScriptedServer
 
 COUNTING = """
 from larmspider.settings import *

@@ -15,7 +15,7 @@ from scrapy.exceptions import DropItem
 from larmspider.errors import ConfigError
 from larmspider.items import Page
 from larmspider.pipelines.page_files import PageFilesPipeline
-from tests.crawling import body_of, records
+from tests.support.crawling import body_of, records
 
 CrawlerFor = Callable[..., Crawler]
 

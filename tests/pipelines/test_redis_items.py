@@ -7,9 +7,9 @@ from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.crawling import FAST, scrapy
-from tests.servers.redis import RedisServer
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import FAST, scrapy
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.scripted import ScriptedServer
 
 _BOTH = """
 from larmspider.settings import *

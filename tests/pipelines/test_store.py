@@ -18,7 +18,7 @@ from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.store import as_page
-from tests.crawling import records
+from tests.support.crawling import records
 
 LOGS = ("store.log", "links.log", "fetch.log")
 

@@ -10,10 +10,10 @@ import lmdb
 import pytest
 
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from tests.crawling import crawl as run_crawl
-from tests.recovery.killed_crawl import Kill, KilledCrawl
-from tests.recovery.site import Site
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import crawl as run_crawl
+from tests.support.recovery.killed_crawl import Kill, KilledCrawl
+from tests.support.recovery.site import Site
+from tests.support.servers.scripted import ScriptedServer
 
 LOGS = ("store.log", "links.log", "fetch.log")
 

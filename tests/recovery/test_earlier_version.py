@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import Ran, scrapy
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.crawling import Ran, scrapy
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 EARLIER = Path(__file__).parent / "earlier"
 PAGES = 24

@@ -11,10 +11,10 @@ import pytest
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState
 from larmspider.index.search import Searcher
-from tests.crawling import records
-from tests.recovery.failing_stores import settings_with
-from tests.recovery.running import RunningCrawl, counts, description, visit, wait_until
-from tests.servers.scripted import Reply, ScriptedServer
+from tests.support.crawling import records
+from tests.support.recovery.failing_stores import settings_with
+from tests.support.recovery.running import RunningCrawl, counts, description, visit, wait_until
+from tests.support.servers.scripted import Reply, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 PAGES = [f"/{number}" for number in range(30)]

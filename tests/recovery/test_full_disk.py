@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.killed_crawl import KilledCrawl
-from tests.recovery.running import description
-from tests.recovery.site import Site
+from tests.support.recovery.killed_crawl import KilledCrawl
+from tests.support.recovery.running import description
+from tests.support.recovery.site import Site
 
 BROKE_OFF = re.compile(
     r"^scrapy crawl: the crawl broke off: (.*); the same command goes on", re.MULTILINE

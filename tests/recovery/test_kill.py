@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.kill_points import POINTS
-from tests.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, kills
-from tests.recovery.site import Site
+from tests.support.recovery.kill_points import POINTS
+from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, kills
+from tests.support.recovery.site import Site
 
 
 def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:

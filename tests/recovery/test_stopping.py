@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.storage.records import UrlState
-from tests.crawling import records
-from tests.recovery.running import RunningCrawl, counts, description, visit, wait_until
-from tests.servers.scripted import Raw, ScriptedServer
+from tests.support.crawling import records
+from tests.support.recovery.running import RunningCrawl, counts, description, visit, wait_until
+from tests.support.servers.scripted import Raw, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 STOP_SECS = 5.0

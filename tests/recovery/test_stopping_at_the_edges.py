@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from larmspider.index.search import Searcher
-from tests.crawling import records
-from tests.recovery.running import RunningCrawl, counts, description, wait_until
 from tests.recovery.test_stopping import STOP_SECS
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import records
+from tests.support.recovery.running import RunningCrawl, counts, description, wait_until
+from tests.support.servers.scripted import ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 PATHS = [f"/{number}" for number in range(20)]
-SLOW = "tests.recovery.slow_stores"
+SLOW = "tests.support.recovery.slow_stores"
 WRITER = f"""
 from larmspider.settings import *
 import larmspider.pipelines.search_index as store

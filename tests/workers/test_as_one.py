@@ -16,16 +16,16 @@ import pytest
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.workdir.directory import shard_dirs
-from tests.crawling import FAST, crawl, scrapy
-from tests.extensions.web.serving import Served
-from tests.workers.cross_linked import CrossLinked
-from tests.workers.sharing import take_back_pages
+from tests.support.crawling import FAST, crawl, scrapy
+from tests.support.web.serving import Served
+from tests.support.workers.cross_linked import CrossLinked
+from tests.support.workers.sharing import take_back_pages
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,
     reason="redis-server is not installed (Debian: redis-server)",
 )
-LATE_NEWS = "tests.workers.late_news"
+LATE_NEWS = "tests.support.workers.late_news"
 HOSTS, PAGES = 8, 8
 STORED = HOSTS * (PAGES + 2)
 """With the start page, and the answer of status 404."""

@@ -16,9 +16,9 @@ import pytest
 from larmspider.cluster.commit import unpack_queued
 from larmspider.cluster.redis_client import Keys
 from larmspider.frontier.storage.records import url_key
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.servers.scripted import Request, ScriptedServer
-from tests.workers.crew import Crew
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import Request, ScriptedServer
+from tests.support.workers.crew import Crew
 
 PAGES, SIBLINGS = 20, 12
 BLOCKS = 256

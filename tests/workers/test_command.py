@@ -20,9 +20,9 @@ from examples.intranet.serve import DemoServer
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import CrawlDirError
 from larmspider.workdir.directory import locked, shard_dirs
-from tests.crawling import FAST, PROJECT, Ran, records, scrapy
-from tests.servers.redis import RedisServer
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import FAST, PROJECT, Ran, records, scrapy
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.scripted import ScriptedServer
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,

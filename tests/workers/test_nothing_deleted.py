@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.worker_dirs import open_crawl
-from tests.crawling import FAST, Ran, scrapy
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.servers.scripted import ScriptedServer
+from tests.support.crawling import FAST, Ran, scrapy
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import ScriptedServer
 
 pytestmark = pytest.mark.skipif(
     REDIS_SERVER is None, reason="redis-server is not installed (Debian package redis-server)"

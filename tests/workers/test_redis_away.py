@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.workers.crew import Crew
-from tests.workers.hosts import Hosts
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.workers.crew import Crew
+from tests.support.workers.hosts import Hosts
 
 
 @pytest.mark.long

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import FAST, Ran, scrapy
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.workers.hosts import Hosts
+from tests.support.crawling import FAST, Ran, scrapy
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.workers.hosts import Hosts
 
 
 @pytest.fixture(scope="module")

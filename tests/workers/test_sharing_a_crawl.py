@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.worker_dirs import open_crawl
-from tests.crawling import Ran, scrapy
-from tests.servers.redis import REDIS_SERVER, RedisServer
-from tests.workers.crew import SETTINGS, Crew
-from tests.workers.hosts import Hosts
+from tests.support.crawling import Ran, scrapy
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.workers.crew import SETTINGS, Crew
+from tests.support.workers.hosts import Hosts
 
 PAGES = 10
 TOTALS = "intranet:{crawl}:totals"

@@ -20,9 +20,9 @@ import pytest
 from larmspider.control.controller import RemoteCrawl
 from larmspider.status.crawl_workers import noted_server
 from larmspider.workdir.directory import shard_dirs
-from tests.crawling import FAST, environment
-from tests.extensions.web.serving import TOKEN, Got, Served, request
-from tests.workers.cross_linked import CrossLinked
+from tests.support.crawling import FAST, environment
+from tests.support.web.serving import TOKEN, Got, Served, request
+from tests.support.workers.cross_linked import CrossLinked
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,

@@ -71,7 +71,7 @@ class FormatError(CrawlDirError):
 
 
 class Backend(ABC):
-    """What the frontier asks of its memory. tests/frontier/conformance.py is this contract, run."""
+    """What the frontier asks of its memory; run by tests/support/frontier/conformance.py."""
 
     @abstractmethod
     def recover(self) -> Recovery:

@@ -1,0 +1,396 @@
+"""Blocks of hosts pass from worker to worker with all that is known of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.frontier.storage.backend import Fenced, FormatError
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    QueuedUrl,
+    UrlState,
+    unpack_positions,
+    url_key,
+)
+from tests.support.frontier.conformance import OK, entries, entry, urls
+from tests.support.frontier.redis_store import RedisStore
+
+U, Q, L, S, F, R = UrlState
+BLOCKS = range(8)
+
+
+@pytest.fixture
+def store(shared_redis, tmp_path):
+    return RedisStore(shared_redis.client(), tmp_path)
+
+
+@pytest.fixture
+def workers(store):
+    """Starts workers; all are closed at the end."""
+    running = []
+
+    def start(*names, **options):
+        running.extend(store.join(name, **options) for name in names)
+        return running[-len(names) :]
+
+    yield start
+    for worker in running:
+        worker.close()
+
+
+def pass_on(store, giver, taker, blocks=BLOCKS):
+    giver.give_up(blocks)
+    return store.assign(taker, blocks)
+
+
+def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
+    """Queues in their order, times, attempts, links seen, states, host records, notes, counters."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add([entry(f"http://a/{n}", priority=5 - n % 3, payload=b"\0") for n in range(9)])
+    one.add(entries("1", "2", host="b"))
+    first, second, third = one.pop("a:80", 0.0, 3)
+    one.acknowledge([(first.key, OK), (second.key, FetchRecord(F, reason="dns"))])
+    one.give_back([(third.key, 50.0, 2)])
+    one.refuse([(entry("http://a/no"), "robots.txt")])
+    one.count_links([url_key("http://b/2")] * 3)
+    one.put_hosts({"a:80": b"slow", "b:80": b"quick"})
+    one.put_note("robots a:80", b"Disallow: /no")
+    one.checkpoint({})
+    counts = one.counts(), one.counts("a:80"), one.counts("b:80")
+    assert sorted(pass_on(store, one, two)) == ["a:80", "b:80"]
+    assert (two.counts(), two.counts("a:80"), two.counts("b:80")) == counts
+    assert two.audit() == counts[0]
+    known = [first.key, second.key, third.key, url_key("http://a/no"), url_key("http://b/1")]
+    assert two.check(known) == [S, F, Q, R, Q]
+    assert two.visit(first.key) == FetchRecord(S)
+    assert two.hosts() == two.host_records(["a:80", "b:80", "c:80"])
+    assert two.hosts() == {"a:80": b"slow", "b:80": b"quick"}
+    assert two.note("robots a:80") == b"Disallow: /no"
+    assert two.count_links([url_key("http://b/2")]) == [5]
+    assert two.add([first, entry("http://a/3")]) == [False, False]
+    again, *rest = two.pop("a:80", 60.0, 99)
+    assert (again.key, again.attempts, again.payload) == (third.key, 2, b"\0")
+    assert urls(rest) == [f"http://a/{n}" for n in (1, 4, 7, 0, 3, 6)]
+
+
+def test_a_new_url_stands_behind_those_of_the_owner_before(store, workers):
+    """Serial numbers go on where the other worker's ended."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries(*"123456789"))
+    one.checkpoint({})
+    pass_on(store, one, two)
+    two.add(entries("new"))
+    assert urls(two.pop("a:80", 0.0, 99))[-1] == "http://a/new"
+
+
+def test_who_gives_up_a_block_counts_it_no_more(store, workers):
+    """In memory at once, on its disk from the next commit on; what it fetched itself it keeps."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1", "2") + entries("1", host="b"))
+    (done,) = one.pop("a:80", 0.0)
+    one.acknowledge([(done.key, OK)])
+    one.put_hosts({"a:80": b"x"})
+    one.checkpoint({})
+    one.put_hosts({"a:80": b"later"})
+    block = one.block_of("a:80")
+    pass_on(store, one, two, [block])
+    assert one.owned == set(BLOCKS) - {block}
+    assert one.host_names() == ["b:80"]
+    assert one.hosts() == {}
+    assert one.counts() == Counts(discovered=1, queued=1) == one.audit()
+    assert one.pop("a:80", 0.0) == []
+    one.checkpoint({})
+    with one.files.read() as txn:
+        assert txn.stat(one.files.queue)["entries"] == 1
+    assert one.visit(done.key).etag == OK.etag
+    assert two.hosts() == {"a:80": b"x"}
+
+
+def test_a_block_that_comes_back_brings_what_happened_meanwhile(store, workers):
+    """There and back: own visits in full, the other's by state."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries(*"1234"))
+    for backend, other in ((one, two), (two, one)):
+        (got,) = backend.pop("a:80", 0.0)
+        backend.acknowledge([(got.key, OK)])
+        backend.checkpoint({})
+        pass_on(store, backend, other)
+    assert one.check([one_.key for one_ in entries(*"1234")]) == [S, S, Q, Q]
+    assert one.visit(url_key("http://a/1")).status == 200
+    assert one.visit(url_key("http://a/2")) == FetchRecord(S)
+    assert one.counts() == one.audit() == Counts(discovered=4, queued=2, stored=2)
+    assert urls(one.pop("a:80", 0.0, 9)) == ["http://a/3", "http://a/4"]
+
+
+def test_a_block_with_a_lease_cannot_be_given_up(store, workers):
+    """Nor one where the end of a URL is not committed."""
+    (one,) = workers("w1")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    one.checkpoint({})
+    (got,) = one.pop("a:80", 0.0)
+    with pytest.raises(RuntimeError, match="leased"):
+        one.give_up(BLOCKS)
+    one.acknowledge([(got.key, OK)])
+    with pytest.raises(RuntimeError, match="not committed"):
+        one.give_up(BLOCKS)
+
+
+def test_what_was_added_since_the_commit_goes_to_the_next_owner_by_mail(store, workers):
+    """A counted link is dropped, a new URL is not."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1", "2"))
+    one.checkpoint({})
+    one.add(entries("3"))
+    one.count_links([url_key("http://a/1")])
+    one.move([(url_key("http://a/2"), 7)])
+    pass_on(store, one, two)
+    one.checkpoint({})
+    two.checkpoint({})
+    assert urls(two.take_inbox()) == ["http://a/3"]
+    assert urls(two.pop("a:80", 0.0, 9)) == ["http://a/1", "http://a/2"]
+
+
+def test_posted_urls_come_to_their_owner_once(store, workers):
+    """With the commits of both, and out of the inbox with the commit that adds them."""
+    one, two = workers("w1", "w2")
+    mine = one.keys.block_of("a:80")
+    store.assign(one, [mine])
+    store.assign(two, set(BLOCKS) - {mine})
+    foreign = entry("http://b/1", depth=3, from_page="http://a/")
+    assert not one.owns(foreign.key)
+    assert one.post([foreign]) == 1
+    assert one.post([foreign]) == 0
+    assert one.pending == 1
+    two.checkpoint({})
+    assert two.take_inbox() == []
+    one.checkpoint({})
+    assert one.pending == 0
+    two.checkpoint({})
+    assert two.take_inbox() == [foreign]
+    assert two.take_inbox() == []
+    inbox = two.keys.block("inbox", two.block_of("b:80"))
+    two.checkpoint({})  # the one that takes it out
+    assert store.client.llen(inbox) == 0
+    later = entry("http://b/2")
+    one.post([later])
+    one.checkpoint({})
+    two.checkpoint({"s": b"1"})  # which does not take out as many once more
+    two.checkpoint({"s": b"2"})
+    assert two.take_inbox() == [later]
+    two.checkpoint({})
+    assert store.client.llen(inbox) == 0
+    assert two.take_inbox() == []
+
+
+def test_mail_that_is_not_committed_stays_for_the_next_owner(store, workers):
+    """Taken by w2, which crashes before its next commit."""
+    one, two, three = workers("w1", "w2", "w3")
+    mine = one.keys.block_of("a:80")
+    store.assign(one, [mine])
+    store.assign(two, set(BLOCKS) - {mine})
+    one.post(entries("1", "2", host="b"))
+    one.checkpoint({})
+    two.checkpoint({})
+    two.add(two.take_inbox()[:1])
+    store.fence("w2")
+    store.assign(three, set(BLOCKS) - {mine})
+    three.checkpoint({})
+    assert urls(three.take_inbox()) == ["http://b/1", "http://b/2"]
+
+
+def test_many_posts_are_a_reason_for_a_commit(store, workers):
+    """At LARM_BATCH_URLS ``pending`` says so."""
+    (one,) = workers("w1", batch_urls=10)
+    one.post(entries(*"123456789"))
+    assert one.pending == 9
+    one.post(entries("10"))
+    assert one.pending == 20_000
+
+
+def test_a_url_of_another_block_is_not_added(store, workers):
+    """It would be lost: nobody would write it to Redis."""
+    (one,) = workers("w1")
+    with pytest.raises(RuntimeError, match="not this worker's"):
+        one.add(entries("1"))
+
+
+def test_names_of_one_host_are_in_one_block(store, workers):
+    """The block is that of the canonical URL; the queue is that of the host as found."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    canonical = "http://wiki/1"
+    aliases = [f"www{n}.wiki:80" for n in range(20)]
+    found = [
+        QueuedUrl(f"http://{host[:-3]}/{n}", f"{canonical}{n}", url_key(f"{canonical}{n}"), host)
+        for n, host in enumerate(aliases)
+    ]
+    one.add(found)
+    one.put_hosts(dict.fromkeys(aliases, b"r"))
+    one.put_note(f"robots {aliases[0]}", b"n")
+    one.checkpoint({})
+    block = one.block_of("wiki:80")
+    assert {one.block_of(host) for host in aliases} == {block}
+    assert sorted(pass_on(store, one, two, [block])) == sorted(aliases)
+    assert two.counts() == two.audit() == Counts(discovered=20, queued=20)
+    assert sorted(two.hosts()) == sorted(aliases)
+    assert two.note(f"robots {aliases[0]}") == b"n"
+    assert {two.block_of(host) for host in aliases} == {block}
+    assert two.pop(aliases[3], 0.0) == [found[3]]
+
+
+def test_a_worker_whose_lease_ran_out_commits_nothing(store, workers):
+    """Not even where nobody has taken its blocks yet."""
+    (one,) = workers("w1")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    store.fence("w1")
+    with pytest.raises(Fenced, match="taken over"):
+        one.checkpoint({"s": b"1"})
+    two = store.join("w2", BLOCKS)
+    assert two.counts() == Counts()
+    two.close()
+
+
+def test_an_older_token_takes_no_block(store, workers):
+    """An answer of the membership that comes too late."""
+    one, two = workers("w1", "w2")
+    late = store.client.incr(store.keys.crawl("token"))
+    store.assign(two, [3])
+    with pytest.raises(Fenced, match="later owner"):
+        one.load({3: late})
+
+
+def test_a_block_that_has_a_new_owner_takes_no_step_of_the_old_one(store, workers):
+    """Even if its worker were not fenced."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    store.assign(two, [one.block_of("a:80")])
+    with pytest.raises(Fenced, match="another owner"):
+        one.checkpoint({})
+
+
+def test_a_worker_whose_last_commit_is_gone_from_redis_ends(store, workers):
+    """A Redis that came back without its last second has lost what this worker relies on."""
+    (one,) = workers("w1")
+    store.assign(one, BLOCKS)
+    for n in range(2):
+        one.add(entries(str(n)))
+        one.checkpoint({})
+    store.client.hset(store.keys.commit("w1"), "serial", "1")
+    one.add(entries("2"))
+    with pytest.raises(Fenced, match=r"at commit 1 of worker w1, not at 2"):
+        one.checkpoint({})
+
+
+def test_nothing_is_written_where_nothing_has_changed(store, workers):
+    """Else the workers would never see that all is at rest."""
+    (one,) = workers("w1")
+    store.assign(one, BLOCKS)
+    one.add(entries("1", "2"))
+    one.pop("a:80", 0.0)
+    one.checkpoint({"s": b"1"})
+    commits = store.client.get(store.keys.crawl("commits"))
+    one.checkpoint({"s": b"1"})
+    one.checkpoint({})
+    assert store.client.get(store.keys.crawl("commits")) == commits
+    one.checkpoint({"s": b"2"})
+    assert store.client.get(store.keys.crawl("commits")) == commits, "a position is no work"
+    packed = store.client.hget(store.keys.commit("w1"), "positions")
+    assert unpack_positions(packed) == {"s": b"2"}
+    one.add(entries("3"))
+    one.checkpoint({"s": b"2"})
+    assert store.client.get(store.keys.crawl("commits")) > commits
+
+
+def test_stored_pages_of_all_workers_are_counted(store, workers):
+    """For budgets."""
+    one, two = workers("w1", "w2")
+    store.assign(one, range(4))
+    store.assign(two, range(4, 8))
+    for backend in (one, two):
+        own = [e for n in range(20) for e in entries("1", host=f"h{n}") if backend.owns(e.key)]
+        backend.add(own)
+        for got in own[:3]:
+            backend.pop(got.host, 0.0)
+        visits = [FetchRecord(S), FetchRecord(S), FetchRecord(F)]
+        backend.acknowledge([(e.key, v) for e, v in zip(own, visits, strict=False)])
+        backend.checkpoint({})
+    assert store.client.hget(store.keys.crawl("totals"), "stored") == b"4"
+
+
+def test_the_lease_of_a_dead_worker_waits_again_at_its_place(store, workers):
+    """In Redis it never left the queue."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1", "2", "3"))
+    one.pop("a:80", 0.0, 2)
+    one.checkpoint({})
+    store.fence("w1")
+    store.assign(two, BLOCKS)
+    assert two.counts() == two.audit() == Counts(discovered=3, queued=3)
+    assert urls(two.pop("a:80", 0.0, 9)) == ["http://a/1", "http://a/2", "http://a/3"]
+
+
+def test_another_number_of_blocks_is_refused(store, tmp_path):
+    """Hosts would change their owners in mid-crawl."""
+    store.join("w1").close()
+    other = RedisStore(store.client, tmp_path, blocks=9)
+    other.keys.prefix = store.keys.prefix
+    backend = other.open("w2")
+    with pytest.raises(FormatError, match=r"8 blocks.*9 blocks"):
+        backend.recover()
+    backend.close()
+
+
+def test_a_lease_that_ends_between_two_cuts_is_in_their_commit(store, workers):
+    """Where the first cut was not committed, the second is of both."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    one.checkpoint({})
+    (got,) = one.pop("a:80", 0.0)
+    one.cut()
+    one.give_back([(got.key, 50.0, 3)])
+    one.checkpoint({})
+    pass_on(store, one, two)
+    assert two.next_time("a:80") == 50.0
+    assert two.entry(got.key).attempts == 3
+
+
+def test_round_trips_do_not_grow_with_pages(store, workers):
+    """Four a commit at most: record, mail, own blocks, and the end with the mail for us."""
+    one, two = workers("w1", "w2")
+    store.assign(one, range(6))
+    store.assign(two, range(6, 8))
+    all_urls = [entry(f"http://h{n % 50}/{n}") for n in range(2_000)]
+    one.add([e for e in all_urls if one.owns(e.key)])
+    one.post([e for e in all_urls if not one.owns(e.key)])
+    before = one.link.round_trips
+    one.checkpoint({})
+    assert one.link.round_trips - before == 4
+    one.checkpoint({})
+    assert one.link.round_trips - before == 5
+
+
+def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
+    """What the operator ordered of it: whoever owns the block that the name falls into."""
+    one, two = workers("w1", "w2")
+    store.assign(two, BLOCKS)
+    one.put_note("orders", b"{}")
+    one.checkpoint({})
+    two.put_note("orders", b"{'factor': 2}")
+    two.checkpoint({})
+    pass_on(store, two, one)
+    assert (one.note("orders"), two.note("orders")) == (b"{}", b"{'factor': 2}")
+    store.crash(one)
+    one = store.join("w1")
+    assert one.note("orders") == b"{}"
+    one.close()

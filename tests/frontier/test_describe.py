@@ -1,0 +1,126 @@
+"""What an operator reads about hosts and URLs while the crawl runs."""
+
+from math import inf
+
+import pytest
+
+from larmspider.frontier.describe import host_rows, url_report
+from larmspider.frontier.hosts import HostPace, HostState, local_hour
+from larmspider.frontier.politeness import Limits
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
+from tests.support.frontier.simulation import Clock, build
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """A crawl's reader and politeness: a:80 has one stored, one failed once and two queued URLs."""
+    clock = Clock(NOW)
+    limits = Limits(jitter=0.0, backoff=10.0, response_factor=0.0)
+    frontier = build(LmdbBackend(tmp_path), clock, limits=limits, robots=False)
+    frontier.add([frontier.entry(f"http://a/{n}", f"http://a/{n}") for n in range(4)])
+    frontier.add([frontier.entry("http://gone/", "http://gone/")])
+    gone = frontier.hosts["gone:80"]
+    gone.record.change(HostState.PARKED, inf, "given up: dns")
+    frontier._schedule.set(gone)
+    frontier.done(frontier.pop(), FetchRecord(UrlState.STORED, NOW, 200))
+    clock.now += 2.0
+    frontier.failed(frontier.pop(), "http-503", 0.1)
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        yield reader, frontier.politeness, clock.now
+
+
+def test_a_row_for_each_host(seen):
+    reader, politeness, now = seen
+    rows = {row.host: row for row in host_rows(reader, politeness, now)}
+    row = rows["a:80"]
+    assert (row.state, row.reason, row.next_time) == ("snoozed", "http-503", now + 10.0)
+    assert (row.counts.queued, row.counts.stored) == (3, 1)
+    assert row.gap == (2.0, "delay")
+    assert rows["gone:80"].next_time == inf
+
+
+@pytest.mark.parametrize(
+    "url, lines",
+    [
+        ("http://a/0", ["URL: stored", "HTTP status 200, fetched 1970-01-12T13:46:40.000Z"]),
+        (
+            "http://a/1",
+            [
+                "URL: queued",
+                "0 URLs of a:80 before it",
+                "after 1 failed fetches, waits 10 s more",
+                "host a:80: snoozed, http-503",
+                "host may be asked in 10 s, then every 2 s (delay): about 10 s, given places",
+            ],
+        ),
+        (
+            "http://a/3",
+            [
+                "URL: queued",
+                "1 URL of a:80 before it",
+                "host a:80: snoozed, http-503",
+                "host may be asked in 10 s, then every 2 s (delay): about 12 s, given places",
+            ],
+        ),
+        (
+            "http://gone/",
+            [
+                "URL: queued",
+                "0 URLs of gone:80 before it",
+                "host gone:80: parked, given up: dns",
+                "not fetched in this run",
+            ],
+        ),
+        ("http://new/", ["URL: unknown"]),
+    ],
+)
+def test_what_became_of_a_url_or_what_it_waits_for(seen, url, lines):
+    reader, politeness, now = seen
+    assert url_report(reader, politeness, url_key(url), now) == lines
+
+
+def test_a_host_outside_its_window_is_asked_when_it_opens(tmp_path):
+    """What the rule holds up is no less held up than what a snooze does."""
+    now = 1_800_000_000.0
+    hour = int(local_hour(now))
+    shut, wide = ((hour + 6) % 24, (hour + 7) % 24), (0, 24)
+    rules = [HostPace("a", window=shut), HostPace("b", window=wide)]
+    frontier = build(LmdbBackend(tmp_path), Clock(now), rules=rules, robots=False)
+    frontier.add([frontier.entry(url, url) for url in ("http://a/", "http://b/")])
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        rows = {row.host: row for row in host_rows(reader, frontier.politeness, now)}
+        lines = url_report(reader, frontier.politeness, url_key("http://a/"), now)
+    why = f"outside its hours, {shut[0]} to {shut[1]}"
+    assert 5 * 3600 < rows["a:80"].next_time - now <= 6 * 3600
+    assert rows["a:80"].reason == why
+    assert (rows["b:80"].next_time, rows["b:80"].reason) == (0.0, "")
+    assert f"host a:80: new, {why}" in lines
+    assert lines[-1].startswith(f"host may be asked in {rows['a:80'].next_time - now:.0f} s")
+
+
+def test_what_the_operator_ordered_is_told(tmp_path):
+    """A paused host is, and why; an ordered delay is the one."""
+    clock = Clock(NOW)
+    frontier = build(LmdbBackend(tmp_path), clock, limits=Limits(response_factor=0.0), robots=False)
+    frontier.add(
+        [frontier.entry("http://a/", "http://a/"), frontier.entry("http://b/", "http://b/")]
+    )
+    frontier.control.pause_host("a:80")
+    frontier.control.set_delay("b:80", 7.0)
+    frontier.checkpoint({})
+    frontier.backend.close()
+    with FrontierReader(tmp_path) as reader:
+        fresh = build(LmdbBackend(tmp_path / "other"), clock).politeness
+        rows = {row.host: row for row in host_rows(reader, fresh, NOW)}
+        lines = url_report(reader, fresh, url_key("http://a/"), NOW)
+    assert (rows["a:80"].state, rows["a:80"].next_time) == ("paused", inf)
+    assert rows["b:80"].gap == (7.0, "delay by order")
+    assert "host a:80: paused, paused by the operator" in lines

@@ -1,0 +1,3 @@
+"""robots.txt is fetched by the download handler, as in the tests of the fetch."""
+
+from tests.fetch.conftest import fetcher as fetcher

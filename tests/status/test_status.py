@@ -1,0 +1,91 @@
+"""What is computed once for all who look: how old it may be."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from larmspider import stats
+from larmspider.status.refreshing import RefreshingCache
+from larmspider.status.status import CURVES_SECS, CrawlStatus
+from larmspider.web import site as sites
+from larmspider.workdir.manifest import LOCK
+from tests.support.web.serving import TOKEN, Served, request
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["waits", "is given the old one first"])
+def test_a_forecast_is_not_of_older_hosts_than_itself(
+    demo_crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: bool
+) -> None:
+    """A crawl that runs: its first checkpoint shows as soon as the forecast is due again."""
+    crawl, now = tmp_path / "crawl", [0.0]
+    shutil.copytree(demo_crawl, crawl)
+    source = Served(crawl).source
+    board = CrawlStatus(source)
+    for one in (*vars(source).values(), *vars(board).values()):
+        if isinstance(one, RefreshingCache):
+            monkeypatch.setattr(one, "_clock", lambda: now[0])
+    with (crawl / LOCK).open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with monkeypatch.context() as before:
+            before.setattr(source._hosts, "_make", dict)
+            assert board.status(None).forecast.reasons == ["The first checkpoint is not taken yet."]
+        now[0] = CURVES_SECS
+        board.status(None, wait=wait)
+        with board._forecast._making:
+            found = board.status(None, wait=wait)
+        assert found.forecast.reasons == ["Nothing is queued that this run would fetch."]
+
+
+def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path: Path) -> None:
+    """They were links once, which no filter rejected."""
+    crawl = tmp_path / "crawl"
+    shutil.copytree(demo_crawl, crawl)
+    board = CrawlStatus(Served(crawl).source)
+    before = board.status(None).rejected
+    path = crawl / "totals.json"
+    totals = json.loads(path.read_text())
+    totals["counters"] |= {stats.LAST_CHECK_REJECTED: 7, "larm/mine/rejected": 1}
+    path.write_text(json.dumps(totals))
+    assert board.status(None).rejected == before | {"mine": 1}
+
+
+class Obedient:
+    """A crawl that does what it is told, and tells nothing."""
+
+    async def numbers(self) -> None:
+        return None
+
+    async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
+        return f"{name} is done"
+
+
+def test_after_an_act_nothing_is_shown_as_before(
+    demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hosts are read anew at once, and when a checkpoint has what was done."""
+    monkeypatch.setattr(sites, "CHECKPOINTED_SECS", 1.0)
+    with Served(demo_crawl, live=Obedient()) as site:
+
+        def hosts() -> object:
+            return site.get("/stats.json").json["hosts"]
+
+        kept = site.source._hosts
+        kept._seconds = 1000.0
+        before, read = hosts(), kept._make
+        monkeypatch.setattr(kept, "_make", dict)
+        assert hosts() == before != {}
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert request(f"{site.url}/control/slow", "POST", headers, {"factor": "2"}).status == 200
+        assert hosts() == {}
+        monkeypatch.setattr(kept, "_make", read)
+        end = time.monotonic() + 30
+        while hosts() != before:
+            assert time.monotonic() < end
+            time.sleep(0.05)

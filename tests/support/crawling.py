@@ -1,0 +1,140 @@
+"""Runs the scrapy command as a user does: another process, its output and exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+from tests.support.forking import Forked, fork_server
+
+PROJECT = Path(__file__).parents[2]
+FAST = {
+    "DOWNLOAD_DELAY": "0",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "LARM_BACKOFF_SECS": "0.1",
+    "LARM_WEB": "no",
+}
+"""Settings for servers of our own, to whom we need not be polite; without the web pages, which have
+their own tests."""
+
+_STOP_SECS = 15.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished command."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def scrapy(
+    *arguments: str, cwd: Path, timeout: float = 120, settings_module: str = "larmspider.settings"
+) -> Ran:
+    """Run ``scrapy ARGUMENTS`` in ``cwd``, with the project importable but not its scrapy.cfg."""
+    own = environment(cwd, settings_module)
+    if fork_server().can_run(own):
+        return Ran(*fork_server().run([*arguments], cwd, own, timeout))
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=cwd,
+        env=own,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def begin(
+    *arguments: str,
+    cwd: Path,
+    out: IO[Any],
+    settings_module: str = "larmspider.settings",
+    **variables: str,
+) -> Forked:
+    """The same, running beside the test; what it says goes to ``out``, ``variables`` to its
+    environment."""
+    own = environment(cwd, settings_module) | variables
+    return fork_server().start([*arguments], cwd, own, out.fileno(), out.fileno())
+
+
+def environment(cwd: Path, settings_module: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "SCRAPY_SETTINGS_MODULE": settings_module,
+        "PYTHONPATH": os.pathsep.join([str(cwd), str(PROJECT)]),
+        "PYTHONWARNINGS": "default",
+    }
+
+
+def scrapy_for(
+    seconds: float, *arguments: str, cwd: Path, settings_module: str = "larmspider.settings"
+) -> None:
+    """The same, told to stop after ``seconds``; it is an error if it ended before.
+
+    What it says goes to ``cwd``/log. One that does not stop by itself is killed.
+    """
+    with (cwd / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *arguments],
+            cwd=cwd,
+            env=environment(cwd, settings_module),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECS)
+        else:
+            raise RuntimeError(f"ended early: {(cwd / 'log').read_text()[-2000:]}")
+        finally:
+            process.kill()
+            process.wait()
+
+
+def crawl(start: str, cwd: Path, timeout: float = 120, **settings: str) -> Ran:
+    """Crawl into ``cwd``/crawl. Keywords in capitals are settings, others spider arguments."""
+    options = []
+    for name, value in ({**FAST} | settings).items():
+        options += ["-s" if name.isupper() else "-a", f"{name}={value}"]
+    return scrapy("crawl", "intranet", "-a", f"start={start}", *options, cwd=cwd, timeout=timeout)
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    """A log's lines as mappings from column to field; every line must have all its fields."""
+    columns = {
+        "store.log": STORE_LOG_COLUMNS,
+        "links.log": LINK_LOG_COLUMNS,
+        "fetch.log": FETCH_LOG_COLUMNS,
+    }[path.name]
+    lines = path.read_bytes().decode("utf-8").split("\n")
+    assert lines.pop() == "", "the last line has its end"
+    return [dict(zip(columns, line.split("\t"), strict=True)) for line in lines]
+
+
+def body_of(directory: Path, record: dict[str, str]) -> bytes:
+    """The bytes of the page that a line of store.log describes."""
+    with (directory / f"pagefile_{record['page-file']}.pfl").open("rb") as page_file:
+        page_file.seek(int(record["offset"]))
+        return page_file.read(int(record["size"]))

@@ -1,0 +1,188 @@
+"""Hosts that misbehave: each case on a loopback address of its own, so that none spoils another's.
+
+    case = Case("short", sends(b"HTTP/1.1 200 OK\\r\\nA: b\\r\\n\\r\\n"), fails("reset"))
+    with HostileServer([case]) as server:
+        server.url("short")     # http://127.66.0.1:<port>/short
+        server.asked("short")   # the targets that were asked for, in order
+
+All of them live in one thread with an event loop of its own. A host answers one request on each
+connection, unless its behaviour reads on by itself, and closes; what it sends is up to the case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tests.support.servers.threaded import ThreadedServer
+
+if TYPE_CHECKING:
+    import ssl
+
+    from tests.support.hostile.outcome import Outcome
+
+NETWORK = "127.66"
+_TLS_HANDSHAKE = b"\x16"
+_MAX_HEAD_BYTES = 1 << 20
+
+
+@dataclass
+class Wire:
+    """One connection: what was asked for, and the way to answer. ``target`` is path and query."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    host: Host
+    target: str = ""
+    number: int = 0
+    """Of this connection, from 1; the connections before it went to the same host."""
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def next_request(self) -> None:
+        """Read a request; IncompleteReadError where the client has left."""
+        head = await self.reader.readexactly(1)
+        if head == _TLS_HANDSHAKE:
+            await self.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            raise EOFError
+        head += await self.reader.readuntil(b"\r\n\r\n")
+        self.target = head.split(b" ", 2)[1].decode("latin-1")
+        self.host.asked.append(self.target)
+
+    async def until_it_leaves(self) -> None:
+        """Say nothing more until the client hangs up."""
+        while await self.reader.read(65_536):
+            pass
+
+    def reset(self) -> None:
+        """End the connection by RST instead of FIN."""
+        sock: socket.socket = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Behaviour = Callable[[Wire], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A host's name in tests and docs, what it does with each request, and how the crawl ends.
+
+    ``path`` is that of the seed, "" stands for ``/name``; None makes it no seed: another case leads
+    there. ``also``: outcomes of further paths. ``most``: so many requests it gets at most. ``tls``
+    makes the context of a host that speaks it. ``name_as``: the host name in its URL, where that is
+    not its address; ``scheme``: likewise, where it is not what it speaks. Not ``listens``:
+    connections are refused.
+    """
+
+    name: str
+    behave: Behaviour
+    outcome: Outcome
+    path: str | None = ""
+    also: Mapping[str, Outcome] = field(default_factory=dict)
+    most: int | None = None
+    tls: Callable[[str], ssl.SSLContext] | None = None
+    name_as: str = ""
+    scheme: str = ""
+    listens: bool = True
+
+
+@dataclass
+class Host:
+    """A case while it is served."""
+
+    case: Case
+    address: str
+    sock: socket.socket
+    asked: list[str] = field(default_factory=list)
+    connections: int = 0
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.port = self.sock.getsockname()[1]
+
+    @property
+    def origin(self) -> str:
+        scheme = self.case.scheme or ("https" if self.case.tls else "http")
+        return f"{scheme}://{self.case.name_as or self.address}:{self.port}"
+
+
+class HostileServer(ThreadedServer):
+    """Serves cases until the ``with`` block ends; connections that are open then are cut."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        super().__init__()
+        self.hosts: dict[str, Host] = {}
+        for number, case in enumerate(cases, start=1):
+            if case.name in self.hosts:
+                raise ValueError(f"two cases are called {case.name}")
+            address = f"{NETWORK}.{number // 250}.{number % 250 + 1}"
+            self.hosts[case.name] = Host(
+                case, address, _bound((case.name_as and "127.0.0.1") or address)
+            )
+        self.open: dict[str, int] = defaultdict(int)
+        self._at = {host.sock.getsockname(): host for host in self.hosts.values()}
+
+    def url(self, name: str, path: str | None = None) -> str:
+        """The seed of a case, or another path on its host."""
+        host = self.hosts[name]
+        if path is None:
+            path = host.case.path or f"/{name}"
+        return host.origin + path
+
+    def seeds(self) -> list[str]:
+        return [self.url(name) for name, host in self.hosts.items() if host.case.path is not None]
+
+    def asked(self, name: str) -> list[str]:
+        """The targets that the case was asked for so far, in order."""
+        return list(self.hosts[name].asked)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        for host in self.hosts.values():
+            host.sock.close()
+
+    async def listen(self) -> list[asyncio.Server]:
+        # failed handshakes are what some cases are for
+        asyncio.get_running_loop().set_exception_handler(_ignore)
+        return [
+            await asyncio.start_server(
+                self.accept,
+                sock=host.sock,
+                limit=_MAX_HEAD_BYTES,
+                ssl=host.case.tls(host.address) if host.case.tls else None,
+            )
+            for host in self.hosts.values()
+            if host.case.listens
+        ]
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host = self._at[writer.get_extra_info("sockname")]
+        host.connections += 1
+        wire = Wire(reader, writer, host, number=host.connections)
+        await wire.next_request()
+        await host.case.behave(wire)
+
+
+def _bound(address: str) -> socket.socket:
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((address, 0))
+    return sock
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    pass

@@ -1,0 +1,207 @@
+"""Workers of one crawl, each ``scrapy crawl intranet`` in a process of its own.
+
+with Crew(hosts, redis, folder) as crew:
+    crew.start("w1", "w2")
+    crew.kill("w1")                  # SIGKILL
+    crew.start("w1")                 # again, with the same directory
+    crew.wait("w1", "w2")            # until they have ended by themselves
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from larmspider.frontier.storage.records import unpack_positions
+from tests.support.crawling import begin, records
+from tests.support.forking import Forked
+from tests.support.servers.redis import RedisServer
+from tests.support.workers.hosts import Asked, Hosts
+
+LEASE_SECS = 3.0
+DELAY_SECS = 0.2
+"""Between two requests to a host."""
+WAIT_SECS = 110.0
+_STARTS = 5
+SETTINGS = {
+    "LARM_LEASE_SECS": str(LEASE_SECS),
+    "LARM_CHECKPOINT_SECS": "0.5",
+    "DOWNLOAD_DELAY": str(DELAY_SECS),
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "LARM_BACKOFF_SECS": "0.1",
+    "CONCURRENT_REQUESTS": "32",
+    "LARM_WEB": "no",
+}
+
+
+class Crew:
+    """``settings`` beside those above."""
+
+    def __init__(self, hosts: Hosts, server: RedisServer, folder: Path, **settings: str) -> None:
+        self.hosts, self.server, self.folder = hosts, server, folder
+        self.settings = SETTINGS | settings
+        self.workers: dict[str, Forked] = {}
+        self._before = len(hosts.requests())
+        self.hit: list[tuple[str, float, set[str]]] = []
+        """Workers that were killed, stopped or late, when, and what they had committed by then."""
+
+    @property
+    def crawl(self) -> Path:
+        return self.folder / "crawl"
+
+    def start(
+        self, *names: str, start: str | None = "", restrict: str | None = None, **settings: str
+    ) -> None:
+        """Begin, or begin again. Each says who it is by its User-Agent. ``start`` and ``restrict``
+        are those of the hosts; ``start`` None: without."""
+        seed = self.hosts.seed if start == "" else start
+        for name in names:
+            given = self.settings | {"REDIS_URL": self.server.url, "LARM_WORKER": name} | settings
+            given["USER_AGENT"] = name
+            command = ["crawl", "intranet", "-a", f"restrict={restrict or self.hosts.restrict}"]
+            command += [] if seed is None else ["-a", f"start={seed}"]
+            command += [f"-s{key}={value}" for key, value in given.items()]
+            with (self.folder / f"{name}.out").open("ab") as out:
+                self.workers[name] = begin(*command, cwd=self.folder, out=out)
+
+    def said(self, name: str) -> str:
+        """Its log."""
+        return (self.folder / f"{name}.out").read_text()
+
+    def signal(self, name: str, what: signal.Signals) -> float:
+        """When it was sent, by time.monotonic()."""
+        now = time.monotonic()
+        self.workers[name].send_signal(what)
+        if what in (signal.SIGKILL, signal.SIGSTOP):
+            if what is signal.SIGKILL:
+                self.workers[name].wait()
+            self._note_hit(name, now)
+        return now
+
+    def _note_hit(self, name: str, at: float) -> None:
+        """Before it goes on, or another process has its directory."""
+        self.hit.append((name, at, self.committed(name)))
+
+    def kill(self, name: str) -> float:
+        """SIGKILL; the time as above."""
+        return self.signal(name, signal.SIGKILL)
+
+    def wait(self, *names: str) -> list[int]:
+        """Their exit statuses, when they have ended."""
+        end = time.monotonic() + WAIT_SECS
+        statuses = []
+        for name in names or self.workers:
+            try:
+                statuses.append(self.workers[name].wait(max(0.1, end - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{name} did not end: {self.said(name)[-3000:]}") from None
+        return statuses
+
+    def end(self) -> None:
+        """Until all have ended with status 0. Who was late to renew a lease, on a machine as busy
+        as this one may be, is started again, as a supervisor does."""
+        for _ in range(_STARTS):
+            late = [name for name, status in zip(self.workers, self.wait(), strict=True) if status]
+            for name in late:
+                assert self.workers[name].returncode == 75, self.said(name)[-3000:]
+                self._note_hit(name, time.monotonic())
+                self.start(name)
+            if not late:
+                return
+        raise AssertionError("they are late again and again")
+
+    def until(self, true: Callable[[], bool], what: str) -> None:
+        """Look every 20 ms."""
+        end = time.monotonic() + WAIT_SECS
+        while not true():
+            assert time.monotonic() < end, f"waited in vain: {what}"
+            time.sleep(0.02)
+
+    def until_asked(self, number: int, who: str = "") -> None:
+        """Until so many requests were answered, of one worker or all."""
+
+        def asked() -> bool:
+            return sum(one.who == who or not who for one in self.requests()) >= number
+
+        self.until(asked, f"{number} requests of {who or 'all'}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self.workers.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def requests(self) -> list[Asked]:
+        """What the hosts were asked since this crew was made."""
+        return self.hosts.requests()[self._before :]
+
+    # what must be true at the end
+
+    def stored(self) -> Counter[str]:
+        """URLs in the page files of all workers."""
+        logs = self.crawl.glob("*/store.log")
+        return Counter(record["url"] for log in logs for record in records(log))
+
+    def check_stores(self) -> None:
+        """Every page is stored exactly once over all shards."""
+        stored = self.stored()
+        missing = self.hosts.urls - stored.keys()
+        assert not missing, f"{len(missing)} pages are missing: {sorted(missing)[:5]}"
+        twice = sorted(url for url, number in stored.items() if number > 1)
+        assert not twice, f"{len(twice)} pages are stored twice: {twice[:5]}"
+        assert stored.keys() == self.hosts.urls
+
+    def check_politeness(self) -> None:
+        """No host had two requests at once or sooner than the rule allows, whoever asked."""
+        by_host: dict[str, list[Asked]] = {}
+        for asked in self.requests():
+            by_host.setdefault(asked.host, []).append(asked)
+        assert len(by_host) == self.hosts.hosts
+        for asked_of in by_host.values():
+            for earlier, later in pairwise(sorted(asked_of, key=lambda one: one.begin)):
+                assert later.begin >= earlier.end, f"at once: {earlier}, {later}"
+                assert later.begin - earlier.begin >= DELAY_SECS, f"too soon: {earlier}, {later}"
+
+    def refetched(self) -> dict[str, list[Asked]]:
+        """Pages that were asked for more than once, with their requests."""
+        by_url: dict[str, list[Asked]] = {}
+        for asked in self.requests():
+            if asked.path != "/robots.txt":
+                by_url.setdefault(self.hosts.url(asked), []).append(asked)
+        return {url: asked for url, asked in by_url.items() if len(asked) > 1}
+
+    def check_refetched(self) -> None:
+        """Only what was in flight in workers that were hit is asked for again."""
+        excused = {url for hit in self.hit for url in self.in_flight(*hit)}
+        assert self.refetched().keys() <= excused
+
+    def in_flight(self, name: str, at: float, committed: set[str]) -> set[str]:
+        """Pages that a worker had asked for and not committed at a moment: what its fetches since
+        the last checkpoint were for. One that was on its way then has reached the host soon."""
+        asked = (one for one in self.requests() if one.who == name and one.begin <= at + 0.5)
+        return {self.hosts.url(one) for one in asked} - committed
+
+    def committed(self, name: str) -> set[str]:
+        """Pages of its own in its last commit, as Redis has it: lines of its store.log."""
+        with self.server.client() as client:
+            packed = client.hget(f"intranet:{{crawl}}:commit:{name}", "positions")
+        log = self.crawl / name / "store.log"
+        if packed is None or not log.exists():
+            return set()
+        end = int(unpack_positions(packed)["PageFilesPipeline"].split()[-1])
+        return {line.split(b"\t")[1].decode() for line in log.read_bytes()[:end].splitlines()}

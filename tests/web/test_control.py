@@ -1,0 +1,417 @@
+"""Control over a crawl that runs: each act does what it says, and nobody else may."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import records
+from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.browser import Browser
+from tests.support.web.crawling import Crawling, endless
+from tests.support.web.serving import request
+
+Servers = Callable[..., ScriptedServer]
+
+
+@pytest.fixture
+def server(scripted_server: Servers) -> ScriptedServer:
+    """Endless pages, three links each."""
+    return scripted_server({"/robots.txt": (404, {}, b""), "*": endless()})
+
+
+def stands_still(crawl: Crawling) -> bool:
+    """No page came in a while in which many would."""
+    time.sleep(1.0)
+    crawl.until(lambda: crawl.numbers["in_flight"] == 0, "nothing in flight")
+    before = crawl.numbers["pages"]
+    time.sleep(1.0)
+    return bool(crawl.numbers["pages"] == before)
+
+
+def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
+    """A paused crawl fetches nothing and does not end; a stopped one has everything committed."""
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        assert crawl.act("pause").json["done"].startswith("the crawl is paused")
+        assert stands_still(crawl)
+        assert crawl.numbers["paused"]
+        overview = crawl.get("/").text
+        assert "This crawl is paused; it began at" in overview
+        assert "Not while it is paused." in overview
+        found = crawl.get("/stats.json").json
+        assert found["state"] == "paused"
+        assert found["sentence"].startswith("This crawl is paused; it began at")
+        assert crawl.get("/healthz").json == {"status": "ok", "crawl": "paused"}
+        before = crawl.numbers["pages"]
+        crawl.act("resume")
+        crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+        crawl.act("stop")
+        assert crawl.process.wait(30) == 0
+    acts = (crawl.directory / "control.log").read_text().splitlines()
+    assert [line.split("\t")[2] for line in acts] == ["pause", "resume", "stop"]
+    assert "ended     shutdown" in crawl.said
+    assert "Control: pause" in crawl.said
+    assert not (crawl.directory / "web.json").exists()
+
+
+def test_seeds_pass_the_filters(
+    server: ScriptedServer, scripted_server: Servers, tmp_path: Path
+) -> None:
+    """What is in scope is fetched; what is not is named with the reason; what is no URL refused."""
+    other = scripted_server({"/": "<p>other"}, host="127.0.0.2")
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.act("pause")
+        asked = f"{server.url('/2999')} {other.url('/')} {server.url('/')}"
+        done = crawl.act("seeds", {"urls": asked}).json["done"]
+        assert done.startswith("1 of 3 seeds added; refused: ")
+        assert "scope: host 127.0.0.2" in done
+        assert "visited" in done
+        for bad in ("", "@/etc/passwd", "ftp://h/", "http://user:s3cret@h/"):
+            got = crawl.act("seeds", {"urls": bad})
+            assert got.status == 409, bad
+            assert "s3cret" not in got.json["error"]
+        crawl.act("resume")
+        crawl.until(lambda: "/2999" in [hit.target for hit in server.log], "the new seed")
+    assert not other.log
+
+
+def test_hosts_are_paused_slowed_and_purged(
+    server: ScriptedServer, scripted_server: Servers, tmp_path: Path
+) -> None:
+    """One host is left alone, another goes on; its delay is the one ordered; its queue goes."""
+    other = scripted_server({"/robots.txt": (404, {}, b""), "*": endless()}, host="127.0.0.2")
+    start = f"{server.url('/')} {other.url('/')}"
+    name = f"127.0.0.1:{server.port}"
+    with Crawling(tmp_path, start) as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 10, "pages")
+        assert crawl.act("pause-host", {"host": name}).json["done"] == f"{name} is paused"
+        time.sleep(0.5)
+        before, others = len(server.log), len(other.log)
+        crawl.until(lambda: len(other.log) > others + 5, "the other host")
+        assert len(server.log) == before
+        hosts = crawl.until(
+            lambda: (h := crawl.get("/stats.json").json["hosts"]).get("paused") and h, "its state"
+        )
+        assert hosts == {"paused": 1, "ready": 1}
+        crawl.act("delay", {"host": name, "seconds": "30"})
+        crawl.act("resume-host", {"host": name})
+        crawl.until(lambda: len(server.log) > before, "one more")
+        time.sleep(1.0)
+        assert len(server.log) <= before + 2
+        done = crawl.act("purge-host", {"host": name}).json["done"]
+        assert "purged" in done
+        assert not done.startswith("0 ")
+        assert crawl.act("retry-host", {"host": name}).status == 200
+        assert crawl.act("pause-host", {"host": "nobody:80"}).status == 409
+
+
+def in_force(crawl: Crawling) -> str:
+    """That part of the control page, as text in one line."""
+    page = crawl.get("/control", Authorization=f"Bearer {crawl.token}").text
+    part = page[page.index('id="in-force"') :].partition("</dl>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", part).split())
+
+
+def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path: Path) -> None:
+    """Scope, slow-down and orders of hosts; the page of a host says it as of a checkpoint."""
+    name = f"127.0.0.1:{server.port}"
+    with Crawling(tmp_path, server.url("/"), restrict="http://127[.]0[.]0[.]1:.*") as crawl:
+        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        assert "Scope http://127[.]0[.]0[.]1:.* Slow-down none" in in_force(crawl)
+        assert "Single hosts nothing is ordered" in in_force(crawl)
+        crawl.act("slow", {"factor": "2.5"})
+        crawl.act("pause-host", {"host": name})
+        crawl.act("delay", {"host": name, "seconds": "90"})
+        crawl.act("scope", {"restrict": "http://[^/]*/.*"})
+        assert "Scope http://[^/]*/.* Slow-down all gaps are 2.5 times as long" in in_force(crawl)
+        assert f"Single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
+        said = "paused, delay 1 min 30 s, all gaps 2.5 times as long"
+        page = crawl.until(
+            lambda: said in (text := crawl.get(f"/hosts/{name}").text) and text, "a checkpoint"
+        )
+        assert "paused by the operator" in page
+        crawl.act("resume-host", {"host": name})
+        crawl.act("delay", {"host": name, "seconds": ""})
+        assert "Single hosts nothing is ordered" in in_force(crawl)
+
+
+def test_without_a_scope_the_hosts_of_the_seeds_are_named(crawl: Crawling) -> None:
+    assert "Scope the hosts of the seeds: http://127.0.0.1:" in in_force(crawl)
+
+
+def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
+    """The queue loses what is out of it, new links are judged by it, and the same command goes on
+    with it."""
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["urls"]["queued"] > 30, "a queue")
+        crawl.act("pause")
+        assert stands_still(crawl)
+        queued = crawl.numbers["urls"]["queued"]
+        even = r"http://[^/]*/(\d*[02468])?"
+        looked = rf"(\d+) of {queued:,} queued URLs would be dropped, such as http://\S+"
+        found = crawl.until(
+            lambda: re.fullmatch(
+                looked, crawl.act("scope-preview", {"restrict": even}).json["done"]
+            ),
+            "all of the queue committed",
+        )
+        would = int(found[1])
+        assert 5 < would < queued
+        done = crawl.act("scope", {"restrict": even}).json["done"]
+        assert f"; {would:,} queued URLs were dropped" in done
+        assert crawl.numbers["urls"]["queued"] == queued - would
+        crawl.act("resume")
+        crawl.until(lambda: crawl.numbers["counters"].get("larm/scope/rejected"), "a refusal")
+        assert crawl.act("scope", {"restrict": "(("}).status == 409
+        assert crawl.act("scope", {"restrict": " "}).status == 409
+    fetched = len(records(crawl.directory / "store.log"))
+    with Crawling(tmp_path, server.url("/")) as again:
+        assert f"The scope is {even}, as the operator set it" in again.said
+        again.until(lambda: len(records(again.directory / "store.log")) > fetched + 5, "it goes on")
+        pages = records(again.directory / "store.log")[fetched:]
+    assert all(int(page["url"].rpartition("/")[2]) % 2 == 0 for page in pages)
+
+
+def test_what_is_yet_to_be_done_stays_in_its_form(lasting: Crawling, browser: Browser) -> None:
+    """A scope that was previewed is the one that a change takes; what was refused can be mended,
+    and what was done is gone."""
+    browser.look()
+    browser.driver.delete_all_cookies()
+    browser.open(f"{lasting.url}/control")
+    browser.find("input[name=token]").send_keys(lasting.token)
+    browser.find("main button").click()
+
+    def done(field: str, text: str, button: str, said: str) -> str | None:
+        """What the field shows after that."""
+        browser.until(lambda: browser.text("h1") == "Control", "the control page")
+        browser.find(field).clear()
+        browser.find(field).send_keys(text)
+        browser.find(button).click()
+        browser.until(lambda: said in browser.text("#said"), said)
+        return browser.find(field).get_attribute("value")
+
+    scope, seeds = "input[name=restrict]", "textarea[name=urls]"
+    preview = "form[action='/control/scope-preview'] button"
+    assert done(scope, '.*"&quot;', preview, "would be dropped") == '.*"&quot;'
+    assert done(scope, "((", preview, "((") == "(("
+    add = "form[action='/control/seeds'] button"
+    assert done(seeds, "ftp://h/</textarea>", add, "ftp") == "ftp://h/</textarea>"
+    assert done(seeds, "http://127.0.0.2:9/", add, "0 of 1 seed added") == ""
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawling]:
+    """A crawl for tests that leave it as it is."""
+    pages = {"/robots.txt": (404, {}, b""), "*": endless()}
+    with (
+        ScriptedServer(pages) as server,
+        Crawling(tmp_path_factory.mktemp("lasting"), server.url("/")) as running,
+    ):
+        yield running
+
+
+def acts_on(crawl: Crawling) -> list[str]:
+    """What was done so far."""
+    log = crawl.directory / "control.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+@pytest.mark.parametrize(
+    "headers, csrf, status",
+    [
+        ({}, "right", 401),
+        ({"Authorization": "Bearer wrong"}, "right", 401),
+        ({"Cookie": "wrong"}, "right", 401),
+        ({"Cookie": "right"}, "", 403),
+        ({"Cookie": "right"}, "wrong", 403),
+        ({"Cookie": "right", "Origin": "http://evil.example"}, "right", 403),
+        ({"Cookie": "right", "Origin": "null"}, "right", 403),
+        ({"Cookie": "right", "Sec-Fetch-Site": "cross-site"}, "right", 403),
+        ({"Authorization": "Bearer right", "Origin": "http://evil.example"}, "", 403),
+        ({"Cookie": "right", "Host": "evil.example"}, "right", 421),
+        ({"Cookie": "right", "Content-Type": "application/json"}, "right", 415),
+        ({"Cookie": "right"}, "right", 303),
+    ],
+)
+def test_who_may_act(lasting: Crawling, headers: dict[str, str], csrf: str, status: int) -> None:
+    """Only with the token, from a form of this server, or by a script that has the token."""
+    crawl, before = lasting, len(acts_on(lasting))
+    signed = request(f"{crawl.url}/login", "POST", {}, {"token": crawl.token})
+    cookie = signed.headers["Set-Cookie"].partition(";")[0]
+    page = request(f"{crawl.url}/control", headers={"Cookie": cookie}).text
+    right = page.partition('name="csrf" value="')[2].partition('"')[0]
+    assert len(right) == 64
+    sent = {**headers}
+    if sent.get("Cookie") == "right":
+        sent["Cookie"] = cookie
+    elif "Cookie" in sent:
+        sent["Cookie"] = f"{cookie.partition('=')[0]}={'0' * 64}"
+    if sent.get("Authorization") == "Bearer right":
+        sent["Authorization"] = f"Bearer {crawl.token}"
+    form = {"factor": "1", "csrf": right if csrf == "right" else csrf}
+    got = request(f"{crawl.url}/control/slow", "POST", sent, form)
+    assert got.status == status, got.text
+    assert len(acts_on(crawl)) == before + (status == 303)
+
+
+@pytest.fixture
+def crawl(server: ScriptedServer, tmp_path: Path):  # type: ignore[no-untyped-def]
+    with Crawling(tmp_path, server.url("/")) as running:
+        yield running
+
+
+def test_signing_in(crawl: Crawling) -> None:
+    """The cookie is no script's and no other site's; a wrong token gets none; files are private."""
+    got = request(
+        f"{crawl.url}/login", "POST", {}, {"token": crawl.token, "next": "//evil.example"}
+    )
+    assert got.status == 303
+    assert got.headers["Location"] == "/control"
+    cookie = got.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert crawl.token not in cookie
+    wrong = request(f"{crawl.url}/login", "POST", {}, {"token": "x" * 32})
+    assert wrong.status == 403
+    assert "Set-Cookie" not in wrong.headers
+    for name in ("web.token", "web.json"):
+        assert (crawl.directory / name).stat().st_mode & 0o777 == 0o600
+    assert crawl.token not in crawl.said
+    assert request(f"{crawl.url}/control/pause", "GET").status == 405
+    assert "Sign in" in crawl.get("/control").text
+    body = b"token=" + b"x" * 200_000
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert request(f"{crawl.url}/login", "POST", headers, body).status == 413
+
+
+def test_a_token_of_the_settings_shows_nowhere(server: ScriptedServer, tmp_path: Path) -> None:
+    """Not in the log, nor in a file that others can read; and it is the one that counts."""
+    token = "s3cret-token-of-the-settings"
+    with Crawling(tmp_path, server.url("/"), LARM_WEB_TOKEN=token, LOG_LEVEL="DEBUG") as crawl:
+        headers = {"Authorization": f"Bearer {token}"}
+        got = request(f"{crawl.url}/control/slow", "POST", headers, {"factor": "2"})
+        assert got.status == 200, got.text
+        assert token not in crawl.get("/stats.json").text + crawl.get("/metrics").text
+        assert json.loads((crawl.directory / "web.json").read_text())["token"] == token
+        assert (crawl.directory / "web.json").stat().st_mode & 0o777 == 0o600
+    assert token not in crawl.said
+    for path in crawl.directory.rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
+
+
+def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None:
+    """As an operator does it; the console has nothing to say."""
+    browser.look(390)
+    browser.open(f"{crawl.url}/control")
+    browser.find("input[name=token]").send_keys(crawl.token)
+    browser.find("main button").click()
+    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+    browser.find("form[action='/control/pause'] button").click()
+    browser.until(lambda: browser.all("#said"), "what was done")
+    assert browser.text("#said").startswith("the crawl is paused")
+    assert stands_still(crawl)
+    before = crawl.numbers["pages"]
+    assert browser.overflow() <= 0
+    browser.find("form[action='/control/resume'] button").click()
+    browser.until(lambda: browser.text("#said") == "the crawl goes on", "what was done")
+    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    host = f"127.0.0.1:{crawl.get('/stats.json').json['forecast']['last'][0][0].rpartition(':')[2]}"
+    browser.find("input[name=host]").send_keys(host)
+    browser.find("button[formaction='/control/pause-host']").click()
+    browser.until(lambda: browser.text("#said") == f"{host} is paused", "what was done")
+    assert browser.errors() == []
+
+
+SEND = """
+const form = document.createElement("form");
+form.method = "post";
+form.action = arguments[0];
+for (const [name, value] of Object.entries(arguments[1]))
+  form.append(Object.assign(document.createElement("input"), {type: "hidden", name, value}));
+document.body.append(form);
+form.submit();
+"""
+"""A form that is none of ours."""
+
+
+def test_a_browser_that_may_not_changes_nothing(
+    crawl: Crawling, scripted_server: Servers, browser: Browser
+) -> None:
+    """Not signed in; signed in, with a form that lacks the word of ours or has a wrong one; and
+    signed in, with the right one, from another origin."""
+    foreign = scripted_server({"/": (200, {"Content-Type": "text/html"}, b"<h1>Elsewhere</h1>")})
+
+    def refused(status: int, **form: str) -> None:
+        browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", form)
+        browser.until(lambda: browser.text("h1") == f"Error {status}", "the refusal")
+        assert "Refused: " in browser.text("main")
+        assert not crawl.numbers["paused"]
+
+    browser.driver.delete_all_cookies()
+    browser.look()
+    for form in ({}, {"csrf": ""}, {"csrf": "x" * 43}, {"token": crawl.token}):
+        browser.open(f"{crawl.url}/control")
+        refused(401, **form)
+    browser.open(f"{crawl.url}/control")
+    browser.find("input[name=token]").send_keys(crawl.token)
+    browser.find("main button").click()
+    browser.until(lambda: browser.text("h1") == "Control", "the control page")
+    csrf = browser.find("input[name=csrf]").get_attribute("value") or ""
+    for form in ({}, {"csrf": ""}, {"csrf": csrf[:-1]}, {"csrf": "x" * len(csrf)}):
+        browser.open(f"{crawl.url}/control")
+        refused(403, **form)
+    browser.open(foreign.url("/"))
+    refused(403, csrf=csrf)
+    assert not (crawl.directory / "control.log").exists()
+    before = crawl.numbers["pages"]
+    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    browser.open(f"{crawl.url}/control")
+    browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", {"csrf": csrf})
+    browser.until(lambda: browser.all("#said"), "what was done")
+    assert crawl.numbers["paused"]
+
+
+def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
+    crawl: Crawling, browser: Browser
+) -> None:
+    """And as of when it is what it shows; not that the crawl runs."""
+    browser.look()
+    browser.open(f"{crawl.url}/")
+    browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
+    assert browser.text("#condition").startswith("This crawl runs")
+    crawl.act("stop")
+    assert crawl.process.wait(30) == 0
+    told = r"No news .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."
+    browser.until(lambda: re.fullmatch(told, browser.text("#condition")), "that it is gone")
+    assert not browser.find("#live").is_displayed()
+
+
+def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> None:
+    """Numbers and curves change without a load; the first view is whole without scripts."""
+    browser.look()
+    browser.open(f"{crawl.url}/")
+
+    def stored() -> int:
+        return int(browser.text("[data-text=stored]").replace(",", ""))
+
+    before, line = stored(), browser.find("[data-path=pages-line]").get_attribute("d")
+    browser.until(lambda: stored() > before, "more stored pages")
+    browser.until(
+        lambda: browser.find("[data-path=pages-line]").get_attribute("d") != line, "a longer curve"
+    )
+    browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
+    assert browser.errors() == []
+    browser.scripts(on=False)
+    try:
+        browser.open(f"{crawl.url}/")
+        assert stored() > before
+        assert browser.find("[data-path=pages-line]").get_attribute("d")
+        assert "When it ends" in browser.text("main")
+    finally:
+        browser.scripts(on=True)

@@ -1,0 +1,256 @@
+"""The search page: what it finds, how it is narrowed, and that no text of anybody's breaks it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+from selenium.webdriver.common.keys import Keys
+
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from tests.support.web.browser import Browser
+from tests.support.web.serving import Got, Served
+
+Serve = Callable[..., Served]
+HOSTILE = (
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror="document.title=\'owned\'">',
+    "'><svg onload=document.title='owned'>",
+    "</title></textarea></style><script>document.title='owned'</script>",
+    "javascript:document.title='owned'",
+    "{{ 7*7 }}{% raw %}${7*7}",
+    "\u202e\x1b[31m\x00\ufffe%00%0d%0aSet-Cookie:a=b",
+    "&lt;b&gt; &#60;script&#62;",
+)
+
+
+@pytest.fixture(scope="session")
+def hostile_crawl(demo_crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl of 33 pages with the word "needle", a few of which mean harm."""
+    folder = tmp_path_factory.mktemp("hostile")
+    shutil.copy(demo_crawl / "crawl.json", folder)
+    with IndexWriter(folder / "index") as index:
+        for n, text in enumerate(HOSTILE):
+            url = text if text.startswith("javascript:") else f"http://h.example/{n}/{text}"
+            index.add(Page(url, text=f"needle {text}", title=text, mime=text, language=text))
+        for n in range(25):
+            index.add(Page(f"http://h{n % 2}.example/{n}", text="needle", title=f"Plain {n}"))
+    return folder
+
+
+@pytest.fixture
+def site(served: Serve, demo_crawl: Path) -> Served:
+    return served(demo_crawl)
+
+
+@pytest.fixture(scope="module")
+def hostile_site(hostile_crawl: Path) -> Iterator[Served]:
+    with Served(hostile_crawl) as running:
+        yield running
+
+
+def marked(got: Got) -> set[str]:
+    return {found.text().lower() for found in LexborHTMLParser(got.text).css("mark")}
+
+
+def test_finds_and_highlights(site: Served, browser: Browser) -> None:
+    """Who types words and Enter sees titles, addresses, and the words marked."""
+    browser.look(1280)
+    browser.open(f"{site.url}/search")
+    assert browser.script("return document.activeElement.name") == "q"
+    browser.find("#q").send_keys("rotor siren", Keys.ENTER)
+    browser.until(lambda: browser.all(".hits"), "results")
+    assert browser.text(".hit a") == "Rotor"
+    assert browser.find(".hit a").get_attribute("href").lower().endswith("/wiki/rotor.html")
+    assert {"Rotor", "sirens"} & {mark.text for mark in browser.all("mark")}
+    assert "rotor siren" in browser.driver.title
+    assert browser.find("#q").get_attribute("value") == "rotor siren"
+    assert browser.errors() == []
+
+
+def test_facets_narrow_and_widen_again(site: Served, browser: Browser) -> None:
+    """The count beside a value is what a click on it finds; Any takes it back."""
+    browser.open(f"{site.url}/search?q=siren")
+    everything = browser.text("[role=status]").split()[0]
+    (pdf,) = [item for item in browser.all(".facet li") if item.text.startswith("pdf")]
+    count = pdf.text.split()[-1]
+    pdf.find_element("tag name", "a").click()
+    assert browser.text("[role=status]").startswith(f"{count} page")
+    assert [tag.text for tag in browser.all(".hits .tag")] == ["pdf"] * int(count)
+    assert browser.text(".facet [aria-current]") == "pdf"
+    browser.find("#q").submit()  # the filter stays with another query
+    assert "type=pdf" in browser.driver.current_url
+    browser.find(".facet a").click()
+    assert browser.text("[role=status]").split()[0] == everything
+
+
+def test_works_without_scripts(site: Served, browser: Browser) -> None:
+    """Search, facets and pages are links and forms."""
+    browser.scripts(on=False)
+    try:
+        browser.open(f"{site.url}/search?q=siren")
+        browser.find("a[rel=next]").click()
+        assert "page=2" in browser.driver.current_url
+        assert browser.find(".hits").get_attribute("start") == "11"
+    finally:
+        browser.scripts(on=True)
+
+
+def test_keys_go_to_the_box_and_from_hit_to_hit(site: Served, browser: Browser) -> None:
+    """/ and j and k, but not while somebody types."""
+    browser.open(f"{site.url}/search?q=siren")
+    at = "return [...document.querySelectorAll('.hit a')].indexOf(document.activeElement)"
+    browser.find("body").send_keys("jj")
+    assert browser.script(at) == 1
+    browser.driver.switch_to.active_element.send_keys("k")
+    assert browser.script(at) == 0
+    browser.driver.switch_to.active_element.send_keys("/")
+    browser.driver.switch_to.active_element.send_keys("jk/")
+    assert browser.find("#q").get_attribute("value") == "jk/"
+
+
+def test_did_you_mean_leads_to_results(site: Served) -> None:
+    """A word that no page has becomes one that some have."""
+    page = LexborHTMLParser(site.get("/search?q=expences").text)
+    link = page.css_first(".note a")
+    assert link.text() == "expenses"
+    assert marked(site.get(link.attributes["href"])) == {"expenses"}
+
+
+def test_similar_pages(site: Served) -> None:
+    """A link at each hit; the page itself is not among them."""
+    page = LexborHTMLParser(site.get("/search?q=title:rotor").text)
+    link = next(a for a in page.css(".about a") if a.text() == "Similar pages")
+    found = LexborHTMLParser(site.get(link.attributes["href"]).text)
+    assert found.css_first("h1").text() == "Pages similar to Rotor"
+    titles = [a.text() for a in found.css(".hit a")]
+    assert titles
+    assert "Rotor" not in titles
+    assert site.get("/search?similar=http://nowhere.example/").status == 404
+
+
+def test_nothing_found_says_what_to_do(site: Served) -> None:
+    """With a filter: how many there are without it."""
+    text = site.get("/search?q=siren&type=archive").text
+    assert "No page was found" in text
+    assert "Search without the filters" in text
+    assert "Search without" not in site.get("/search?q=qqqqqqqq").text
+
+
+@pytest.mark.parametrize(
+    "target, message",
+    [
+        ("q=title:", "title: needs a value"),
+        ("q=" + "x" * 1001, "1001 characters, 1000 are the most"),
+        ("q=" + "x%20" * 33, "33 words, 32 are the most"),
+        ("q=-draft%20-old:", ""),
+        ("q=siren&type=exe", "type &#39;exe&#39; is unknown"),
+        ("q=siren&since=never", "date &#39;never&#39; is unknown"),
+        ("q=siren&since=2026-02-02&until=2026-02-01", "the wrong way round"),
+        ("q=siren&lang=%3Cb%3E", "is no language"),
+    ],
+)
+def test_what_means_nothing_is_told_beside_the_box(site: Served, target: str, message: str) -> None:
+    """In words, with what was typed still in the box; as JSON too."""
+    got = site.get(f"/search?{target}")
+    if not message:
+        assert got.status == 200
+        return
+    assert got.status == 400
+    assert message in got.text
+    assert 'name="q"' in got.text
+    answer = site.get(f"/search?{target}&format=json")
+    assert (answer.status, list(answer.json)) == (400, ["error"])
+
+
+def test_json_has_the_documented_fields(site: Served) -> None:
+    """docs/search.md names each of them."""
+    got = site.get("/search?q=rotor&type=html&since=2020-01-31&format=json")
+    assert got.headers["Content-Type"].startswith("application/json")
+    answer = got.json
+    assert set(answer) == {
+        "query", "total", "offset", "seconds", "suggestion", "filters", "hits", "facets",
+    }  # fmt: skip
+    assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
+    hit = answer["hits"][0]
+    assert set(hit) == {
+        "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
+        "modified", "depth",
+    }  # fmt: skip
+    assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date"}
+    documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
+    for name in (*answer, *hit, *answer["facets"]):
+        assert f"`{name}`" in documented, name
+    assert site.get("/search?q=siren&page=3&format=json").json["offset"] == 20
+
+
+def test_pages_of_results_follow_one_another(hostile_site: Served) -> None:
+    """Each hit is on one of them; far down there is a way back."""
+    pages = [hostile_site.get(f"/search?q=needle&page={n}").text for n in (1, 2, 3, 4)]
+    urls = [p.text() for text in pages for p in LexborHTMLParser(text).css(".hits .url")]
+    assert len(urls) == len(set(urls)) == 33
+    assert "no results this far down" in hostile_site.get("/search?q=needle&page=9").text
+
+
+def test_a_browser_can_add_the_search(site: Served) -> None:
+    """Each page names a description whose template finds things under the name that was asked."""
+    link = LexborHTMLParser(site.get("/").text).css_first("link[rel=search]")
+    assert link.attributes["type"] == "application/opensearchdescription+xml"
+    got = site.get(str(link.attributes["href"]))
+    assert got.headers["Content-Type"].startswith("application/opensearchdescription+xml")
+    space = "{http://a9.com/-/spec/opensearch/1.1/}"
+    root = ElementTree.fromstring(got.text)
+    assert len(root.findtext(f"{space}ShortName", "")) in range(1, 17)
+    template = root.find(f"{space}Url[@type='text/html']").attrib["template"]  # type: ignore[union-attr]
+    assert template.startswith(f"{site.url}/")
+    found = site.get(template.removeprefix(site.url).replace("{searchTerms}", "rotor"))
+    assert "rotor" in marked(found)
+    behind_tls = site.get("/opensearch.xml", X_Forwarded_Proto="https").text
+    assert "https://127.0.0.1" in behind_tls
+    assert "javascript" not in site.get("/opensearch.xml", X_Forwarded_Proto="javascript").text
+
+
+@pytest.mark.parametrize("name", ["q", "host", "type", "lang", "since", "until", "similar"])
+def test_hostile_parameters_do_nothing(hostile_site: Served, browser: Browser, name: str) -> None:
+    """Every parameter with every payload: no script runs, nothing is asked of anybody."""
+    for text in HOSTILE:
+        target = urlencode({"q": "needle", name: text})
+        assert hostile_site.get(f"/search?{target}").status in (200, 400, 404)
+        browser.open(f"{hostile_site.url}/search?{target}")
+        assert "owned" not in browser.driver.title.replace(text, "")
+        assert [e for e in browser.errors() if "the server responded with" not in e] == []
+
+
+def test_hostile_pages_do_nothing(hostile_site: Served, browser: Browser) -> None:
+    """Titles, texts, addresses, types and languages are text; no link leads to a script."""
+    for n in (1, 2, 3, 4):
+        browser.open(f"{hostile_site.url}/search?q=needle%20owned&page={n}")
+        assert browser.driver.title.startswith("needle owned")
+        links = [a.get_attribute("href") for a in browser.all("main a")]
+        assert all(link.startswith("http") for link in links)
+        assert browser.all("main img, main svg, main script") == []
+        assert browser.overflow() <= 0
+        assert browser.errors() == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(
+        st.one_of(st.sampled_from("\"'-~: *()\\<>&;%{}"), st.characters(exclude_categories=["Cs"])),
+        max_size=40,
+    )
+)
+def test_any_query_is_answered_or_refused(hostile_site: Served, query: str) -> None:
+    """No string of letters is an error of the server, and markup of the query is never markup."""
+    got = hostile_site.get(f"/search?q={quote(query)}")
+    assert got.status in (200, 400)
+    assert LexborHTMLParser(got.text).css_first("html").css("main script") == []
+    assert hostile_site.get(f"/search?format=json&q={quote(query)}").status in (200, 400)

@@ -1,0 +1,168 @@
+"""scrapy serve: whatever the directory holds, it says what that is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import PROJECT, scrapy
+from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.crawling import Crawling, endless
+from tests.support.web.serving import request
+
+Servers = Callable[..., ScriptedServer]
+PAGES = {"/robots.txt": (404, {}, b""), "*": endless()}
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+    """What it says first, and its address; it ends by SIGTERM, with status 0."""
+    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
+    environment["PYTHONPATH"] = str(PROJECT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "serve", "--port", "0", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        said, url = process.stdout.readline(), process.stdout.readline()
+        assert url.startswith("http://127.0.0.1:"), said + url
+        yield said.strip(), url.strip().rstrip("/")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_an_empty_directory_stays_empty(tmp_path: Path) -> None:
+    """It is served, says so, and can still be crawled into; then it is another."""
+    (tmp_path / "crawl").mkdir()
+    with serving(tmp_path, "--dir", "crawl") as (said, url):
+        assert "is empty: no crawl has written here yet" in said
+        got = request(url + "/")
+        assert got.status == 404
+        assert "is empty" in got.text
+        assert json.loads(request(url + "/healthz").body) == {"status": "ok", "crawl": "empty"}
+        assert list((tmp_path / "crawl").iterdir()) == []
+
+
+def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
+    """The overview in figures; nothing to control, however one asks."""
+    with serving(tmp_path, "--dir", str(demo_crawl)) as (said, url):
+        assert re.fullmatch(r"This crawl ended \(finished\) at \S+Z\.", said)
+        assert re.sub(r"T([\d:]+)Z", r" \1", said) in request(url + "/").text
+        found = request(url + "/stats.json").json
+        assert found["state"] == "ended"
+        assert found["urls"]["stored"] > 40
+        assert found["rejected_links"]["scope"] >= 1
+        assert found["failed_urls"] == {"http-500": 1}
+        assert found["numbers"] is None
+        assert request(url + "/control/pause", "POST", form={}).status == 401
+
+
+def test_a_killed_crawl(scripted_server: Servers, tmp_path: Path) -> None:
+    """It did not say how it ended; the note of where it served is no server any more."""
+    server = scripted_server(PAGES)
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["counters"].get("larm/checkpoint/count", 0) > 3, "some")
+        crawl.process.kill()
+        crawl.process.wait()
+        token = crawl.token
+    with serving(tmp_path) as (said, url):
+        assert "was killed" in said
+        assert "The same command goes on from its last checkpoint" in request(url + "/").text
+        assert request(url + "/healthz").status == 503
+        found = request(url + "/stats.json").json
+        assert found["urls"]["stored"] > 0
+        assert found["numbers"] is None
+        headers = {"Authorization": f"Bearer {token}"}
+        got = request(url + "/control/pause", "POST", headers, {"x": ""})
+        assert (got.status, got.json["error"]) == (409, "The crawl's own server cannot be reached.")
+
+
+def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
+    scripted_server: Servers, tmp_path: Path
+) -> None:
+    """Live numbers, and acts, from another process that reads the same directory."""
+    server = scripted_server(PAGES)
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        crawl.until(lambda: crawl.numbers["counters"].get("larm/checkpoint/count", 0) > 3, "some")
+        with serving(tmp_path) as (said, url):
+            assert said.startswith("This crawl runs; it began at ")
+            assert request(url + "/stats.json").json["numbers"]["pages"] > 0
+            headers = {"Authorization": f"Bearer {crawl.token}"}
+            got = request(url + "/control/pause", "POST", headers, {"x": ""})
+            assert got.json["done"].startswith("the crawl is paused")
+            assert crawl.numbers["paused"]
+            bad = request(url + "/control/slow", "POST", headers, {"factor": "much"})
+            assert bad.status == 409
+            assert "factor 'much': expected" in bad.json["error"]
+            crawl.act("resume")
+            before = crawl.numbers["pages"]
+            end = time.monotonic() + 30
+            while request(url + "/stats.json").json["numbers"]["pages"] <= before:
+                assert time.monotonic() < end
+
+
+TWO_SIGNALS = """
+import asyncio, os, signal, time
+from larmspider.commands.serve import stopped_by_signals
+
+async def serve():
+    stopped = stopped_by_signals()
+    os.kill(os.getpid(), signal.SIGINT)
+    await stopped.wait()
+
+asyncio.run(serve())
+print("closed", flush=True)
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(20)
+"""
+
+
+def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    """Also when the loop is closed already, and only threads are waited for."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", TWO_SIGNALS], cwd=tmp_path, env=environment, timeout=60,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("closed\n", "", -signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["x"], "no argument is expected"),
+        (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
+        (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
+        (["-s", "LARM_WEB_ADDRESS=wiki"], "an IP address is"),
+        (["-s", "LARM_WEB_ADDRESS=192.0.2.1", "-s", "LARM_WEB_TOKEN=0123456789abcdef"], "bound"),
+        (["-s", "LARM_WEB_TOKEN=s3cret"], "at least 16 printable"),
+        (["-s", "LARM_WEB_OPEN=search"], "paths such as /search"),
+        (["-s", "LARM_WEB_HOSTS=http://wiki/"], "without scheme and port"),
+        (["-s", "LARM_WEB_HOSTS=wiki,wiki:6080"], "LARM_WEB_HOSTS=wiki:6080: expected"),
+    ],
+)
+def test_what_cannot_be_served(tmp_path: Path, arguments: list[str], words: str) -> None:
+    """One line, status 2, and no token in it."""
+    ran = scrapy("serve", *arguments, cwd=tmp_path)
+    assert ran.status == 2
+    assert words in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert "s3cret" not in ran.err

@@ -1,0 +1,249 @@
+"""/url, /view and /copy: why a page is in the crawl, and what is stored of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from larmspider.crawl.reader import CrawlDir
+from tests.support.crawling import crawl
+from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.browser import Browser
+from tests.support.web.serving import Got, Served
+
+EVIL = """<!doctype html><meta charset=utf-8><title>evil</title>
+<meta http-equiv=refresh content="0;url=http://evil.invalid/">
+<base href="http://evil.invalid/"><link rel=stylesheet href="http://evil.invalid/x.css">
+<script>document.title='ran'; document.body.id='ran'; top.document.title='ran'</script>
+<script src="http://evil.invalid/x.js"></script>
+<body onload="document.title='ran'"><img src=x onerror="document.title='ran'">
+<svg onload="top.location='http://evil.invalid/'"></svg>
+<iframe src="javascript:top.name='ran'"></iframe><form action="http://evil.invalid/">
+<button autofocus onfocus="document.title='ran'">b</button></form>
+<p id=text>The text of the page: \u00fcbung</p>"""
+PAGES = {
+    "http://h/evil": ("text/html", EVIL.encode()),
+    "http://h/latin": ("text/html", "<meta charset=latin1><p>Übung".encode("latin-1")),
+    "http://h/text": ("text/plain", b"<script>alert(1)</script>"),
+    "http://h/image.svg": (
+        "image/svg+xml",
+        b"<svg xmlns='http://www.w3.org/2000/svg' onload='x'/>",
+    ),
+    "http://h/data": ("application/pdf", b"%PDF-1.4 <script>alert(1)</script>"),
+    "http://h/trick": ("text/html;x\r\nX-Evil: 1", b"<script>alert(1)</script>"),
+}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A crawl's directory made by hand: what the pages above are, was stored."""
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    (folder / "crawl.json").write_text(json.dumps({"format": 1, "began": "2026-01-31T12:00:00Z"}))
+    bodies, lines = b"", ""
+    for url, (mime, body) in PAGES.items():
+        mime = " ".join(mime.split())
+        lines += f"\t{url}\t{url}\t0\t200\t{mime}\t{len(body)}\ttitle\t0\t{len(bodies)}\n"
+        bodies += body
+    (folder / "store.log").write_text(lines)
+    (folder / "pagefile_0.pfl").write_bytes(bodies)
+    return folder
+
+
+def copy_of(site: Served, url: str, more: str = "") -> Got:
+    return site.get(f"/copy?u={quote(url, safe='')}{more}")
+
+
+def seed(crawl: Path) -> str:
+    return CrawlDir(crawl).seeds[0]
+
+
+@pytest.mark.parametrize(
+    "url, kind, starts",
+    [
+        ("http://h/evil", "text/html; charset=utf-8", b"<!doctype html>"),
+        ("http://h/latin", "text/html; charset=utf-8", "<meta charset=latin1><p>Übung".encode()),
+        ("http://h/text", "text/plain; charset=utf-8", b"<script>"),
+        ("http://h/image.svg", "text/plain; charset=utf-8", b"<svg"),
+        ("http://h/data", "application/octet-stream", b"%PDF"),
+        ("http://h/trick", "text/plain; charset=utf-8", b"<script>"),
+    ],
+)
+def test_a_copy_has_a_type_of_ours_and_may_do_nothing(
+    served: Callable[..., Served], stored: Path, url: str, kind: str, starts: bytes
+) -> None:
+    """HTML as HTML, texts as text, the rest as a download; the policy is the same for all."""
+    got = copy_of(served(stored), url)
+    assert (got.status, got.headers["Content-Type"]) == (200, kind)
+    assert got.body.startswith(starts)
+    policy = got.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox; default-src 'none';")
+    assert "allow-" not in policy
+    assert "script-src" not in policy
+    assert got.headers["X-Content-Type-Options"] == "nosniff"
+    assert ("Content-Disposition" in got.headers) == (kind == "application/octet-stream")
+    assert "X-Evil" not in got.headers
+
+
+def test_a_download_is_byte_for_byte_what_came(served: Callable[..., Served], stored: Path) -> None:
+    """As an attachment without a type."""
+    got = copy_of(served(stored), "http://h/latin", "&download=yes")
+    assert got.body == PAGES["http://h/latin"][1]
+    assert got.headers["Content-Disposition"].startswith("attachment")
+    assert got.headers["Content-Type"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "http://h/../../../etc/passwd", "file:///etc/passwd", "/etc/passwd", "../crawl.json",
+        "http://h/evil/../../crawl.json", "http://h/%2e%2e/%2e%2e/crawl.json", "crawl.json", "",
+        "http://h/evil\0", "http://h/nothing", "javascript:alert(1)", "http://h/\t\n", "\ud800",
+        "pagefile_0.pfl", "x" * 9000,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("page", ["copy", "view"])
+def test_paths_lead_nowhere(
+    served: Callable[..., Served], stored: Path, page: str, asked: str
+) -> None:
+    """Only what store.log names is looked up, by its canonical form."""
+    got = served(stored).get(f"/{page}?u={quote(asked, safe='', errors='replace')}")
+    if asked == "http://h/evil\0":  # NUL is left out of every parameter
+        assert got.status == 200
+        return
+    assert got.status in (400, 404)
+    assert b"root:" not in got.body
+    assert b'"format"' not in got.body
+
+
+def test_a_page_file_that_was_cut_short_is_an_error_page(
+    served: Callable[..., Served], stored: Path
+) -> None:
+    """With what is missing, in one line."""
+    (stored / "pagefile_0.pfl").write_bytes(b"short")
+    got = copy_of(served(stored), "http://h/data")
+    assert got.status == 404
+    assert "ends at 5" in got.text
+
+
+def test_no_script_of_a_stored_copy_runs(
+    served: Callable[..., Served], stored: Path, browser: Browser
+) -> None:
+    """Neither in its frame nor by itself; its text is to be read in both."""
+    site = served(stored)
+    browser.look(1280)
+    for target in ("/view?u=", "/copy?u="):
+        browser.open(site.url + target + quote("http://h/evil", safe=""))
+        title = "evil" if target.startswith("/copy") else "Stored copy"
+        browser.until(lambda: browser.driver.title.startswith(title), title)  # noqa: B023
+        if target.startswith("/view"):
+            browser.driver.switch_to.frame(browser.find("iframe"))
+        browser.until(lambda: browser.text("#text"), "the page's text")
+        assert "übung" in browser.text("#text")
+        assert browser.all("#ran") == []
+        browser.driver.switch_to.default_content()
+        assert browser.driver.title.startswith(title)
+        assert browser.driver.current_url == site.url + target + quote("http://h/evil", safe="")
+
+
+def test_scripts_run_where_no_policy_forbids_it(
+    served: Callable[..., Served], browser: Browser, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the test above can fail."""
+    monkeypatch.setattr(
+        "larmspider.reports.stored_copy.HEADERS",
+        {"Content-Security-Policy": "script-src 'unsafe-inline'", "X-Frame-Options": "DENY"},
+    )
+    site = served(stored)
+    body = PAGES["http://h/evil"][1]
+    (stored / "pagefile_0.pfl").write_bytes(
+        body.replace(b"http-equiv=refresh", b"name=______") + b" " * 2000
+    )
+    browser.open(site.url + "/copy?u=" + quote("http://h/evil", safe=""))
+    # one script renames the page, another leads to where no name resolves
+    browser.until(lambda: browser.driver.title in ("ran", "evil.invalid"), "the script ran")
+
+
+def test_the_page_names_the_rule_that_decided(
+    served: Callable[..., Served], demo_crawl: Path, browser: Browser
+) -> None:
+    """Each filter's verdict, and of robots.txt the line."""
+    site, start = served(demo_crawl), seed(demo_crawl)
+    browser.look(1280)
+    for path, stage, reason in (
+        ("private/plan.html", "robots", "Disallow: /private/"),
+        ("wiki/?C=M;O=A", "known-paths", ""),
+        ("a/a/a/a/a/a/", "traps", ""),
+    ):
+        browser.open(f"{site.url}/url?u={quote(start + path, safe='')}")
+        verdict = browser.text("#verdict")
+        word = "Refused" if stage == "robots" else "Rejected"
+        assert verdict.startswith(f"{word} by"), (path, verdict)
+        assert stage in verdict.replace("_", "-"), (path, verdict)
+        assert reason in verdict
+        assert stage in browser.text("tr[aria-current]").replace("_", "-")
+    browser.open(f"{site.url}/url?u={quote('http://elsewhere.invalid/', safe='')}")
+    assert "Rejected by scope" in browser.text("#verdict")
+    assert browser.errors() == []
+
+
+def test_the_page_says_what_is_stored_and_where_links_lead(
+    served: Callable[..., Served], demo_crawl: Path
+) -> None:
+    """Size, type, place; the pages that link here, and what it links to."""
+    site, start = served(demo_crawl), seed(demo_crawl)
+    page = site.get(f"/url?u={quote(start + 'wiki/', safe='')}").text
+    assert "<strong>Stored</strong>" in page
+    assert "pagefile_0.pfl at" in page
+    assert "view stored copy" in page
+    assert "Linked from" in page
+    assert "Sirens.html" in page[page.index("Links to") :]
+    assert site.get(f"/view?u={quote(start + 'wiki/', safe='')}").status == 200
+    pdf = site.get(f"/url?u={quote(start + 'files/siren-h4.pdf', safe='')}").text
+    assert "view stored copy" not in pdf
+    assert "download it" in pdf
+
+
+def test_an_unknown_url_is_explained_too(served: Callable[..., Served], demo_crawl: Path) -> None:
+    """And what is no URL at all."""
+    site = served(demo_crawl)
+    assert "no page that it read links here" in site.get(f"/url?u={seed(demo_crawl)}nowhere").text
+    assert "Rejected by normalize" in site.get("/url?u=mailto:a@b").text
+    assert site.get("/url").status == 200
+
+
+def test_a_search_without_an_index_ends_in_time_and_says_so(
+    served: Callable[..., Served], demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a crawl whose logs are too long."""
+    site = served(demo_crawl)
+    monkeypatch.setattr("larmspider.web.views.url.SEARCH_SECS", 0.0)
+    monkeypatch.setattr("larmspider.crawl.logs.FOLDER", "no-such-index")
+    page = site.get(f"/url?u={quote(seed(demo_crawl), safe='')}").text
+    assert "there may be more than is shown" in page
+
+
+def test_a_charset_that_only_the_header_named(
+    scripted_server: Callable[..., ScriptedServer],
+    served: Callable[..., Served],
+    tmp_path: Path,
+) -> None:
+    """By the title of a page, and by what the index has of a text; they are guessed wrongly."""
+    page, text = "<title>Übung</title><p>Übung", "5 € für Größe"
+    routes = {
+        "/": (200, {"Content-Type": "text/html; charset=macintosh"}, page.encode("mac_roman")),
+        "/text": (
+            200,
+            {"Content-Type": "text/plain; charset=iso-8859-15"},
+            text.encode("iso-8859-15"),
+        ),
+    }
+    server = scripted_server(routes)
+    assert crawl(f"{server.url('/')} {server.url('/text')}", tmp_path).status == 0
+    site = served(tmp_path / "crawl")
+    assert page in copy_of(site, server.url("/")).text
+    assert copy_of(site, server.url("/text")).text == text

@@ -1,0 +1,98 @@
+"""Budgets and rules of single hosts in a crawl, by the servers' logs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from tests.support.crawling import crawl, records
+from tests.support.servers.scripted import Reply, Route, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+PLAIN = {"ROBOTSTXT_OBEY": "0"}
+
+
+def site(pages: int) -> dict[str, Route]:
+    """A start page and so many others."""
+    names = [f"/{number}" for number in range(pages)]
+    routes: dict[str, Route] = {"/": "".join(f"<a href={name}>x</a>" for name in names)}
+    return routes | dict.fromkeys(names, "x")
+
+
+def stored(folder: Path) -> list[str]:
+    return [line["url"] for line in records(folder / "crawl" / "store.log")]
+
+
+def test_a_host_has_a_budget(scripted_server: Start, tmp_path: Path) -> None:
+    """LARM_HOST_MAX_PAGES pages of each host, also over a restart; a larger one goes on."""
+    servers = [scripted_server(site(12)), scripted_server(site(12), host="127.0.0.2")]
+    seeds = " ".join(server.url() for server in servers)
+    for _ in range(2):
+        ran = crawl(seeds, tmp_path, LARM_HOST_MAX_PAGES="4", **PLAIN)
+        assert ran.status == 0
+        assert "left      18 URLs, beyond the budgets of 2 hosts" in ran.out
+        assert "for the same command to go on with" not in ran.out
+        assert [len(server.log) for server in servers] == [4, 4]
+    assert len(stored(tmp_path)) == 8
+    assert crawl(seeds, tmp_path, LARM_HOST_MAX_PAGES="6", **PLAIN).status == 0
+    assert [len(server.log) for server in servers] == [6, 6]
+
+
+def test_a_page_that_failed_is_not_on_the_budget(scripted_server: Start, tmp_path: Path) -> None:
+    """A budget is of stored pages: what gave no page makes room for another."""
+    server = scripted_server(site(12) | dict.fromkeys(("/0", "/1", "/2"), Reply(body=b"x" * 3000)))
+    ran = crawl(server.url(), tmp_path, LARM_HOST_MAX_PAGES="4", DOWNLOAD_MAXSIZE="2000", **PLAIN)
+    assert ran.status == 0
+    assert len(stored(tmp_path)) == 4
+
+
+def test_a_crawl_has_a_budget(scripted_server: Start, tmp_path: Path) -> None:
+    """LARM_MAX_PAGES in all; the rest waits for a run with more."""
+    server = scripted_server(site(12))
+    ran = crawl(server.url(), tmp_path, LARM_MAX_PAGES="5", **PLAIN)
+    assert ran.status == 0
+    assert len(stored(tmp_path)) == 5
+    assert len(server.log) == 5
+    assert "ended     finished; LARM_MAX_PAGES is reached\n" in ran.out
+    assert "left      8 URLs, beyond LARM_MAX_PAGES: with more" in ran.out
+    assert crawl(server.url(), tmp_path, **PLAIN).status == 0
+    assert len(stored(tmp_path)) == 13
+    assert len(server.log) == 13
+
+
+def test_rules_of_a_host_by_pattern(scripted_server: Start, tmp_path: Path) -> None:
+    """Delay, connections and budget of one host; the others have the general ones."""
+    slow = Reply(body=b"x", delay=0.2)
+    leaves: dict[str, Route] = {f"/{number}": slow for number in range(4)}
+    ruled = scripted_server(site(4) | leaves, host="127.0.0.2")
+    free = scripted_server(site(4) | leaves)
+    rules = {"127.0.0.2": {"delay": 0.6, "budget": 4}, f"*:{ruled.port}": {"connections": 1}}
+    settings = {"LARM_HOST_RULES": json.dumps(rules), "LARM_DELAY_RESPONSE_FACTOR": "0"}
+    assert crawl(f"{ruled.url()} {free.url()}", tmp_path, **PLAIN, **settings).status == 0
+    assert len(ruled.log) == 4
+    gaps = [later.time - earlier.time for earlier, later in pairwise(ruled.log)]
+    assert min(gaps) >= 0.55
+    assert ruled.peak_open == 1
+    assert len(free.log) == 5
+    assert free.peak_open > 1, "eight are allowed"
+
+
+def test_a_host_is_asked_in_its_hours(scripted_server: Start, tmp_path: Path) -> None:
+    """Outside its window a host waits, and the crawl with it; the others are fetched meanwhile.
+
+    The window is the hour that is six hours away.
+    """
+    closed, opened = scripted_server(site(3), host="127.0.0.2"), scripted_server(site(3))
+    hour = (time.localtime().tm_hour + 6) % 24
+    now = {"127.0.0.2": {"window": [hour, (hour + 1) % 24]}, "*": {"window": [0, 24]}}
+    settings = {"LARM_HOST_RULES": json.dumps(now), "CLOSESPIDER_TIMEOUT": "3"}
+    ran = crawl(f"{closed.url()} {opened.url()}", tmp_path, **PLAIN, **settings)
+    assert "ended     closespider_timeout" in ran.out, "it would have waited"
+    assert closed.log == []
+    assert len(opened.log) == 4
+    settings["LARM_HOST_RULES"] = "{}"
+    assert crawl(f"{closed.url()} {opened.url()}", tmp_path, **PLAIN, **settings).status == 0
+    assert len(closed.log) == 4

@@ -1,0 +1,228 @@
+"""Requests of a foreign spider: kept whole over a kill -9, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import PROJECT, Ran, records, scrapy
+from tests.support.servers.scripted import Raw, Reply, Request, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+
+SPIDER = """
+import json
+
+from scrapy import Request, Spider
+
+
+class Foreign(Spider):
+    name = "foreign"
+
+    def __init__(self, url, **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [url]
+
+    def parse(self, response):
+        yield Request(
+            response.urljoin("/form"),
+            callback=self.form,
+            errback=self.broken,
+            method="POST",
+            body=b"\\x00name=\\xff",
+            headers={"X-Ours": ["one", "two"]},
+            cookies={"session": "abc"},
+            cb_kwargs={"row": 7, "names": ["a", "b"]},
+            meta={"deep": {"1": [None, True, 2.5]}, "handle_httpstatus_list": [418]},
+            priority=5,
+        )
+        for _ in range(2):
+            yield Request(response.urljoin("/again"), self.again, dont_filter=True)
+        yield Request(response.urljoin("/lambda"), callback=lambda response: None)
+        yield Request(response.urljoin("/object"), self.again, meta={"object": object()})
+        yield Request(response.urljoin("/dead"))
+
+    def form(self, response, row, names):
+        yield {
+            "url": response.url,
+            "body": json.dumps([response.status, row, names, response.meta["deep"]]).encode(),
+            "links": [],
+        }
+
+    def again(self, response):
+        yield {"url": response.url, "body": b"again", "links": []}
+
+    def broken(self, failure):
+        self.logger.error("errback: %r", failure.value)
+"""
+SETTINGS = """
+from larmspider.settings import *
+
+SPIDER_MODULES = ["foreign"]
+DOWNLOAD_DELAY = 0
+ROBOTSTXT_OBEY = False
+COOKIES_ENABLED = True
+LARM_CHECKPOINT_SECS = 0.1
+LARM_BACKOFF_SECS = 0.1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "foreign.py").write_text(SPIDER)
+    (tmp_path / "foreign_settings.py").write_text(SETTINGS)
+    return tmp_path
+
+
+def run(server: ScriptedServer, folder: Path) -> Ran:
+    options = ["-a", f"url={server.url('/')}"]
+    return scrapy(
+        "crawl", "foreign", *options, cwd=folder, settings_module="foreign_settings", timeout=60
+    )
+
+
+def run_until(server: ScriptedServer, folder: Path, path: str) -> None:
+    """Kill the crawl without warning, some checkpoints after ``path`` was asked for."""
+    environment = {
+        **os.environ,
+        "SCRAPY_SETTINGS_MODULE": "foreign_settings",
+        "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
+    }
+    arguments = ["crawl", "foreign", "-a", f"url={server.url('/')}"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        end = time.monotonic() + 30
+        while not server.requests(path) and time.monotonic() < end:
+            time.sleep(0.02)
+        state = folder / "crawl" / "frontier" / "data.mdb"
+        for _ in range(2):  # one commit may have been under way
+            before = state.stat().st_mtime_ns
+            while state.stat().st_mtime_ns == before and time.monotonic() < end:
+                time.sleep(0.02)
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+ROUTES = {
+    "/": "x",
+    "/form": Reply(418, {"Content-Type": "text/plain"}, b"tea"),
+    "/again": "x",
+    "/dead": Raw(b""),
+}
+
+
+def as_sent(request: Request) -> tuple[str, bytes, str | None, str | None]:
+    headers = request.headers
+    return request.method, request.body, headers.get("x-ours"), headers.get("cookie")
+
+
+def check(server: ScriptedServer, folder: Path) -> None:
+    """Each of the spider's Requests reached the server and then its own callback, once."""
+    form = server.requests("/form")
+    assert as_sent(form[-1]) == ("POST", b"\0name=\xff", "two", "session=abc")
+    stored = records(folder / "crawl" / "store.log")
+    urls = sorted(line["url"].rsplit("/", 1)[1] for line in stored)
+    assert urls == ["again", "again", "form"]
+    body = (folder / "crawl" / "pagefile_0.pfl").read_bytes()
+    assert json.dumps([418, 7, ["a", "b"], {"1": [None, True, 2.5]}]).encode() in body
+
+
+def test_a_request_reaches_its_callback(scripted_server: Start, folder: Path) -> None:
+    """Method, body, headers, cookies, cb_kwargs, meta and dont_filter are kept in the queue."""
+    server = scripted_server(ROUTES)
+    ran = run(server, folder)
+    assert ran.status == 0, ran.err
+    check(server, folder)
+    asked = [request.target for request in server.log]
+    assert asked[1] == "/form", "priority 5 goes first"
+    assert len(server.requests("/form")) == 1
+    assert len(server.requests("/again")) == 2
+
+
+def test_what_cannot_be_kept_is_refused_with_a_reason(scripted_server: Start, folder: Path) -> None:
+    """A callback that is no method, and meta that is no plain data: a line each, and counted."""
+    server = scripted_server(ROUTES)
+    ran = run(server, folder)
+    assert server.requests("/lambda") == server.requests("/object") == []
+    assert "'larm/scheduler/unserializable': 2" in ran.err
+    lines = [line for line in ran.err.splitlines() if "cannot be queued" in line]
+    assert len(lines) == 2
+    assert "/lambda> cannot be queued" in lines[0]
+    assert "is not an instance method" in lines[0]
+    assert "/object> cannot be queued: it holds what is no plain data" in lines[1]
+    assert "object" in lines[1]
+
+
+def test_a_failed_fetch_without_errback_ends_the_url(scripted_server: Start, folder: Path) -> None:
+    """The crawl ends, the URL is failed, and a second run fetches nothing."""
+    server = scripted_server(ROUTES)
+    ran = run(server, folder)
+    assert "'larm/frontier/failed': 1" in ran.err
+    assert "'larm/frontier/queued': 0" in ran.err
+    assert "'finish_reason': 'finished'" in ran.err
+    asked = len(server.log)
+    assert "it is finished" in run(server, folder).err
+    assert len(server.log) == asked
+
+
+def test_requests_survive_a_kill(scripted_server: Start, folder: Path) -> None:
+    """Killed without warning while the first of them is under way; the next run sends them all."""
+    server = scripted_server(ROUTES | {"/form": Raw(b"", hang=True), "/again": Raw(b"", hang=True)})
+    run_until(server, folder, "/form")
+    server.routes |= ROUTES
+    killed = len(server.log)
+    ran = run(server, folder)
+    assert ran.status == 0, ran.err
+    assert "Going on with the crawl" in ran.err
+    assert len(server.requests("/")) == 1, "the page that gave them is not asked again"
+    assert {request.path for request in server.log[killed:]} == {"/form", "/again", "/dead"}
+    check(server, folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "shows"),
+    [
+        (["fetch", "--nolog", "{0}"], "<p>hello"),
+        (["parse", "--spider=intranet", "-c", "parse", "{0}"], "'status': 200"),
+        (["shell", "--nolog", "{0}", "-c", "response.status + 1000"], "1200"),
+        (["view", "--help"], "Usage"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_scrapys_own_commands_leave_no_crawl(
+    scripted_server: Start, tmp_path: Path, command: list[str], shows: str
+) -> None:
+    """fetch, parse and shell work in the project folder without a crawl's directory."""
+    server = scripted_server({"/": "<p>hello"})
+    ran = scrapy(*[part.format(server.url()) for part in command], cwd=tmp_path, timeout=40)
+    assert ran.status == 0, ran.err
+    assert shows in ran.out, ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lease_that_a_component_swallows_is_no_endless_crawl(
+    scripted_server: Start, folder: Path
+) -> None:
+    """Whoever takes out what ends leases gets failed URLs and a line in the log, and an end."""
+    middleware = "larmspider.middlewares.acknowledge.AcknowledgeMiddleware"
+    with (folder / "foreign_settings.py").open("a") as settings:
+        settings.write(f"\nSPIDER_MIDDLEWARES[{middleware!r}] = None\n")
+    server = scripted_server({"/": (404, {}, b"")})
+    ran = run(server, folder)
+    assert f"Nobody ended the fetch of {server.url('/')}" in ran.err
+    assert "'larm/frontier/failed': 1" in ran.err

@@ -1,0 +1,318 @@
+"""robots.txt in a crawl: each answer of a real server, as RFC 9309 says what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import Ran, crawl, records, scrapy
+from tests.support.servers.scripted import Raw, Reply, Request, Route, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+TEXT = {"Content-Type": "text/plain"}
+NO = b"User-agent: *\nDisallow: /no\n"
+SITE: dict[str, Route] = {
+    "/": b"<a href=/no>no</a> <a href=/yes>yes</a>",
+    "/no": b"n",
+    "/yes": b"y",
+}
+QUICK = {"LARM_BACKOFF_SECS": "0.1", "LARM_BACKOFF_MAX_SECS": "0.2"}
+
+
+def pages(server: ScriptedServer) -> list[str]:
+    """What was asked for beside robots.txt, in order."""
+    return [request.target for request in server.log if "robots" not in request.target]
+
+
+def states(ran: Ran, *names: str) -> dict[str, int]:
+    """URLs by state at the end, from the stats that Scrapy prints."""
+    found = {}
+    for name in names:
+        _, there, rest = ran.err.rpartition(f"'larm/frontier/{name}': ")
+        found[name] = int(rest.split(",")[0].split("}")[0]) if there else 0
+    return found
+
+
+LONG_LINES = b"# " + b"x" * 98 + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        pytest.param((200, TEXT, NO), True, id="200"),
+        pytest.param((200, HTML, NO), True, id="200, called HTML"),
+        pytest.param((200, TEXT, b"\xef\xbb\xbf" + NO), True, id="byte-order mark"),
+        pytest.param((200, TEXT, b"# \xff\xfe\x80\n\xe9: \xe9\n" + NO), True, id="not UTF-8"),
+        pytest.param((200, TEXT, NO + LONG_LINES * 10_000), True, id="1 MB, rule in front"),
+        pytest.param((200, TEXT, LONG_LINES * 10_000 + NO), False, id="1 MB, rule at its end"),
+        pytest.param((200, HTML, b"<html><p>Disallow: /no\n</html>"), False, id="HTML"),
+        pytest.param((204, TEXT, b""), False, id="204"),
+        pytest.param((301, {"Location": ""}, NO), False, id="301 to nowhere"),
+        pytest.param((301, {"Location": "ftp://h/"}, NO), False, id="301 to ftp"),
+        pytest.param((301, {"Location": "httpx://h/"}, NO), False, id="301 to httpx"),
+        pytest.param((301, {"Location": "file:///etc/passwd"}, NO), False, id="301 to a file"),
+        pytest.param((301, {"Location": "data:,Disallow: /no"}, NO), False, id="301 to data"),
+        pytest.param((301, {"Location": "s3://b/robots.txt"}, NO), False, id="301 to s3"),
+        pytest.param((304, TEXT, b""), False, id="304"),
+        pytest.param((401, TEXT, NO), False, id="401"),
+        pytest.param((403, TEXT, NO), False, id="403"),
+        pytest.param((404, TEXT, NO), False, id="404 with a body"),
+        pytest.param((410, TEXT, NO), False, id="410"),
+    ],
+)
+def test_an_answer_means_what_the_rfc_says(
+    scripted_server: Start, tmp_path: Path, answer: Route, refused: bool
+) -> None:
+    """2xx: its rules, of which 500 KiB count; 3xx that leads nowhere and 4xx: no rules.
+
+    RFC 9309 2.3.1.1 to 2.3.1.3, 2.5.
+    """
+    server = scripted_server(SITE | {"/robots.txt": answer})
+    assert crawl(server.url(), tmp_path).status == 0
+    assert server.log[0].target == "/robots.txt"
+    assert pages(server) == (["/", "/yes"] if refused else ["/", "/no", "/yes"])
+    assert len(server.requests("/robots.txt")) == 1
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["Content-Length", "chunked"])
+def test_a_robots_txt_over_the_limit_of_documents_counts(
+    scripted_server: Start, tmp_path: Path, named: bool
+) -> None:
+    """DOWNLOAD_MAXSIZE is no reason to know no rules: the first 500 KiB are read (RFC 9309 2.5)."""
+    body = NO + LONG_LINES * 10_000
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+    answer = (200, TEXT, body) if named else Raw(chunked % (len(body), body))
+    server = scripted_server(SITE | {"/robots.txt": answer})
+    assert crawl(server.url(), tmp_path, DOWNLOAD_MAXSIZE="100000", timeout=30).status == 0
+    assert pages(server) == ["/", "/yes"]
+
+
+@pytest.mark.parametrize(("hops", "refused"), [(1, True), (5, True), (6, False)])
+def test_five_redirects_are_followed_to_another_host(
+    scripted_server: Start, tmp_path: Path, hops: int, refused: bool
+) -> None:
+    """The rules at their end hold for the host that was asked; a sixth is as a 404.
+
+    RFC 9309 2.3.1.2. The other host is out of scope: of it only robots.txt is asked.
+    """
+    other = scripted_server({"/robots-end.txt": (200, TEXT, NO)}, host="127.0.0.2")
+    server = scripted_server(SITE)
+    names = ["/robots.txt", *(f"/robots{hop}.txt" for hop in range(1, hops))]
+    for name, onward in pairwise([*names, other.url("/robots-end.txt")]):
+        server.routes[name] = (301, {"Location": onward}, NO)
+    assert crawl(server.url(), tmp_path).status == 0
+    assert pages(server) == (["/", "/yes"] if refused else ["/", "/no", "/yes"])
+    assert len(other.log) == (1 if refused else 0)
+
+
+def test_a_redirect_of_robots_txt_takes_no_password_along(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Neither one in its Location nor cookies; what it leads to is no page."""
+    other = scripted_server({"/rules": (200, HTML, NO + b"<a href=/secret>x</a>")}, "127.0.0.2")
+    onward = other.url("/rules").replace("//", "//joe:secret@")
+    away = (302, {"Location": onward, "Set-Cookie": "a=b; Path=/"}, b"")
+    server = scripted_server(SITE | {"/robots.txt": away})
+    assert crawl(server.url(), tmp_path).status == 0
+    (asked,) = other.log
+    assert (asked.method, asked.target) == ("GET", "/rules")
+    assert not {"authorization", "cookie"} & set(asked.headers)
+    stored = {line["url"] for line in records(tmp_path / "crawl" / "store.log")}
+    assert stored == {server.url(), server.url("/yes")}
+
+
+class Recovering:
+    """A robots.txt that answers with ``bad`` so many times, then with its rules."""
+
+    def __init__(self, bad: Raw | Reply, times: int = 2) -> None:
+        self.bad, self.times = bad, times
+
+    def __call__(self, request: Request) -> Raw | Reply:
+        self.times -= 1
+        return self.bad if self.times >= 0 else Reply(200, TEXT, NO)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(Reply(500, TEXT, b"User-agent: *\nAllow: /\n"), id="500"),
+        pytest.param(Reply(503, {"Retry-After": "0"}), id="503"),
+        pytest.param(Reply(429, {"Retry-After": "1"}), id="429"),
+        pytest.param(Raw(b"", hang=True), id="time-out"),
+        pytest.param(Raw(b""), id="closed"),
+        pytest.param(Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser"), id="cut off"),
+        pytest.param(Raw(b"SSH-2.0-OpenSSH_9.2\r\n"), id="no HTTP"),
+    ],
+)
+def test_unreachable_is_disallowed_until_it_recovers(
+    scripted_server: Start, tmp_path: Path, bad: Raw | Reply
+) -> None:
+    """Nothing of the host is fetched before its robots.txt is there; then all that it allows.
+
+    RFC 9309 2.3.1.4: "MUST assume complete disallow".
+    """
+    server = scripted_server(SITE | {"/robots.txt": Recovering(bad)})
+    ran = crawl(server.url(), tmp_path, DOWNLOAD_TIMEOUT="1", **QUICK)
+    assert ran.status == 0, ran.err
+    asked = [request.target for request in server.log]
+    assert asked == ["/robots.txt"] * 3 + ["/", "/yes"]
+    if isinstance(bad, Reply) and bad.status == 429:
+        times = [request.time for request in server.requests("/robots.txt")]
+        assert all(later - earlier >= 0.99 for earlier, later in pairwise(times))
+
+
+def test_a_redirect_to_a_denied_address_is_no_permission(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """What the rules are is not known then; the pages could be had."""
+    away = Reply(302, {"Location": "http://169.254.169.254/robots.txt"})
+    server = scripted_server(SITE | {"/robots.txt": Recovering(away)})
+    ran = crawl(server.url(), tmp_path, **QUICK)
+    assert ran.status == 0, ran.err
+    asked = [request.target for request in server.log]
+    assert asked == ["/robots.txt"] * 3 + ["/", "/yes"]
+
+
+def test_a_host_without_robots_txt_is_given_up_and_said_so(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """500 for ever: the crawl ends, names the host, has its URLs still; a later run asks again."""
+    server = scripted_server(SITE | {"/robots.txt": (500, TEXT, b"")})
+    settings = QUICK | {
+        "LARM_HOST_MAX_FAILURES": "2",
+        "LARM_HOST_PARK_SECS": "0.1",
+        "LARM_HOST_MAX_PARKS": "1",
+    }
+    ran = crawl(server.url(), tmp_path, **settings)
+    assert ran.status == 1
+    assert pages(server) == []
+    assert len(server.log) == 3, "two failures, then one probe"
+    given_up = f"Host 127.0.0.1:{server.port}: given up: probe 1 failed: robots.txt: http-500"
+    assert given_up in ran.err
+    assert "left      1 URL," in ran.out
+    assert "1 host was given up" in ran.out
+    assert states(ran, "queued", "failed") == {"queued": 1, "failed": 0}
+    server.routes["/robots.txt"] = (200, TEXT, NO)
+    assert crawl(server.url(), tmp_path, **settings).status == 0
+    assert pages(server) == ["/", "/yes"]
+
+
+def test_a_robots_txt_that_hangs_holds_only_its_own_host(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Two places: while one host's robots.txt hangs, its other URLs hold none and another host is
+    crawled to its end."""
+    numbers = range(30)
+    stuck = scripted_server({"/robots.txt": Raw(b"", hang=True)}, host="127.0.0.2")
+    leaves: dict[str, Route] = {f"/{n}": b"x" for n in numbers}
+    links = "".join(f"<a href=/{n}>x</a>" for n in numbers)
+    well = scripted_server({"/": links} | leaves)
+    crawl(
+        " ".join([*(stuck.url(f"/{n}") for n in numbers), well.url()]),
+        tmp_path,
+        threads="2",
+        DOWNLOAD_TIMEOUT="8",
+        LARM_HOST_MAX_FAILURES="1",
+        LARM_HOST_MAX_PARKS="0",
+    )
+    assert len(pages(well)) == 31
+    assert well.log[-1].time - stuck.log[0].time < 8, "before the time-out"
+    assert [request.target for request in stuck.log] == ["/robots.txt"]
+
+
+@pytest.mark.parametrize(("asked", "gap"), [(b"0.7", 0.7), (b"3600", 1.2)])
+def test_crawl_delay_is_obeyed_up_to_a_limit(
+    scripted_server: Start, tmp_path: Path, asked: bytes, gap: float
+) -> None:
+    """By the server's clock, with eight connections allowed and no delay of our own."""
+    rules = b"User-agent: *\nDisallow: /no\nCrawl-delay: " + asked
+    server = scripted_server(SITE | {"/robots.txt": (200, TEXT, rules)})
+    ran = crawl(server.url(), tmp_path, LARM_CRAWL_DELAY_MAX_SECS="1.2")
+    assert ran.status == 0
+    first, last = (request.time for request in server.log[1:])
+    assert gap - 0.05 <= last - first
+    assert first - server.log[0].time >= gap - 0.05, "robots.txt is a request like any other"
+
+
+LISTENER = """
+from larmspider.signals import sitemaps_found
+
+
+class Listener:
+    @classmethod
+    def from_crawler(cls, crawler):
+        listener = cls()
+        crawler.signals.connect(listener.found, signal=sitemaps_found)
+        crawler.listener = listener
+        return listener
+
+    def found(self, host, urls):
+        print("SITEMAPS", host, *urls)
+"""
+WITH_LISTENER = """
+from larmspider.settings import *
+
+EXTENSIONS = EXTENSIONS | {"listener.Listener": 500}
+DOWNLOAD_DELAY = 0
+"""
+
+
+def test_sitemap_lines_are_handed_on(scripted_server: Start, tmp_path: Path) -> None:
+    """signals.sitemaps_found names the host and its Sitemap lines, wherever they stand."""
+    (tmp_path / "listener.py").write_text(LISTENER)
+    (tmp_path / "listening.py").write_text(WITH_LISTENER)
+    server = scripted_server(SITE)
+    one, two = server.url("/one.xml"), server.url("/two.xml")
+    rules = f"Sitemap: {one}\nUser-agent: *\nDisallow: /no\nsitemap: {two}\n".encode()
+    server.routes["/robots.txt"] = (200, TEXT, rules)
+    options = ["-a", f"start={server.url()}"]
+    ran = scrapy("crawl", "intranet", *options, cwd=tmp_path, settings_module="listening")
+    assert f"SITEMAPS 127.0.0.1:{server.port} {one} {two}\n" in ran.out
+
+
+def test_robots_txt_is_read_once_and_not_again_after_a_restart(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """The rules are part of the state: a second run obeys them without asking."""
+    server = scripted_server(SITE | {"/robots.txt": (200, TEXT, NO)})
+    assert crawl(server.url(), tmp_path, LARM_MAX_PAGES="1").status == 0
+    assert pages(server) == ["/"]
+    server.routes["/robots.txt"] = (200, TEXT, b"")
+    assert crawl(server.url(), tmp_path).status == 0
+    assert pages(server) == ["/", "/yes"]
+    assert len(server.requests("/robots.txt")) == 1
+
+
+def test_robots_txt_expires(scripted_server: Start, tmp_path: Path) -> None:
+    """After LARM_ROBOTS_EXPIRES_SECS it is read again and what it says then holds."""
+    answers = iter([NO, b"User-agent: *\nDisallow: /\n"])
+    server = scripted_server(SITE | {"/robots.txt": lambda _: Reply(200, TEXT, next(answers))})
+    ran = crawl(server.url(), tmp_path, DOWNLOAD_DELAY="1.2", LARM_ROBOTS_EXPIRES_SECS="2")
+    assert [request.target for request in server.log] == ["/robots.txt", "/", "/robots.txt"]
+    assert states(ran, "refused", "queued") == {"refused": 2, "queued": 0}
+
+
+def test_rules_are_those_of_scheme_and_port(scripted_server: Start, tmp_path: Path) -> None:
+    """http and https, and two ports of one address, have each a robots.txt of its own."""
+    no_entry = (200, TEXT, b"User-agent: *\nDisallow: /\n")
+    http, other = scripted_server(SITE), scripted_server(SITE | {"/robots.txt": no_entry})
+    https = scripted_server(SITE | {"/robots.txt": (200, TEXT, NO)}, tls=True)
+    seeds = f"{http.url()} {other.url()} {https.url()}"
+    ran = crawl(seeds, tmp_path, DOWNLOAD_VERIFY_CERTIFICATES="0")
+    assert ran.status == 0
+    assert pages(http) == ["/", "/no", "/yes"]
+    assert pages(other) == []
+    assert pages(https) == ["/", "/yes"]
+
+
+def test_a_refusal_by_robots_txt_has_its_reason(scripted_server: Start, tmp_path: Path) -> None:
+    """fetch.log has a line for what robots.txt refuses, and the summary counts it."""
+    server = scripted_server(SITE | {"/robots.txt": (200, TEXT, NO)})
+    ran = crawl(server.url(), tmp_path)
+    lines = records(tmp_path / "crawl" / "fetch.log")
+    assert {line["url"]: line["result"] for line in lines}[server.url("/no")] == "robots"
+    assert ", 1 refused by robots.txt, a store or the operator, " in ran.out
