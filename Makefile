@@ -3,7 +3,7 @@
 # make crawl WORKERS=4                    with so many processes, which share it through Redis
 # make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
 # make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
-# make test / check / bench / serve / soak / screenshots
+# make test / check / docs / bench / serve / soak / screenshots
 
 START    ?=
 RESTRICT ?=
@@ -23,7 +23,7 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl egg test soak check bench serve web screenshots clean
+.PHONY: crawl egg test soak check docs bench serve web screenshots clean
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
@@ -67,6 +67,10 @@ check: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# docs/settings.md and docs/stats.md, from settings.py and stats.py; a test fails where they differ
+docs: $(VENV)/ready
+	$(BIN)/python -m docs.reference
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/findability.py

@@ -1,6 +1,7 @@
-"""All settings of a crawl, top to bottom as a URL meets them. docs/settings.md explains each.
+"""All settings of a crawl, in the order in which a URL meets them.
 
-A step is removed, added or swapped by editing one line here, or in a settings.py of your own that
+A comment above a setting, or behind it, is what docs/settings.md says of it (``make docs``). A step
+is removed, added or swapped by editing one line here, or in a settings module of your own that
 begins with ``from larmspider.settings import *``.
 """
 
@@ -13,49 +14,167 @@ BOT_NAME = "larmspider"
 SPIDER_MODULES = ["larmspider.spiders"]
 COMMANDS_MODULE = "larmspider.commands"
 
-# --- what to crawl; start, restrict, hostresolver, fresh and resume of the spider set these ------
+# --- What to crawl ------------------------------------------------------------------------------
 
-LARM_START = ""  # seeds: URLs separated by white space, or @file
-LARM_RESTRICT = ""  # regular expression that a whole canonical URL must match; "": the seeds' hosts
-LARM_HOST_RESOLVER_FILE = ""  # HostResolver.properties: which host names mean the same
-LARM_DIR = "crawl"  # everything a crawl writes; one directory, one crawl
-LARM_WORKER = ""  # with REDIS_URL: LARM_DIR/<this> is where this worker writes; "": <host>-<n>
-LARM_SHARDS: list[str] = []  # more of a crawl's directories, for who reads it: of other machines
-LARM_BLOCKS = 256  # with REDIS_URL: parts that hosts are divided into, each with one owner
-LARM_BATCH_URLS = 1000  # URLs for other workers that are a reason for a checkpoint
-LARM_LOCAL_QUEUE = 256  # queued URLs of a block that come from Redis, and wait, at a time
-LARM_LEASE_SECS = 15.0  # a worker that Redis has not heard of for so long is replaced
-LARM_KEEP_ALIVE = False  # yes: with REDIS_URL, wait for seeds in <spider>:start_urls for ever
-REDIS_URL = os.environ.get("REDIS_URL", "")  # holds a password: command lines are for all to see
-LARM_FRESH = ""  # yes: start over; "yes,yes": and delete stored pages, in Redis too
-LARM_RESUME = ""  # anyway: go on with LARM_DIR's crawl although this one is another
+# Expressions run in linear time (RE2). One that needs look-around or back-references runs in
+# Python's `re`, with a warning; if it shows exponential time on a probe, it is refused.
 
-# --- who we are, and how polite -----------------------------------------------------------------
+# The seeds: URLs separated by white space, or `@file` with one URL a line and `#` comments. Spider
+# argument `start`.
+LARM_START = ""
 
+# The scope: a regular expression (Perl 5 syntax) that the whole canonical URL must match, in any
+# case. Empty: the hosts and ports of the seeds, http and https alike. Spider argument `restrict`.
+LARM_RESTRICT = ""
+
+# A HostResolver.properties file: which host names mean the same
+# (docs/formats.md#hostresolverproperties). Spider argument `hostresolver`.
+LARM_HOST_RESOLVER_FILE = ""
+
+# The directory of the crawl, made if missing. One directory holds one crawl.
+LARM_DIR = "crawl"
+
+# `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
+# Redis. `yes,yes`: also where stored pages are deleted by it. Spider argument `fresh`.
+LARM_FRESH = ""
+
+# `anyway`: continue the crawl that `LARM_DIR` holds although its seeds, scope or filters were
+# others. Spider argument `resume`.
+LARM_RESUME = ""
+
+# --- Many workers -------------------------------------------------------------------------------
+
+# All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
+# `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
+# client, on the command line as JSON: `{"redis_cls": "redis.cluster.RedisCluster"}` for a cluster,
+# `{"socket_timeout": 5}` for how long a reply may take (30 s). These are scrapy-redis's settings;
+# its `REDIS_DECODE_RESPONSES` has no effect.
+
+# The Redis in which workers share a crawl. The URL holds a password, so give it by the environment:
+# others can read command lines, scrapyd's list of jobs and its log (docs/operations.md).
+REDIS_URL = os.environ.get("REDIS_URL", "")
+
+# The name of this worker, which writes to `LARM_DIR/<name>`: 1 to 64 of a-z, 0-9, `.`, `_`, `-`.
+# Empty: the host name and the first number whose directory is free (docs/workers.md#directories).
+LARM_WORKER = ""
+
+# For the commands that read a crawl: further directories of the same crawl, such as mounted ones of
+# other machines. `--shard DIR` on the command line.
+LARM_SHARDS: list[str] = []
+
+# Partitions that all hosts are divided into, 1 to 16384; each has one owner. Some 50 a worker. The
+# number cannot change while the crawl lasts (docs/workers.md#partitions).
+LARM_BLOCKS = 256
+
+# As many URLs for other workers bring the next checkpoint forward; fewer leave with it.
+LARM_BATCH_URLS = 1000
+
+# Queued URLs of a partition that a worker reads from Redis at a time when it takes the partition,
+# and holds in memory (65,536 in all partitions at most).
+LARM_LOCAL_QUEUE = 256
+
+# A worker that Redis has not heard of for so many seconds is replaced by the others
+# (docs/workers.md#leases). At least 1; the same for all workers.
+LARM_LEASE_SECS = 15.0
+
+# At the end of the crawl wait for seeds in `<spider>:start_urls`, for ever.
+LARM_KEEP_ALIVE = False
+
+# --- Who we are, and how polite -----------------------------------------------------------------
+
+# Sent with each request. Its first token is the name that robots.txt is read for, unless
+# `ROBOTSTXT_USER_AGENT` is another one. Add an address where you can be reached.
 USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
+
+# Obey robots.txt.
 ROBOTSTXT_OBEY = True
-CONCURRENT_REQUESTS = 16  # in all; the spider's argument threads
-CONCURRENT_REQUESTS_PER_DOMAIN = 1  # one connection a host
-DOWNLOAD_DELAY = 0.5  # seconds between two requests to a host, at least
-LARM_GROUP_BY = "host"  # address: names of one address share their pace
-LARM_CRAWL_DELAY_MAX_SECS = 60.0  # a longer Crawl-delay of robots.txt is cut to this
-LARM_DELAY_RESPONSE_FACTOR = 1.0  # a host that takes 3 s to answer is left alone for 3 s at least
-LARM_HOST_RULES: dict[str, dict[str, object]] = {}  # delay, connections, budget, window by pattern
-LARM_ROBOTS_EXPIRES_SECS = 86_400.0  # robots.txt is read again after this
+
+# Requests in flight in all. Spider argument `threads`.
+CONCURRENT_REQUESTS = 16
+
+# Requests in flight to one host.
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+
+# Seconds between two requests to one host. The gap is the largest of this, `Crawl-delay`, and
+# `LARM_DELAY_RESPONSE_FACTOR` times the last response time.
+DOWNLOAD_DELAY = 0.5
 DOWNLOAD_DELAY_JITTER = 0
 
-# --- limits: what can get infinite, will get infinite -------------------------------------------
+# What shares one gap and one limit of requests in flight: each `host`, or each `address`, so that
+# all hosts whose names resolve to one address count as one.
+LARM_GROUP_BY = "host"
 
-DOWNLOAD_TIMEOUT = 30  # seconds
-LARM_CONNECT_TIMEOUT_SECS = 10.0  # of these, for name, connection and TLS
-LARM_LOW_SPEED_BYTES = 100  # a fetch that gets fewer bytes a second than this ...
-LARM_LOW_SPEED_SECS = 20  # ... for so long is given up; 0 bytes: none is
-DOWNLOAD_MAXSIZE = 16 * 1024 * 1024  # bytes a document, as received and after decompression
+# A longer `Crawl-delay` of robots.txt is cut to this.
+LARM_CRAWL_DELAY_MAX_SECS = 60.0
+
+# A host is left alone for so many times its last response time.
+LARM_DELAY_RESPONSE_FACTOR = 1.0
+
+# Settings of single hosts by pattern (`host` or `host:port`, in any case, with `*` and `?`):
+# `{"old-wiki*": {"delay": 10, "connections": 1, "budget": 500, "window": [22, 6]}}`. The delay is
+# in seconds, the budget in stored pages; the window is the hours of the local day, from and to,
+# which must differ. The first pattern that sets a field holds. As JSON on the command line.
+LARM_HOST_RULES: dict[str, dict[str, object]] = {}
+
+# robots.txt is fetched again after this.
+LARM_ROBOTS_EXPIRES_SECS = 86_400.0
+
+# --- Failures -----------------------------------------------------------------------------------
+
+# Further attempts after a failed fetch.
+LARM_RETRY_TIMES = 2
+
+# Wait before a URL that failed is tried again, and before a host that did not answer, or answered
+# 429 or 503, is asked for anything; doubled with each further failure, 25 % more or less.
+LARM_BACKOFF_SECS = 5.0
+
+# The longest such wait.
+LARM_BACKOFF_MAX_SECS = 600.0
+
+# A longer `Retry-After` is cut to this.
+LARM_RETRY_AFTER_MAX_SECS = 3600.0
+
+# Failures in a row after which a host is parked, that is, left alone for a while.
+LARM_HOST_MAX_FAILURES = 5
+
+# How long; doubled each time in a row.
+LARM_HOST_PARK_SECS = 600.0
+
+# How often in a row; then the host is given up until the next run.
+LARM_HOST_MAX_PARKS = 3
+
+# --- Limits: what can get infinite, will get infinite -------------------------------------------
+
+# Seconds for one fetch.
+DOWNLOAD_TIMEOUT = 30
+
+# Of these, seconds until the connection stands: name, TCP and TLS.
+LARM_CONNECT_TIMEOUT_SECS = 10.0
+
+# A fetch that gets fewer bytes a second ... 0 turns this off.
+LARM_LOW_SPEED_BYTES = 100
+
+# ... for so many seconds is given up (`slow`); the wait for the first byte counts.
+LARM_LOW_SPEED_SECS = 20
+
+# Bytes of one document, as received and after decompression; at most `LARM_PAGEFILE_BYTES`. The
+# fetch ends where the limit is reached. 0 is no limit.
+DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-LARM_HEADER_BYTES = 65_536  # of the head of an answer, and all that comes before it
+
+# Bytes of a response's head, with 1xx responses and trailers; at most 307200.
+LARM_HEADER_BYTES = 65_536
+
+# Lines of that head; at most 5000.
 LARM_HEADER_LINES = 500
+
+# Refuse a server whose certificate does not verify.
 DOWNLOAD_VERIFY_CERTIFICATES = True
-LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
+
+# Networks that are never asked, whatever name, number or redirect leads there; checked after
+# resolution, before the connection. An IPv6 address that stands for an IPv4 one (mapped,
+# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen.
+LARM_DENY_ADDRESSES = [
     "0.0.0.0/8",  # this host
     "::/128",
     "169.254.0.0/16",  # link-local: metadata of clouds
@@ -63,37 +182,82 @@ LARM_DENY_ADDRESSES = [  # never asked, whatever name leads there
     "fd00:ec2::254/128",  # metadata of EC2
     "100.100.100.200/32",  # and of Alibaba Cloud
 ]
-LARM_ALLOW_ADDRESSES: list[str] = []  # but these are
-LARM_SITES_FILE = ""  # TOML: passwords, certificates, proxies and more by host (docs/sites.md)
-LARM_EXTRACTION_SECS = 10.0  # for a document that is read in the second process, as large ones are
-LARM_EXTRACTION_BYTES = 1 << 30  # memory of that process
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 16 * 1024 * 1024  # bytes of bodies fetched but not stored
-LARM_RETRY_TIMES = 2  # further attempts after a fetch that failed
-LARM_BACKOFF_SECS = 5.0  # before the first of them; doubled each time
-LARM_BACKOFF_MAX_SECS = 600.0
-LARM_RETRY_AFTER_MAX_SECS = 3600.0  # a longer Retry-After is cut to this
-LARM_HOST_MAX_FAILURES = 5  # in a row: then the host is left alone
-LARM_HOST_PARK_SECS = 600.0  # for so long; doubled each time it happens in a row
-LARM_HOST_MAX_PARKS = 3  # so often; then it is given up until the next run
-LARM_HOST_MAX_PAGES = 0  # stored pages of one host; 0: no limit
-LARM_MAX_PAGES = 0  # stored pages in all; 0: no limit
-DEPTH_LIMIT = 0  # links from a seed; 0: no limit
-URLLENGTH_LIMIT = 2083  # characters
-LARM_MAX_REDIRECTS = 10  # redirects in a row
-LARM_PATH_DEPTH_LIMIT = 20  # segments of a path; 0: no limit
-LARM_PATH_REPEATS_LIMIT = 3  # times that one segment may not stand in a path; 0: no limit
-LARM_CALENDAR_HORIZON_MONTHS = 12  # how far from today a calendar is followed; 0: without end
 
-# --- the canonical form, for comparison only ----------------------------------------------------
+# Networks among these that are asked all the same.
+LARM_ALLOW_ADDRESSES: list[str] = []
 
+# A TOML file with what single hosts need, by pattern: passwords, Kerberos, tokens, cookies,
+# headers, certificates, proxies (docs/sites.md).
+LARM_SITES_FILE = ""
+
+# CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
+# process of its own so that the crawl goes on. A document that takes longer is stored without text
+# and links, and `fetch.log` says so.
+LARM_EXTRACTION_SECS = 10.0
+
+# Memory of that process, with the same consequence. Not on Windows.
+LARM_EXTRACTION_BYTES = 1 << 30
+
+# Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
+# fetched.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 16 * 1024 * 1024
+
+# Stored pages of one host; 0 is no limit.
+LARM_HOST_MAX_PAGES = 0
+
+# Stored pages in all; 0 is no limit.
+LARM_MAX_PAGES = 0
+
+# Links away from a seed; 0 is no limit.
+DEPTH_LIMIT = 0
+
+# Characters of a URL as it would be fetched; 0 is no limit.
+URLLENGTH_LIMIT = 2083
+
+# Redirects in a row; 0 follows none.
+LARM_MAX_REDIRECTS = 10
+
+# Segments of a path; 0 is no limit.
+LARM_PATH_DEPTH_LIMIT = 20
+
+# A path in which one segment stands this often is a trap; 0 turns this off. Numbers of one or two
+# digits do not count.
+LARM_PATH_REPEATS_LIMIT = 3
+
+# A URL that looks like a calendar (`/cal/`, `?month=`, `/events/`, ...) and names a month further
+# away is a trap; a month further ahead that is spelled `2093-04` is one in any URL. 0 turns this
+# off.
+LARM_CALENDAR_HORIZON_MONTHS = 12
+
+# --- The canonical form, for comparison only ----------------------------------------------------
+
+# The URL that is fetched is the one that was found. The rules are in
+# `larmspider/urls/canonical.py`.
+
+# Paths that differ in case are one page, as in LARM.
 LARM_LOWERCASE_PATH = True
-LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []  # host patterns whose paths keep their case
-LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)  # parameters that name a session, not a page
 
-# --- filters, in running order: the spider's output passes the highest number first -------------
+# Hosts whose paths keep their case: names with `*` and `?`.
+LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []
 
-LARM_KNOWN_PATHS_FILE = ""  # "": the packaged middlewares/known_paths.txt
-LARM_FILTER_LOGS = False  # yes: <Name>Filter.log with each URL, verdict and reason
+# Parameters that name a session and not a page, in the query or after `;` in the path; dropped, in
+# any case. The default is in `larmspider/urls/session_ids.py`.
+LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
+
+# --- Filters ------------------------------------------------------------------------------------
+
+# The filters are entries of `SPIDER_MIDDLEWARES`; the highest number runs first. Remove one with
+# `None` in place of its number. Filters below `SeenFilter` (685) are asked only about links that
+# the frontier does not remember: what is known has passed them. Who removes `VisitedFilter` removes
+# `SeenFilter` as well.
+
+# Your list of known paths and hosts in place of the packaged
+# `larmspider/middlewares/known_paths.txt` (docs/formats.md#known-paths).
+LARM_KNOWN_PATHS_FILE = ""
+
+# Write `<Name>Filter.log` with each URL, verdict and reason. Large: about one line for each link
+# and filter.
+LARM_FILTER_LOGS = False
 
 SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.normalize.NormalizeFilter": 690,
@@ -115,28 +279,79 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # nobody asks is_start_request
 }
 
-# --- the frontier: a queue a host, hosts in turn ------------------------------------------------
+# --- The frontier -------------------------------------------------------------------------------
 
+# `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier says when a
+# host may be asked, so the downloader has no slots of its own, which other schedulers need and
+# which would hold requests back a second time. One without the other is an error at the start. How
+# slots are shared: ARCHITECTURE.md#whose-turn-it-is.
+
+# A queue a host, hosts in turn.
 SCHEDULER = "larmspider.scheduler.FrontierScheduler"
-DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"  # the frontier says when, not its slots
-LARM_STRATEGY = "breadth-first"  # order within a host: path-words, backlinks, pagerank
-LARM_PAGERANK_SECS = 60.0  # between two computations of the ranks, where that is the order
-LARM_SLOW_SHARE = 0.5  # of all places, for hosts that hold one for LARM_SLOW_SECS or longer
-LARM_PROBE_SHARE = 0.125  # of all places, kept for hosts that have not answered yet
+
+# Sends what the frontier hands out, at once.
+DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"
+
+# The order of a host's URLs: `breadth-first`, `path-words` (fewer path segments first), `backlinks`
+# (more links seen first), `pagerank`. Hosts take turns whatever the order
+# (docs/performance.md#orders).
+LARM_STRATEGY = "breadth-first"
+
+# Seconds between two computations of the ranks, for `pagerank`. The ranks are of the pages stored
+# since the crawl was started or resumed.
+LARM_PAGERANK_SECS = 60.0
+
+# The share of all slots for hosts that hold one for `LARM_SLOW_SECS` or longer.
+LARM_SLOW_SHARE = 0.5
+
+# The share of all slots kept for hosts that have not answered yet.
+LARM_PROBE_SHARE = 0.125
+
+# From when on a fetch counts as slow.
 LARM_SLOW_SECS = 2.0
-LARM_PROBE_SECS = 1.0  # then the first fetch from a new host gives its place up, if others wait
 
-# --- the fetch: libcurl -------------------------------------------------------------------------
+# Seconds for the first fetch from a host that has never answered (its robots.txt), where quick
+# hosts or other new ones wait for slots. What takes longer is let go. That is no failure: the host
+# is asked again, with all of `DOWNLOAD_TIMEOUT`, and shares `LARM_SLOW_SHARE` with other slow hosts
+# until it proves quick.
+LARM_PROBE_SECS = 1.0
 
+# --- The fetch ----------------------------------------------------------------------------------
+
+# The handler obeys Scrapy's `DOWNLOAD_BIND_ADDRESS`, `DOWNLOAD_WARNSIZE`,
+# `DOWNLOAD_FAIL_ON_DATALOSS`, `DOWNLOAD_TLS_MIN_VERSION`, `DOWNLOAD_TLS_MAX_VERSION`,
+# `DOWNLOADER_CLIENT_TLS_CIPHERS` and `COMPRESSION_ENABLED` (it undoes gzip, deflate, br and zstd
+# itself, so `HttpCompressionMiddleware` is off; with it on, nothing is undone twice). Of a Request
+# it obeys method, body, headers, and in `meta` `proxy` (http, https, socks4, socks4a, socks5,
+# socks5h; without a scheme http), `bindaddress`, `download_timeout`, `download_maxsize`,
+# `download_warnsize`, `download_fail_on_dataloss`. The signals `headers_received` and
+# `bytes_received` may stop a download. User and password in a URL are not sent.
+# `Response.certificate` is None.
+
+# `response.meta["larm_timing"]` has, in seconds from the start of the fetch, when `dns`,
+# `connect`, `tls`, `first_byte` and `total` were done; 0 where there was none, as on a kept
+# connection. `response.meta["larm_validators"]` has the headers (`If-None-Match`,
+# `If-Modified-Since`) for the next request for the same URL, which gets a 304 if nothing has
+# changed.
+
+# For http and https: libcurl. Scrapy's own work too, without the limits of ours.
 DOWNLOAD_HANDLERS = {
     "http": "larmspider.fetch.curl_handler.CurlHandler",
     "https": "larmspider.fetch.curl_handler.CurlHandler",
 }
-LARM_KEPT_CONNECTIONS = 128  # idle ones that stay open; the longest unused makes room
-LARM_DNS_CACHE_SECS = 300  # an address is looked up again after this
-LARM_HTTP2 = False  # over TLS, where the server can
 
-# --- before and after the fetch -----------------------------------------------------------------
+# Idle connections that stay open; the one unused for longest makes room.
+LARM_KEPT_CONNECTIONS = 128
+
+# A name's address is looked up again after this, by the system's resolver. 0 or
+# `DNSCACHE_ENABLED=False`: after 1 s. An old address serves for up to a day while no DNS server
+# answers. A name without an address is looked up again after 3 s.
+LARM_DNS_CACHE_SECS = 300
+
+# Speak HTTP/2 where a server offers it over TLS.
+LARM_HTTP2 = False
+
+# --- Before and after the fetch -----------------------------------------------------------------
 
 DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
@@ -158,14 +373,24 @@ COOKIES_ENABLED = False
 REFERER_ENABLED = False
 METAREFRESH_ENABLED = False  # extraction finds it: a link of type 2
 
-# --- the storage chain, in running order --------------------------------------------------------
+# --- The storage chain --------------------------------------------------------------------------
+
+# The stores are the entries of `ITEM_PIPELINES`; the lowest number runs first.
+
+# The size of a page file, at most.
+LARM_PAGEFILE_BYTES = 50_000_000
+
+# Memory that the index writer may fill before it writes a segment.
+LARM_INDEX_HEAP_BYTES = 64_000_000
+
+# The language whose word endings the index folds; docs/search.md lists them.
+LARM_INDEX_STEMMER = "english"
+
+# For `scrapy_redis.pipelines.RedisPipeline`, where it is added to `ITEM_PIPELINES`: JSON with
+# bodies in base64, into the list `<spider>:items`.
+REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 
 CONCURRENT_ITEMS = 1
-LARM_PAGEFILE_BYTES = 50_000_000  # bytes a page file
-LARM_INDEX_HEAP_BYTES = 64_000_000  # bytes the index writer may fill before it writes a segment
-REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"  # of scrapy-redis's pipeline
-LARM_INDEX_STEMMER = "english"  # language whose word endings the index folds (docs/search.md)
-
 ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
@@ -174,18 +399,39 @@ ITEM_PIPELINES = {
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 
-# --- what runs beside the crawl -----------------------------------------------------------------
+# --- Beside the crawl ---------------------------------------------------------------------------
 
-LARM_CHECKPOINT_SECS = 5.0  # seconds between two flushes of everything to disk
-LARM_MONITOR_SECS = 5.0  # seconds between two lines of Monitor.log
-LARM_PROGRESS = True  # on a terminal, a picture of the crawl below its log
+# Seconds between two flushes of everything to disk, a commit of the index among them.
+LARM_CHECKPOINT_SECS = 5.0
 
-LARM_WEB = True  # web pages of the crawl: overview, hosts, search, control (docs/dashboard.md)
-LARM_WEB_ADDRESS = "127.0.0.1"  # another than loopback needs LARM_WEB_TOKEN
-LARM_WEB_PORT = 6080  # the next free one if it is taken; 0: any free one
-LARM_WEB_TOKEN = ""  # what control asks for; "": one is made and kept in LARM_DIR/web.token
-LARM_WEB_HOSTS: list[str] = []  # names in Host headers beside addresses and localhost
-LARM_WEB_OPEN: list[str] = []  # paths that need no token where other machines are let in
+# Seconds between two lines of `Monitor.log` and of the log.
+LARM_MONITOR_SECS = 5.0
+
+# Where the log goes to a terminal: rates, totals, slowest and parked hosts and the forecast below
+# it, in place of the monitor's lines. `NO_COLOR` is obeyed; a narrow window gets one line; with
+# `TERM=dumb`, on a pipe or in a file the log is all there is.
+LARM_PROGRESS = True
+
+# Serve the crawl's web pages while it runs (docs/operations.md#the-web-pages).
+LARM_WEB = True
+
+# The IP address to listen at. One that other machines can reach needs `LARM_WEB_TOKEN`, and then
+# every page asks for the token.
+LARM_WEB_ADDRESS = "127.0.0.1"
+
+# The port; where it is taken the next free one, as the log says. 0: any free one.
+LARM_WEB_PORT = 6080
+
+# What control asks for: at least 16 characters. Empty: a token is made and kept in
+# `LARM_DIR/web.token`, for its owner alone to read.
+LARM_WEB_TOKEN = ""
+
+# Names by which browsers reach the server, beside IP addresses and `localhost`. A request with
+# another `Host` is refused.
+LARM_WEB_HOSTS: list[str] = []
+
+# Where every page asks for the token: beginnings of paths that do not, such as `/search`.
+LARM_WEB_OPEN: list[str] = []
 
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
@@ -207,5 +453,15 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = "larmspider.extensions.tuning.LarmLogFormatter"  # DEBUG: a line for each page
+
+# Lines such as `Crawled (200)` are made at `LOG_LEVEL=DEBUG` only.
+LOG_FORMATTER = "larmspider.extensions.tuning.LarmLogFormatter"
 STATS_CLASS = "larmspider.extensions.tuning.LarmStats"
+
+# --- Scrapy's components that are off -----------------------------------------------------------
+
+# Those with `None` above, downloader slots, cookies, telnet and remote control: ours do the same,
+# or nobody asked for them. What costs 10 us for each page is 1% of a crawl's speed; set
+# `scrapy.downloadermiddlewares.stats.DownloaderStats` to 850 in `DOWNLOADER_MIDDLEWARES` to have
+# its counts. A spider of your own is kept in scope by `LARM_RESTRICT`, or by the hosts of its
+# `start_urls`.

@@ -1,70 +1,123 @@
-"""The keys under which larmspider counts, in Scrapy's stats; docs/stats.md says who sets each."""
+"""The keys under which larmspider counts, in Scrapy's stats collector beside Scrapy's own.
+
+They are printed when a crawl ends. No key holds a host or a URL.
+
+The summary at the end of a crawl counts URLs as the frontier does, each once:
+
+- **stored**: every store has its page.
+- **failed**: given up, after its retries where these may help. A page that ends in a server error
+  (5xx, 429, 408) has failed; its last response is in the page files even so, so
+  `larm/page_files/pages`, `larm/follow/pages` and the bytes of the summary count it.
+- **refused**: robots.txt does not allow it, a store would not take it, or the operator removed it.
+- **left**: still queued. The same command continues with it or, where a budget ended the crawl
+  (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), one with a larger budget.
+
+Monitor, progress, last lines of workers, web pages and `/metrics` show the same numbers. *Rejected*
+is said of links, by filter; a rejected link becomes no URL. Under another scheduler than ours the
+figures are those of the page files, or of what the spider made where there are none.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
+# "who sets it: what it counts"; docs/stats.md is made of this file (make docs)
+
 FILTER_REJECTED = "larm/{filter}/rejected"
-"""Links, requests and seeds that a filter rejected; ``filter`` is its name, such as scope."""
+"""each filter, by its name: links, requests and seeds it rejected"""
 FILTER_ERRORS = "larm/{filter}/errors"
-"""Of those, the ones rejected because the filter itself raised."""
+"""each filter: of those, the ones rejected because the filter raised"""
 
 FOLLOW_PAGES = "larm/follow/pages"
+"""FollowMiddleware: pages seen, those that ended in a server error too"""
 FOLLOW_LINKS = "larm/follow/links"
+"""FollowMiddleware: links found on them"""
 FOLLOW_NEW_URLS = "larm/follow/new_urls"
+"""FollowMiddleware: seeds and links that were sent to the queue"""
 FOLLOW_HOSTS = "larm/follow/hosts"
+"""FollowMiddleware: hosts among those"""
 
 FETCH_BYTES = "larm/fetch/bytes"
-"""Of bodies, after decompression."""
+"""LarmDownloader: bytes of bodies, after decompression, robots.txt too"""
 FETCH_FAILED = "larm/fetch/failed"
+"""IntranetSpider: fetches without a response, retries spent"""
 FETCH_FAILED_KIND = "larm/fetch/failed/{kind}"
-ROBOTS_STATUS = "larm/robots/status/{status}"
-ROBOTS_FAILED = "larm/robots/failed"
-ROBOTS_REJECTED = "larm/robots/rejected"
-"""URLs that robots.txt does not allow."""
-HOSTS_GIVEN_UP = "larm/frontier/hosts_given_up"
-"""Times that a host was given up until the next run."""
-FRONTIER = "larm/frontier/{state}"
-"""URLs by state when the crawl ended: discovered, queued, stored, failed, refused."""
-RUN = "larm/run/{state}"
-"""URLs that came to their end in this run, by state: stored, failed, refused. Each counts once."""
-RUN_STATUS = "larm/run/status/{status}"
-"""Of those stored, by HTTP status; ``replaced`` where a middleware went on with another Request."""
-RUN_FAILED = "larm/run/failed/{kind}"
-"""Of those failed, by kind."""
-LEFT = "larm/left/{why}"
-"""Queued URLs that the same command would not fetch: max_pages, host_budget."""
-HOSTS_SPENT = "larm/left/hosts"
-"""Hosts behind the latter."""
-SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"
-SCHEDULER_PROBES_CUT = "larm/scheduler/probes_cut"
+"""IntranetSpider: the same by kind, in the words of `fetch.log` (docs/formats.md#fetchlog)"""
 RETRIES = "larm/fetch/retries"
+"""AnswersMiddleware: fetches that failed and went back to their queue"""
 RETRIES_KIND = "larm/fetch/retries/{kind}"
-"""The same by kind of failure."""
+"""AnswersMiddleware: the same by kind, as in `larm/run/failed/{kind}`"""
+ROBOTS_STATUS = "larm/robots/status/{status}"
+"""RobotsFetch: responses for robots.txt, by HTTP status"""
+ROBOTS_FAILED = "larm/robots/failed"
+"""RobotsFetch: fetches of robots.txt without a response"""
+ROBOTS_REJECTED = "larm/robots/rejected"
+"""FrontierScheduler: URLs that robots.txt does not allow"""
+HOSTS_GIVEN_UP = "larm/frontier/hosts_given_up"
+"""FrontierScheduler: times that a host was given up until the next run"""
+FRONTIER = "larm/frontier/{state}"
+"""FrontierScheduler, at the end: URLs of the whole crawl, earlier runs too, by state: discovered,
+queued, stored, failed, refused"""
+RUN = "larm/run/{state}"
+"""FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once"""
+RUN_STATUS = "larm/run/status/{status}"
+"""FrontierScheduler: of those stored, by HTTP status; `replaced` where a middleware went on with
+another Request"""
+RUN_FAILED = "larm/run/failed/{kind}"
+"""FrontierScheduler: of those failed, by kind: those of `larm/fetch/failed/{kind}`, `http-503` and
+such, `store` or `spider` (it raised), `lost`"""
+LEFT = "larm/left/{why}"
+"""FrontierScheduler, at the end: queued URLs that a budget holds back: `max_pages`,
+`host_budget`"""
+HOSTS_SPENT = "larm/left/hosts"
+"""FrontierScheduler, at the end: hosts whose budget holds URLs back"""
+SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"
+"""FrontierScheduler: Requests refused because they cannot be kept on disk"""
+SCHEDULER_PROBES_CUT = "larm/scheduler/probes_cut"
+"""Probes: fetches let go while quick or new hosts waited: the first ones of new hosts, after
+`LARM_PROBE_SECS`, and those beyond `LARM_SLOW_SHARE` of the slots, after `LARM_SLOW_SECS`; they are
+made again"""
 LAST_CHECK_REJECTED = "larm/last_check/rejected"
+"""LastCheckMiddleware: requests that were about to leave the scope"""
 
-PAGE_FILES_PAGES = "larm/page_files/pages"
-PAGE_FILES_BYTES = "larm/page_files/bytes"
-PAGE_FILES_FILES = "larm/page_files/files"
-"""That there are, those of earlier runs too."""
-PAGE_FILES_STATUS = "larm/page_files/status/{status}"
-STORES_REFUSED = "larm/stores/refused/{store}"
-"""Items that a store would not take, by its class."""
-LINK_LOG_LINKS = "larm/link_log/links"
-SEARCH_INDEX_PAGES = "larm/search_index/pages"
-SEARCH_INDEX_NOINDEX = "larm/search_index/noindex"
-CHECKPOINTS = "larm/checkpoint/count"
-"""Checkpoints taken."""
-BROKEN = "larm/checkpoint/broken"
-"""Why the crawl broke off and nothing more was committed; not set otherwise."""
-FENCED = "larm/worker/fenced"
-"""1 where other workers have taken over what this one owned."""
-REDIS_ROUND_TRIPS = "larm/redis/round_trips"
-"""Times that the frontier sent commands to Redis and waited for the answers."""
-REDIS_WAITED = "larm/redis/waited_secs"
-"""Not a count: how long Redis could not be used, in all."""
-PAGERANK_COMPUTED = "larm/pagerank/computed"
 EXTRACTION_ERRORS = "larm/extraction/errors"
+"""IntranetSpider: pages stored without title and links because extraction raised"""
 EXTRACTION_REFUSED = "larm/extraction/refused"
+"""IntranetSpider: pages stored without title and links because extraction took too long or too much
+memory"""
+PAGE_FILES_PAGES = "larm/page_files/pages"
+"""PageFilesPipeline: pages stored"""
+PAGE_FILES_BYTES = "larm/page_files/bytes"
+"""PageFilesPipeline: bytes of their bodies"""
+PAGE_FILES_FILES = "larm/page_files/files"
+"""PageFilesPipeline: page files that there are, those of earlier runs too"""
+PAGE_FILES_STATUS = "larm/page_files/status/{status}"
+"""PageFilesPipeline: pages stored, by HTTP status"""
+STORES_REFUSED = "larm/stores/refused/{store}"
+"""each store, by its class: items and pages it would not take: a field it needs is missing, or it
+is too large; each has a line in the log"""
+LINK_LOG_LINKS = "larm/link_log/links"
+"""LinkLogPipeline: lines of links.log"""
+SEARCH_INDEX_PAGES = "larm/search_index/pages"
+"""SearchIndexPipeline: pages put into the index"""
+SEARCH_INDEX_NOINDEX = "larm/search_index/noindex"
+"""SearchIndexPipeline: pages left out because they say noindex"""
+PAGERANK_COMPUTED = "larm/pagerank/computed"
+"""PageRankExtension: times that ranks were computed and URLs reordered"""
+CHECKPOINTS = "larm/checkpoint/count"
+"""CheckpointExtension: checkpoints taken"""
+BROKEN = "larm/checkpoint/broken"
+"""FrontierScheduler, at the end: not a count: why the crawl broke off and nothing more was
+committed, as text; not set otherwise"""
+REDIS_ROUND_TRIPS = "larm/redis/round_trips"
+"""FrontierScheduler, at the end, with `REDIS_URL`: times that the frontier sent commands to Redis
+and waited for the replies: three or four a checkpoint, whatever the number of pages, and a
+heartbeat every third of `LARM_LEASE_SECS`"""
+REDIS_WAITED = "larm/redis/waited_secs"
+"""FrontierScheduler, at the end, with `REDIS_URL`: not a count: seconds that Redis could not be
+used, in all"""
+FENCED = "larm/worker/fenced"
+"""FrontierScheduler, at the end: 1 where other workers have taken over what this one owned: it is
+to be started again"""
 
 
 def filter_rejected(name: str) -> str:

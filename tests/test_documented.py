@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from docs.reference import pages
 from larmspider import options, stats
 from larmspider.frontier.results import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
@@ -19,6 +20,12 @@ SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"
 STATS = sorted(
     value for name, value in vars(stats).items() if name.isupper() and isinstance(value, str)
 )
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_the_reference_is_up_to_date(page: Path) -> None:
+    """docs/settings.md and docs/stats.md are what ``make docs`` writes."""
+    assert page.read_text("utf-8") == pages()[page]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
