@@ -24,6 +24,7 @@ from larmspider.errors import ConfigError
 from larmspider.frontier.slots import Holding
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
+from larmspider.urls.host_pattern import host_matcher
 
 
 class HostState(IntEnum):
@@ -169,7 +170,6 @@ def unpack_host(data: bytes) -> HostRecord:
 # setting.
 
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
-_WILD = {"*": ".*", "?": "."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class HostPace:
 
     def matches(self, host: str) -> bool:
         """``wiki`` and ``wiki:80`` both match wiki:80."""
-        matches = _matcher(self.pattern)
+        matches = host_matcher(self.pattern)
         return bool(matches(host) or matches(host.rpartition(":")[0]))
 
     def opens(self, now: float, hour_of: Callable[[float], float]) -> float:
@@ -224,12 +224,6 @@ class HostPace:
         if self.window is None or self.opens(at, hour_of) <= at:
             return ""
         return "outside its hours, {:g} to {:g}".format(*self.window)
-
-
-@lru_cache(maxsize=16_384)
-def _matcher(pattern: str) -> Callable[[str], object]:
-    parts = [_WILD.get(char) or re.escape(char) for char in pattern]
-    return re.compile("".join(parts), re.IGNORECASE).fullmatch
 
 
 def _is_number(value: object, least: float, most: float = 1e9) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fnmatch import translate
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class KnownPathsFilter(UrlFilter):
 
     def __init__(self, patterns: Iterable[str], hosts: Iterable[str] = ()) -> None:
         self.patterns = PatternSet(list(patterns), name="known path", mode="search")
-        globs = [translate(host.lower()) for host in hosts]
-        self._hosts = re.compile("|".join(globs)) if globs else None
+        self._hosts = tuple(hosts)
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
@@ -73,9 +72,9 @@ class KnownPathsFilter(UrlFilter):
         return cls(patterns, hosts)
 
     def reject_reason(self, url: str) -> str | None:
-        if self._hosts is not None:
-            host = url.split("/", 3)[2]
-            if self._hosts.match(host) or self._hosts.match(host.rsplit(":", 1)[0]):
+        if self._hosts:
+            host, is_known = url.split("/", 3)[2], host_matcher(*self._hosts)
+            if is_known(host) or is_known(host.rsplit(":", 1)[0]):
                 return f"known host {host}"
         pattern = self.patterns.match(url)
         return None if pattern is None else f"known path {pattern}"

@@ -22,7 +22,6 @@ white space at the ends is stripped, 0x7f.1 is 127.0.0.1.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,6 +30,7 @@ import can_ada
 from w3lib.html import replace_escape_chars
 
 from larmspider.errors import ConfigError, InvalidURL
+from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.urls.syntax import (
     LONGEST_HOST,
@@ -128,8 +128,7 @@ class Canonicalizer:
         self.lowercase_path = lowercase_path
         self.lowercase_exceptions = tuple(lowercase_exceptions)
         self._session_ids = SessionIds(session_ids)
-        any_host = "|".join(fnmatch.translate(pattern.lower()) for pattern in lowercase_exceptions)
-        self._excepted = re.compile(any_host).match if any_host else None
+        self._excepted = host_matcher(*lowercase_exceptions) if lowercase_exceptions else None
 
     def __call__(self, url: str) -> str:
         """The canonical form of ``url``, an absolute URL: printable ASCII.

@@ -1,20 +1,24 @@
-"""Patterns for hosts that are bound to scheme and port: ``*.intra.example:8443``, ``https://wiki``.
+"""Patterns for hosts: ``*.intra.example``, and bound to scheme and port, ``https://wiki:8443``.
 
+>>> bool(host_matcher("*.intra.example", "10.1.*")("wiki.intra.example"))
+True
 >>> pattern = HostPattern.parse("https://*.intra.example")
 >>> pattern.matches("https", "wiki.intra.example", 443)
 True
 >>> pattern.matches("https", "wiki.intra.example", 8443)
 False
 
-``*`` stands for any characters, dots among them, ``?`` for one, as in LARM_HOST_RULES. Other than
-there, a pattern without a port stands for the default port of its scheme; ``wiki:*`` is any port.
+Every pattern for hosts in settings and files is matched by ``host_matcher``. A HostPattern without
+a port stands for the default port of its scheme; ``wiki:*`` is any port.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from fnmatch import translate
+from functools import lru_cache
 from typing import Self
 
 from larmspider.errors import ConfigError
@@ -34,6 +38,18 @@ _PATTERN = re.compile(
 _WITH_WILDCARDS = re.compile(r"[a-z0-9_.*?-]+")
 _ADDRESS = re.compile(r"[0-9.*?]*[0-9][0-9.*?]*")
 _LARGEST_PORT = 65_535
+_IPV6_BRACKET = re.compile(r"\[(?=[0-9a-f.*?]*:[0-9a-f:.*?]*\])", re.IGNORECASE)
+
+
+@lru_cache(16_384)
+def host_matcher(*patterns: str) -> Callable[[str], object]:
+    """A function that tells whether a host matches one of ``patterns``, in any case.
+
+    ``*`` stands for any characters, dots among them, ``?`` for one, ``[ab]`` for one of these; the
+    brackets of an IPv6 address stand for themselves.
+    """
+    expressions = [translate(_IPV6_BRACKET.sub("[[]", pattern)) for pattern in patterns]
+    return re.compile("|".join(expressions) or "(?!)", re.IGNORECASE).match
 
 
 @dataclass(frozen=True)
@@ -80,15 +96,10 @@ class HostPattern:
         return (
             self.scheme in (None, scheme)
             and (port == DEFAULT_PORTS.get(scheme) if self.port is None else self.port in (0, port))
-            and self._host.fullmatch(host) is not None
+            and host_matcher(self.host)(host) is not None
+            # an address matches addresses alone: 10.1.* is not 10.1.example
+            and (not _ADDRESS.fullmatch(self.host) or _ADDRESS.fullmatch(host) is not None)
         )
-
-    @cached_property
-    def _host(self) -> re.Pattern[str]:
-        # An address can only be followed by more of an address: 10.1.* is not 10.1.example.
-        any_one = "[0-9.]" if _ADDRESS.fullmatch(self.host) else "."
-        wild = {"*": f"{any_one}*", "?": any_one}
-        return re.compile("".join(wild.get(char) or re.escape(char) for char in self.host))
 
     def __str__(self) -> str:
         scheme = f"{self.scheme}://" if self.scheme else ""

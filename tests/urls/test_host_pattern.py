@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.host_pattern import HostPattern, host_matcher
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,24 @@ from larmspider.urls.host_pattern import HostPattern
 def test_matches(pattern: str, scheme: str, host: str, port: int, expected: bool) -> None:
     """Scheme, host and port all count; a pattern without a port means its scheme's own."""
     assert HostPattern.parse(pattern).matches(scheme, host, port) is expected
+
+
+@pytest.mark.parametrize(
+    "pattern, host, expected",
+    [
+        ("*.Case.example", "a.case.example", True),
+        ("wiki?", "wiki", False),
+        ("wiki[ab]", "wikib", True),
+        ("[::1]:8?", "[::1]:81", True),
+        ("[::1]", "1", False),
+    ],
+)
+def test_a_matcher_knows_wildcards_sets_and_addresses(
+    pattern: str, host: str, expected: bool
+) -> None:
+    """One matcher for every setting and file; brackets of an address are no set."""
+    assert bool(host_matcher("other", pattern)(host)) is expected
+    assert not host_matcher()(host)
 
 
 @pytest.mark.parametrize(
