@@ -73,17 +73,17 @@ docs: $(VENV)/ready
 	$(BIN)/python -m docs.reference
 
 bench: $(VENV)/ready
-	$(BIN)/python benchmarks/findability.py
-	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python -m benchmarks.findability
+	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.canonical
-	$(BIN)/python benchmarks/frontier.py --urls 10000 100000
-	$(BIN)/python benchmarks/fetch.py
+	$(BIN)/python -m benchmarks.frontier --urls 10000 100000
+	$(BIN)/python -m benchmarks.fetch
 	$(BIN)/python -m benchmarks.profile_page
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.web pages
 	$(BIN)/python -m benchmarks.web crawl
-	$(BIN)/python -m benchmarks.membership
-	$(BIN)/python -m benchmarks.takeover
+	$(BIN)/python -m benchmarks.redis_costs membership
+	$(BIN)/python -m benchmarks.redis_costs takeover
 	$(BIN)/python -m benchmarks.workers --output benchmarks
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 

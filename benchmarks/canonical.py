@@ -5,6 +5,7 @@ The bar is 5 us for an ordinary URL without the cache. can_ada's parse alone sta
 
 from __future__ import annotations
 
+import argparse
 import timeit
 from collections.abc import Callable
 
@@ -36,6 +37,7 @@ def microseconds(function: Callable[[str], object], url: str, number: int = 20_0
 
 def main() -> None:
     """Print one line a URL."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     canonical = Canonicalizer()
     ways = (canonical, canonical.complete, UrlMemo(canonical).__getitem__, can_ada.parse)
     print("canonical  complete  cached  parse alone   (us)")

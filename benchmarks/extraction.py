@@ -1,4 +1,4 @@
-"""What one HTML page costs: ``python benchmarks/extraction.py [folder]``.
+"""What one HTML page costs: ``python -m benchmarks.extraction [folder]``.
 
 Reads every .html file below the folder (default: Python's documentation) and prints milliseconds of
 CPU a page, best of several rounds for each page, for the whole of ``extract`` and for its parts:
@@ -13,6 +13,7 @@ CPU a page, best of several rounds for each page, for the whole of ``extract`` a
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -59,7 +60,9 @@ def measure(path: Path) -> tuple[dict[str, float], int, int]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else DEFAULT)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT)
+    folder = parser.parse_args().folder
     paths = sorted(folder.rglob("*.html"))
     if not paths:
         sys.exit(f"no .html file below {folder}")

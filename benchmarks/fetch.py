@@ -1,6 +1,6 @@
 """CPU a fetch of a download handler alone: GETs of small pages from nginx on loopback.
 
-    python benchmarks/fetch.py --fetches 4000 --rounds 3
+    python -m benchmarks.fetch --fetches 4000 --rounds 3
 
 Ours beside Scrapy's own handlers, alternating in one run; each round in a process of its own, on
 the asyncio event loop, 16 fetches at once over kept connections. CPU is that of the main thread
@@ -26,6 +26,7 @@ from scrapy.utils.test import get_crawler
 
 from tests.support.servers.nginx import Nginx
 
+ROOT = Path(__file__).parents[1]
 OURS = "larmspider.fetch.curl_handler.CurlHandler"
 HANDLERS = {
     "larmspider, libcurl": OURS,
@@ -67,7 +68,8 @@ def compare(url: str, fetches: int, rounds: int) -> None:
     for _ in range(rounds):
         for name, path in HANDLERS.items():
             done = subprocess.run(
-                [sys.executable, __file__, "--child", path, url, str(fetches)],
+                [sys.executable, "-m", "benchmarks.fetch", "--child", path, url, str(fetches)],
+                cwd=ROOT,
                 capture_output=True,
                 text=True,
                 check=True,

@@ -16,7 +16,7 @@ for plain BM25 over title and body (any of the words, Tantivy's default words) a
 
 Run it (package python3.11-doc, 40 s):
 
-    python benchmarks/findability.py [--terms 1500] [--docs DIR] [--no-contents] [--json]
+    python -m benchmarks.findability [--terms 1500] [--docs DIR] [--no-contents] [--json]
 
 The index pages themselves (genindex*, py-modindex, search) are not indexed, nor the texts of their
 links. contents.html is: a site map is a page too; --no-contents leaves it out for comparison.

@@ -1,6 +1,6 @@
 """What the frontier costs when it knows many URLs.
 
-    python benchmarks/frontier.py --urls 10000 1000000 --hosts 1000
+    python -m benchmarks.frontier --urls 10000 1000000 --hosts 1000
 
 For each number of known URLs, in a process of its own: they are added (and committed as in a
 crawl), then pages of 140 links are checked, 99% of them known, then URLs are pushed and popped.
@@ -19,7 +19,6 @@ import os
 import random
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,8 +26,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.meter import Rate, Timer, median, sample_of
 from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
@@ -42,44 +43,11 @@ SITE = 1000
 STORED = FetchRecord(UrlState.STORED, 1.8e9, 200, etag='"abc123"', digest=bytes(16))
 
 
-class Rate(NamedTuple):
-    """Operations a second, by the clock and by CPU time."""
-
-    clock: float
-    cpu: float
-
-    def __str__(self) -> str:
-        return f"{self.clock:12,.0f}{self.cpu:14,.0f}"
-
-
-class Timer:
-    """``with timer: ...`` adds up what its blocks take."""
-
-    def __init__(self) -> None:
-        self.clock = self.cpu = 0.0
-
-    def __enter__(self) -> None:
-        self.clock -= time.perf_counter()
-        self.cpu -= time.thread_time()
-
-    def __exit__(self, *_: object) -> None:
-        self.cpu += time.thread_time()
-        self.clock += time.perf_counter()
-
-    def rate(self, count: int) -> Rate:
-        return Rate(count / self.clock, count / self.cpu)
-
-
-def median(rates: list[Rate]) -> Rate:
-    return Rate(*(statistics.median(column) for column in zip(*rates, strict=True)))
-
-
 def private_mb() -> float:
     """Memory that is the process's own: not the mapped database file."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    raise SystemExit("no RssAnon in /proc/self/status")
+    sample = sample_of(os.getpid())
+    assert sample is not None
+    return sample.anonymous / 2**20
 
 
 def url(host: int, number: int) -> str:
@@ -275,10 +243,7 @@ def main() -> None:
     for urls in options.urls:
         sizes = ["--urls", str(urls), "--hosts", str(options.hosts), "--folder", options.folder]
         sizes += ["--group-by", options.group_by]
-        root = str(Path(__file__).parents[1])
-        subprocess.run(
-            [sys.executable, __file__, *sizes], check=True, env={**os.environ, "PYTHONPATH": root}
-        )
+        subprocess.run([sys.executable, __file__, *sizes], check=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Does a crawl slow down or swell as it grows? Pages/s and memory at 10k, 100k and 1M pages.
 
     python -m benchmarks.growth [--pages 20000]                   # two minutes
-    python -m benchmarks.growth --pages 1100000 --plot docs/growth
+    python -m benchmarks.growth --pages 1100000 --plot docs/growth.png
     python -m benchmarks.growth --pages 1100000 --dir DIR --seconds 60    # go on with that one
 
 One crawl, the whole chain on, politeness off, of a generated web of 1,000 hosts
@@ -33,7 +33,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.generated_web import address
-from benchmarks.measured_run import Run, measure
+from benchmarks.meter import Process, measure
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 ROOT = Path(__file__).parents[1]
@@ -129,7 +129,7 @@ def opened(folder: Path | None, scratch: Path | None) -> AbstractContextManager[
 
 
 def rows(
-    run: Run, watch: Watch, grown: list[tuple[float, int]], before: int
+    run: Process, watch: Watch, grown: list[tuple[float, int]], before: int
 ) -> Iterator[dict[str, float]]:
     """Figures around each of MARKS that the crawl came to; of a crawl that went on, having
     ``before`` pages, of all but the first _WARM_SECS of this run."""
@@ -153,8 +153,8 @@ def rows(
         }
 
 
-def plot(run: Run, watch: Watch, grown: list[tuple[float, int]], path: Path) -> None:
-    """Pages/s and memory over pages, as ``path``.png and .svg."""
+def plot(run: Process, watch: Watch, grown: list[tuple[float, int]], path: Path) -> None:
+    """Pages/s and memory over pages, as a picture."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -179,8 +179,7 @@ def plot(run: Run, watch: Watch, grown: list[tuple[float, int]], path: Path) -> 
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
     figure.tight_layout()
-    for kind in ("png", "svg"):
-        figure.savefig(path.with_suffix(f".{kind}"), dpi=90)
+    figure.savefig(path, dpi=90)
 
 
 def main() -> None:
@@ -192,7 +191,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, help="where the crawl lies; 7 GB for a million")
     parser.add_argument("--dir", type=Path, help="the crawl lies there, stays, and is gone on with")
     parser.add_argument("--keep", action="store_true", help="no holes in page files and links.log")
-    parser.add_argument("--plot", type=Path, help="without ending: .png and .svg are written")
+    parser.add_argument("--plot", type=Path, help="a picture of rate and memory")
     parser.add_argument("--seconds", type=float, default=36_000.0)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,25 +1,213 @@
-"""CPU time of one thread, divided among named steps: what a step calls of another one is not its.
+"""What the benchmarks measure with: rates, CPU by step, CPU and memory of programs.
 
-    meter = Meter()
-    meter.wrap(PageBuilder, "fill", "links")        # the method of a class, from now on
-    ...
-    meter.total["links"]                         # nanoseconds; meter.calls["links"]
+    with timer: ...                              # Timer: clock and CPU of a thread
+    timer.rate(1000)                             # 1000 a clock second, and a CPU second
 
-Functions, generator functions and coroutine functions can be wrapped; of the latter two each step
-between two waits is measured. Only the thread that made the meter counts. A call
-measured costs some 1.3 us, most of them in asking for the time (``overhead()``); half of that is
-in the caller's figure.
+    steps = Steps()
+    steps.wrap(PageBuilder, "fill", "links")     # the method of a class, from now on
+    steps.total["links"]                         # nanoseconds; steps.calls["links"]
+
+    run = measure(["scrapy", "crawl", ...], folder, seconds=600, environment=os.environ)
+    run.cpu_between(began, ended)                # seconds, of the process and its children
+    run.main_between(began, ended)               # of its main thread alone
+
+Times are seconds since the epoch, as in nginx's log. CPU of programs comes from /proc, whose clock
+ticks every 10 ms.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
+import signal
+import statistics
+import subprocess
 import threading
 import time
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_TICK_SECS = 0.05
+_LATER_TICK_SECS = 0.5
+_STOP_SECS = 20.0
+_CLOCK = os.sysconf("SC_CLK_TCK")
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+class Rate(NamedTuple):
+    """Operations a second, by the clock and by CPU time."""
+
+    clock: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:12,.0f}{self.cpu:14,.0f}"
+
+
+class Timer:
+    """``with timer: ...`` adds up what its blocks take, by the clock and by the thread's CPU."""
+
+    def __init__(self) -> None:
+        self.clock = self.cpu = 0.0
+
+    def __enter__(self) -> None:
+        self.clock -= time.perf_counter()
+        self.cpu -= time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu += time.thread_time()
+        self.clock += time.perf_counter()
+
+    def rate(self, count: int) -> Rate:
+        return Rate(count / self.clock, count / self.cpu)
+
+
+def median(rates: Sequence[Rate]) -> Rate:
+    return Rate(*(statistics.median(column) for column in zip(*rates, strict=True)))
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a process had used at ``time``: CPU seconds of all threads and children and of its main
+    thread, and its bytes in memory, anonymous and mapped from files."""
+
+    time: float
+    cpu: float
+    main: float
+    anonymous: int
+    mapped: int
+
+
+class Process:
+    """A process that is looked at while it runs. ``ours``: a child of this one, which is reaped.
+
+    ``status`` is None while it runs; ``cpu`` and ``peak_rss`` (bytes, of the largest process) are
+    known when one of ours has ended; ``killed``: it took too long.
+    """
+
+    def __init__(self, pid: int, *, ours: bool = False) -> None:
+        self.pid, self.ours = pid, ours
+        self.began = self.ended = time.time()
+        self.status: int | None = None
+        self.cpu, self.peak_rss, self.killed = 0.0, 0, False
+        self.samples: list[Sample] = []
+        self.tick()
+
+    def tick(self) -> bool:
+        """Look again; whether it runs yet."""
+        if self.status is not None:
+            return False
+        if self.ours:
+            pid, status, used = os.wait4(self.pid, os.WNOHANG)
+            if pid:
+                self.status, self.ended = os.waitstatus_to_exitcode(status), time.time()
+                self.cpu, self.peak_rss = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+                return False
+        sample = sample_of(self.pid)
+        if sample is not None:
+            self.samples.append(sample)
+        return True
+
+    @property
+    def anonymous(self) -> int:
+        """The most anonymous memory that it had, in bytes."""
+        return max((sample.anonymous for sample in self.samples), default=0)
+
+    def cpu_between(self, begin: float, end: float) -> float:
+        """CPU seconds of all threads and children between two times."""
+        return self._at(end, "cpu") - self._at(begin, "cpu")
+
+    def main_between(self, begin: float, end: float) -> float:
+        """CPU seconds of its main thread between two times."""
+        return self._at(end, "main") - self._at(begin, "main")
+
+    def cpu_after(self, begin: float) -> float:
+        """CPU seconds from a time to its end."""
+        return self.cpu - self._at(begin, "cpu")
+
+    def _at(self, when: float, name: str) -> float:
+        """Between two samples on a straight line."""
+        at = bisect_left(self.samples, when, key=attrgetter("time"))
+        if at == 0:
+            return 0.0 if self.ours else float(getattr(self.samples[0], name))
+        if at == len(self.samples):
+            return float(getattr(self.samples[-1], name))
+        before, after = self.samples[at - 1 : at + 1]
+        part = (when - before.time) / (after.time - before.time)
+        first, last = getattr(before, name), getattr(after, name)
+        return float(first + (last - first) * part)
+
+
+def measure(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    seconds: float,
+    environment: Mapping[str, str],
+    watch: Callable[[int], None] = lambda _: None,
+) -> Process:
+    """Run it in ``folder``, what it says to ``folder``/output; interrupted after ``seconds``.
+
+    ``watch`` is called with its process id all the time.
+    """
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=dict(environment), stdout=output, stderr=subprocess.STDOUT
+        )
+    run = Process(process.pid, ours=True)
+    while run.tick():
+        watch(process.pid)
+        if time.time() > run.began + seconds:
+            run.killed = True
+            late = time.time() > run.began + seconds + _STOP_SECS
+            process.send_signal(signal.SIGKILL if late else signal.SIGINT)
+            time.sleep(1.0)
+        # seldom in a long run: 100,000 samples an hour would do no good
+        time.sleep(_TICK_SECS if len(run.samples) < 10_000 else _LATER_TICK_SECS)
+    process.returncode = run.status  # it is reaped
+    return run
+
+
+def sample_of(pid: int) -> Sample | None:
+    """Of a process now; None if it has just ended."""
+    process = Path("/proc", str(pid))
+    try:
+        cpu = _cpu(process / "stat", ended_children=True)
+        main = _cpu(process / "task" / str(pid) / "stat")
+        memory = dict(
+            line.split(":", 1)
+            for line in (process / "status").read_text().splitlines()
+            if line.startswith(("RssAnon", "RssFile"))
+        )
+    except (OSError, ValueError):
+        return None
+    for path in process.glob("task/*/children"):
+        try:
+            children = path.read_text().split()
+            cpu += sum(_cpu(Path("/proc", child, "stat")) for child in children)
+        except (OSError, ValueError):
+            continue  # it has just ended
+    anonymous, mapped = (int(memory.get(name, "0").split()[0]) for name in ("RssAnon", "RssFile"))
+    return Sample(time.time(), cpu, main, anonymous * 1024, mapped * 1024)
+
+
+def _cpu(path: Path, *, ended_children: bool = False) -> float:
+    """utime and stime of a stat file, proc(5); the name in parentheses may hold anything."""
+    fields = path.read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11 : 15 if ended_children else 13])) / _CLOCK
+
+
+# --- steps of this process -----------------------------------------------------------------------
 
 StepName = str | Callable[..., str]
 """The step's name, or a function that makes it of the call's arguments."""
@@ -30,8 +218,14 @@ async def _next(generator: AsyncIterator[Any]) -> Any:
     return await anext(generator, _END)
 
 
-class Meter:
-    """``total`` are nanoseconds of CPU by step, ``calls`` how often it ran."""
+class Steps:
+    """CPU time of one thread by named step; what a step calls of another one is not its.
+
+    ``total`` are nanoseconds by step, ``calls`` how often it ran. Functions, generators and
+    coroutines can be wrapped; of the latter two each step between two waits is measured. Only the
+    thread that made this object counts. A measured call costs some 1.3 us (``overhead()``); half of
+    that is in the caller's figure.
+    """
 
     def __init__(self) -> None:
         self.total: defaultdict[str, int] = defaultdict(int)
@@ -96,7 +290,7 @@ class Meter:
 
     def overhead(self, calls: int = 20_000) -> float:
         """Nanoseconds that one measured call costs."""
-        other = Meter()
+        other = Steps()
         empty = other.measured(lambda: None, "empty")
         begin = time.thread_time_ns()
         for _ in range(calls):
@@ -111,14 +305,14 @@ def _name(step: StepName, arguments: tuple[Any, ...]) -> str:
 class _Task:
     """A coroutine of which each step is measured."""
 
-    def __init__(self, meter: Meter, coroutine: Any, step: str) -> None:
-        self.meter, self.coroutine, self.step = meter, coroutine, step
+    def __init__(self, steps: Steps, coroutine: Any, step: str) -> None:
+        self.steps, self.coroutine, self.step = steps, coroutine, step
 
     def __await__(self) -> Any:
         send, argument = self.coroutine.send, None
         while True:
             try:
-                waits_for = self.meter.run(self.step, send, argument)
+                waits_for = self.steps.run(self.step, send, argument)
             except StopIteration as stop:
                 return stop.value
             try:

@@ -1,7 +1,7 @@
 """The crawlers that benchmarks/peers.py runs: how each is started, and what it does and does not.
 
 Each fetches one host over 16 connections (ht://Dig has one), without delay, breadth first, pages
-only: no images, no style sheets, where it can be told so.
+only: no images, no style sheets, where it can be told so. ``StockSpider`` is Scrapy as it comes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
 
 ROOT = Path(__file__).parents[1]
 CONNECTIONS = 16
@@ -99,7 +102,7 @@ def stock_scrapy(task: Task) -> Command:
     return _scrapy(
         task,
         "scrapy.settings.default_settings",
-        *("runspider", str(ROOT / "benchmarks" / "stock_spider.py")),
+        *("runspider", __file__),
         *("-aseeds=seeds", f"-ahost={task.host.partition(':')[0]}"),
         *(f"-s{name}={value}" for name, value in breadth_first.items()),
         f"-sCLOSESPIDER_PAGECOUNT={task.pages}",
@@ -198,3 +201,28 @@ PEERS = (
         remark="CheerioCrawler; stores nothing",
     ),
 )
+
+
+class StockSpider(CrawlSpider):
+    """Follows every link; stores nothing. ``seeds`` is a file with one URL a line, ``host`` the one
+    that it stays on."""
+
+    name = "stock"
+    rules = (Rule(LinkExtractor(), follow=True),)
+    custom_settings = {  # noqa: RUF012 - as Scrapy's own examples have it
+        "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+        "DOWNLOADER": "scrapy.core.downloader.Downloader",
+        "ROBOTSTXT_OBEY": True,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+        "DOWNLOAD_DELAY_JITTER": 0,  # or half of its gaps would be shorter than the delay
+        "DOWNLOAD_TIMEOUT": 30,
+        "TELNETCONSOLE_ENABLED": False,
+        "LOG_LEVEL": "INFO",
+    }
+
+    def __init__(self, seeds: str, host: str | None = None) -> None:
+        super().__init__()
+        with open(seeds) as lines:  # noqa: PTH123
+            self.start_urls = lines.read().split()
+        if host:
+            self.allowed_domains = [host]

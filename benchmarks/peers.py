@@ -12,30 +12,55 @@ The whole site takes crawlee five minutes and ht://Dig eight. With --slow-pages 
 so many, and another table compares all over as many; but a site's first pages are no fair sample:
 the JDK's are lists of 10,000 links, all of them new.
 
-Prints the tables and writes results.md, results.json, results.png and results.svg (the plot needs
-matplotlib, ``pip install -e '.[bench]'``) into --output.
+Prints the tables and writes results.md into --output.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
+import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks import peer_report
-from benchmarks.measured_run import Run, measure
+from benchmarks.meter import Process, measure
 from benchmarks.peer_crawlers import PEERS, Peer, Task
-from benchmarks.peer_report import Figures
 from benchmarks.sites import SITES, DocsSite
 from tests.support.servers.nginx import Nginx, NginxRequest
 
 ADDRESS = "127.21.0.1"
 _WHOLE = 0.9
 """Of the most pages that any of them found: so many count as the whole site."""
+
+
+STOCK = "Scrapy CrawlSpider"
+_WHAT = """\
+`python -m benchmarks.peers`, {rounds} rounds in turns, medians; {machine}. {site} served by nginx
+on the same machine, 16 connections, no delay, breadth first. Pages/s from the first page to the
+last, by nginx's log. CPU in milliseconds a page: of the process with all its threads and children,
+and of its main thread. Memory is that of the largest process, pages of mapped files included.
+Several workers of larmspider are not among them, for one of them has a whole host:
+[workers.md](workers.md).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one run: pages a second, CPU milliseconds a page in all and on the main thread, peak
+    memory, and seconds in all."""
+
+    pages: float
+    rate: float
+    cpu_ms: float
+    main_ms: float
+    peak_mb: float
+    seconds: float
 
 
 def page_times(requests: Sequence[NginxRequest]) -> list[float]:
@@ -48,7 +73,7 @@ def page_times(requests: Sequence[NginxRequest]) -> list[float]:
     return sorted(first.values())
 
 
-def figures(run: Run, times: list[float], pages: int = 0) -> Figures:
+def figures(run: Process, times: list[float], pages: int = 0) -> Figures:
     """Of the first ``pages`` of a run; 0: of all, with what came after the last page."""
     whole = not pages
     times = times[: pages or len(times)]
@@ -64,7 +89,7 @@ def figures(run: Run, times: list[float], pages: int = 0) -> Figures:
     )
 
 
-def crawl(peer: Peer, site: DocsSite, options: argparse.Namespace) -> tuple[Run, list[float]]:
+def crawl(peer: Peer, site: DocsSite, options: argparse.Namespace) -> tuple[Process, list[float]]:
     """One run of one crawler, and when its pages were sent."""
     with (
         tempfile.TemporaryDirectory(prefix="peers-", dir=options.scratch) as folder,
@@ -101,6 +126,80 @@ def available(names: Sequence[str] | None, options: argparse.Namespace) -> list[
     return found
 
 
+Found = Mapping[str, Sequence[Figures]]
+"""Crawler -> one Figures a round."""
+
+
+def median(found: Sequence[Figures]) -> Figures:
+    """Each figure's median over the rounds."""
+    return Figures(*(statistics.median(one) for one in zip(*map(astuple, found), strict=True)))
+
+
+def ratio(found: Sequence[Figures], base: Sequence[Figures]) -> float:
+    """How many times as fast, the median over the rounds."""
+    pairs = zip(found, base, strict=True)
+    return statistics.median(one.rate / other.rate for one, other in pairs)
+
+
+def table(found: Found) -> list[str]:
+    """A Markdown table, the fastest first."""
+    base = found.get(STOCK)
+    lines = [
+        f"| crawler | pages | pages/s | x {STOCK} | CPU ms | of it main thread | MB | s in all |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, runs in sorted(found.items(), key=lambda item: -median(item[1]).rate):
+        one = median(runs)
+        times = f"{ratio(runs, base):.1f}" if base else ""
+        lines.append(
+            f"| {name} | {one.pages:,.0f} | {one.rate:,.0f} | {times} | {one.cpu_ms:.2f}"
+            f" | {one.main_ms:.2f} | {one.peak_mb:.0f} | {one.seconds:.1f} |"
+        )
+    return lines
+
+
+def features(peers: Sequence[Peer]) -> list[str]:
+    """What each does and does not, as a Markdown table."""
+    lines = [
+        "| crawler | which links it takes | stores | index | politeness | goes on after a stop"
+        " | remark |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for peer in peers:
+        answers = (peer.links, peer.stores, peer.index, peer.polite, peer.restart, peer.remark)
+        lines.append(f"| {peer.name} | " + " | ".join(answer or "-" for answer in answers) + " |")
+    return lines
+
+
+def machine() -> str:
+    return (
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()},"
+        f" Scrapy {version('scrapy')}"
+    )
+
+
+def write(folder: Path, site: str, peers: Sequence[Peer], first: Found, whole: Found) -> None:
+    """Print the tables, and write them into ``folder``. ``first`` is empty, or compares all over
+    the first pages."""
+    rounds = len(next(iter((first or whole).values())))
+    parts = [
+        "# larmspider beside other crawlers",
+        _WHAT.format(rounds=rounds, machine=machine(), site=site),
+    ]
+    if first:
+        pages = median(next(iter(first.values()))).pages
+        parts += [f"## The first {pages:,.0f} pages of {site}\n", "\n".join(table(first)) + "\n"]
+    parts += [
+        "## The whole site, with start and end\n",
+        "\n".join(table(whole)) + "\n",
+        "## What they do\n",
+        "\n".join(features(peers)) + "\n",
+    ]
+    print("\n".join(parts), flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.md").write_text("\n".join(parts))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -120,7 +219,7 @@ def main() -> None:
         parser.error(f"the Debian package {site.package} is not installed")
     peers = available(options.only, options)
     print(f"{site.package}: {site.warm():,} files of pages; {options.rounds} rounds", flush=True)
-    runs: dict[str, list[tuple[Run, list[float]]]] = {peer.name: [] for peer in peers}
+    runs: dict[str, list[tuple[Process, list[float]]]] = {peer.name: [] for peer in peers}
     for number in range(options.rounds):
         for peer in peers if number % 2 else reversed(peers):
             run, times = crawl(peer, site, options)
@@ -138,7 +237,7 @@ def main() -> None:
     first = {name: [figures(*run, common) for run in found] for name, found in runs.items()}
     if limited:
         whole = {name: found for name, found in whole.items() if found[0].pages > full * _WHOLE}
-    peer_report.write(options.output, site.package, peers, first if limited else {}, whole)
+    write(options.output, site.package, peers, first if limited else {}, whole)
 
 
 if __name__ == "__main__":

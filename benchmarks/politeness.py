@@ -1,6 +1,6 @@
 """What slow and dead hosts leave of the healthy ones' rate, here and under Scrapy's own scheduler.
 
-    python benchmarks/politeness.py --seconds 120
+    python -m benchmarks.politeness --seconds 120
 
 300 real hosts at loopback addresses, of which 10% answer after 10 s and 5% never; 32 places, 2 s
 between two requests to a host, 30 s timeout. By the hosts' clock: requests to each kind of host as
@@ -14,7 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.crawling import PROJECT, scrapy_for
+from benchmarks import peer_crawlers
+from tests.support.crawling import scrapy_for
 from tests.support.servers.many_hosts import DEAD, HEALTHY, SLOW, ManyHosts, Seen
 
 Crawl = Callable[[ManyHosts, Path, argparse.Namespace], None]
@@ -27,12 +28,11 @@ def larmspider(servers: ManyHosts, folder: Path, options: argparse.Namespace) ->
 
 
 def stock(_: ManyHosts, folder: Path, options: argparse.Namespace) -> None:
-    spider = str(PROJECT / "benchmarks" / "stock_spider.py")
     settings = [f"-sDOWNLOAD_DELAY={options.gap}", f"-sCONCURRENT_REQUESTS={options.places}"]
     scrapy_for(
         options.seconds,
         "runspider",
-        spider,
+        peer_crawlers.__file__,
         "-aseeds=seeds",
         *settings,
         cwd=folder,

@@ -2,13 +2,13 @@
 
 Crawls documentation sites (JDK, PostgreSQL, Python, as far as they are installed), served by nginx,
 politeness off, the whole chain on, with the crawler's own functions measured while they run
-(meter.py: CPU of the crawler's thread, what a step calls of another one subtracted). For each site
-it prints milliseconds a page and shares, how often the caches knew the answer, and for the pages
-with about 140 links (120 to 160) what the chain from body to new links costs: extract, resolve,
-canonicalize, filter, visited; at the end the median of these pages over all sites. The bar for that
-is 1.5 ms.
+(meter.Steps). For each site it prints milliseconds a page and shares, how often the caches knew the
+answer, and for the pages with about 140 links (120 to 160) what the chain from body to new links
+costs: extract, resolve, canonicalize, filter, visited; at the end the median of these pages over
+all sites. The bar for that is 1.5 ms.
 
-Measuring costs time itself; how much is printed, and most of it is in "engine".
+Measuring costs time itself; how much is printed, and most of it is in "engine":
+Scrapy's engine and scraper, asyncio and Twisted, all that no other step names.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import statistics
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,7 @@ from typing import Any
 from scrapy.crawler import CrawlerProcess
 from scrapy.settings import Settings
 
-from benchmarks.meter import Meter
-from benchmarks.profile_steps import CHAIN, ENGINE, install
+from benchmarks.meter import Steps
 from benchmarks.sites import SITES
 from larmspider.extraction.page_builder import PageBuilder
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -41,13 +41,83 @@ ADDRESS = "127.21.0.2"
 LINKS = range(120, 161)
 BAR_MS = 1.5
 _MEASURING = "(measuring)"
+ENGINE = "engine"
+CHAIN = (
+    "extraction",
+    "links: resolve",
+    "links: canonicalize, normalize filter",
+    "filters",
+    "visited",
+    "frontier: known",
+)
+"""What happens to a page's links until those that are new are known."""
+
+
+def _filter_step(middleware: Any, *_: Any) -> str:
+    name = middleware.filter.name
+    return {"normalize": CHAIN[2], "visited": "visited"}.get(name, "filters")
+
+
+def _store_step(store: Any, *_: Any) -> str:
+    return "index" if type(store).__name__ == "SearchIndexPipeline" else "stores"
+
+
+_OURS = (
+    ("larmspider.spiders.intranet:IntranetSpider.parse", "page: digest, fields"),
+    ("larmspider.spiders.intranet:IntranetSpider._extract", "extraction"),
+    ("larmspider.extraction.page_builder:PageBuilder.fill", "links: resolve"),
+    ("larmspider.middlewares.filter_middleware:FilterMiddleware._filter_slice", _filter_step),
+    ("larmspider.middlewares.follow:FollowMiddleware._requests", "follow"),
+    ("larmspider.middlewares.follow:FollowMiddleware._request", "follow"),
+    ("larmspider.middlewares.follow:DirectEnqueue.queue", "frontier: push"),
+    ("larmspider.middlewares.last_check:LastCheckMiddleware.process_request", "last check"),
+    (
+        "larmspider.middlewares.fetch_outcome:AnswersMiddleware.process_response",
+        "frontier: answered",
+    ),
+    ("larmspider.scheduler.scheduler:FrontierScheduler.known", "frontier: known"),
+    ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
+    ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
+    ("larmspider.scheduler.leases:Leases.settle", "frontier: done"),
+    ("larmspider.scheduler.scheduler:FrontierScheduler.cut", "frontier: checkpoint"),
+    ("larmspider.frontier.frontier:Frontier.settle", "frontier: checkpoint"),
+    ("larmspider.pipelines.store:Store.process_item", _store_step),
+)
+_SCRAPYS = (
+    ("scrapy.signalmanager:SignalManager.send_catch_log", "engine: signals"),
+    ("scrapy.signalmanager:SignalManager.send_catch_log_async", "engine: signals"),
+    ("scrapy.logformatter:LogFormatter.crawled", "engine: log lines"),
+    ("scrapy.logformatter:LogFormatter.scraped", "engine: log lines"),
+    (
+        "scrapy.core.downloader.middleware:DownloaderMiddlewareManager._process_request",
+        "engine: downloader middlewares",
+    ),
+    (
+        "scrapy.core.downloader.middleware:DownloaderMiddlewareManager._process_response",
+        "engine: downloader middlewares",
+    ),
+    ("scrapy.pipelines:ItemPipelineManager.process_item_async", "engine: item pipelines"),
+)
+_FETCH = (
+    ("larmspider.fetch.downloader:LarmDownloader._download", "engine: downloader"),
+    ("scrapy.core.downloader.handlers:DownloadHandlers.download_request_async", "fetch"),
+    ("twisted.internet.asyncioreactor:AsyncioSelectorReactor._readOrWrite", "fetch"),
+)
+
+
+def install_steps(steps: Steps) -> None:
+    """Measure all steps from now on."""
+    for path, step in (*_OURS, *_SCRAPYS, *_FETCH):
+        module, _, names = path.partition(":")
+        owner, name = names.split(".")
+        steps.wrap(getattr(import_module(module), owner), name, step)
 
 
 class Profile:
     """One crawl, measured. ``chain`` are (links, nanoseconds) of each page."""
 
     def __init__(self) -> None:
-        self.meter = Meter()
+        self.steps = Steps()
         self.chain: list[tuple[int, int]] = []
         self.asked = self.on_disk = self.hrefs = self.distinct = self.formed = 0
         self.begin = self.end = 0
@@ -55,25 +125,25 @@ class Profile:
 
     def install(self) -> None:
         """Measure from now on."""
-        install(self.meter)
+        install_steps(self.steps)
         self._count_caches()
         self._after(FilterMiddleware, "_filter_links", self._filtered)
         self._after(Leases, "settle", self._settled)
 
     def _after(self, owner: type, name: str, then: Any) -> None:
         """Call ``then`` with the arguments after each call; its time is nobody's."""
-        method, meter = getattr(owner, name), self.meter
+        method, steps = getattr(owner, name), self.steps
 
         def called(*arguments: Any) -> Any:
             result = method(*arguments)
-            meter.run(_MEASURING, then, *arguments)
+            steps.run(_MEASURING, then, *arguments)
             return result
 
         setattr(owner, name, called)
 
     def _filtered(self, middleware: Any, page: Any) -> None:
         if isinstance(middleware.filter, VisitedFilter):  # the last one
-            now = sum(self.meter.total[step] for step in CHAIN)
+            now = sum(self.steps.total[step] for step in CHAIN)
             self.chain.append((len(page.links), now - self._before))
             self._before = now
 
@@ -82,8 +152,8 @@ class Profile:
         if not self.begin:  # the first page is through: from here on it is steady
             self.begin, self._before = self.end, 0
             self.chain.clear()
-            self.meter.total.clear()
-            self.meter.calls.clear()
+            self.steps.total.clear()
+            self.steps.calls.clear()
 
     def _count_caches(self) -> None:
         def asked(_: Any, keys: Any) -> None:
@@ -110,16 +180,16 @@ class Profile:
 
     def report(self) -> list[str]:
         """The tables."""
-        pages, total = len(self.chain), dict(self.meter.total)
+        pages, total = len(self.chain), dict(self.steps.total)
         whole = self.end - self.begin - total.pop(_MEASURING, 0)
         total[ENGINE] = whole - sum(total.values())
         lines = [f"{'step':42}{'ms a page':>10}{'share':>8}{'calls a page':>14}"]
         for step, used in sorted(total.items(), key=lambda item: -item[1]):
-            calls = self.meter.calls[step] / pages
+            calls = self.steps.calls[step] / pages
             lines.append(f"{step:42}{used / pages / 1e6:10.3f}{used / whole:8.1%}{calls:14.2f}")
         lines.append(f"{'in all':42}{whole / pages / 1e6:10.3f}")
-        calls = sum(self.meter.calls.values()) / pages
-        cost = self.meter.overhead() * calls / 1e6
+        calls = sum(self.steps.calls.values()) / pages
+        cost = self.steps.overhead() * calls / 1e6
         lines.append(f"{'of that for measuring, about':42}{cost:10.3f}{'':8}{calls:14.2f}")
         links = sorted(count for count, _ in self.chain)
         lines.append(

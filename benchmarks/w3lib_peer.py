@@ -7,10 +7,10 @@ The figures stand in ARCHITECTURE.md, "Libraries that we use less than you might
 
 from __future__ import annotations
 
+import argparse
 import base64
 import html.entities
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -41,7 +41,10 @@ HEAD = [b"HTTP/1.1 200 OK\r\n", b"Server: nginx\r\n", b"Content-Type: text/html\
         b"Date: x\r\n", b"Etag: a\r\n", b"Content-Length: 3\r\n", b"\r\n"]  # fmt: skip
 
 
-def main(suites: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", type=Path, help="the folder of the peers' data")
+    suites = parser.parse_args().suites
     links = json.loads((suites / "whatwg-url" / "http_subset.json").read_text())
     sniffed = json.loads((suites / "html5lib-encoding" / "encoding_sniff.json").read_text())
     good, bad = links["resolve_ok"], links["must_fail"]
@@ -122,4 +125,4 @@ def _micros(function: Callable[[Any], object] | None, things: Iterable[Any]) -> 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

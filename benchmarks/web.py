@@ -34,7 +34,7 @@ from urllib.parse import quote, urlsplit
 from benchmarks.generated_web import address
 from benchmarks.growth import progress, web
 from benchmarks.large_crawl import LargeCrawl
-from benchmarks.measured_run import measure
+from benchmarks.meter import measure
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir
 from larmspider.formatting import utc

@@ -3,7 +3,7 @@
     python -m benchmarks.workers [--workers 0 1 2] [--rounds 3] [--sites docs web] [--pages 10000]
 
 A real redis-server (unix socket, ``appendonly yes``, ``everysec``: what ``scrapy workers`` starts),
-nginx with many hosts (worker_sites.py), politeness off, the whole chain on, 16 connections a
+nginx with many hosts (worker_run.py), politeness off, the whole chain on, 16 connections a
 worker. 0 workers is one process without Redis. Each number of workers runs once free, on all
 cores, and once with a core for each worker, which tells how the design scales from how many cores
 are left: larmspider's index writes in threads, so one worker alone uses more than one core.
@@ -23,9 +23,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.worker_idle import Idle
-from benchmarks.worker_run import ROOT, Redis, WorkersRun, crawl
-from benchmarks.worker_sites import KINDS, Site
+from benchmarks.worker_run import KINDS, ROOT, Idle, Redis, Site, WorkersRun, crawl
 from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.1"

@@ -6,7 +6,7 @@
     page.title, page.text           # ("Wiki", "See help")
     page.links[0].url               # "http://wiki.example/help"
 
-Measured with ``python benchmarks/extraction.py`` (530 pages of Python's documentation, 93 KB and
+Measured with ``python -m benchmarks.extraction`` (530 pages of Python's documentation, 93 KB and
 312 links on average): 1.5 ms of CPU a page in the median, 3.2 in the mean, 1.4 for 40 KB.
 One walk that sees every node beats a CSS query for the links and another call for the text, each
 of which walks the tree as well, and only it can tell words apart: "ab" is one word in

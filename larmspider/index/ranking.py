@@ -6,7 +6,7 @@ in the query are neighbours on the page. ``os.path.join()`` is three neighbours.
 must match, an excluded word must not.
 
 The weights were refined on 750 entries of the index of Python's documentation and checked on 750
-others, success@10 / MRR@10 (`python benchmarks/findability.py`; docs/search.md has more):
+others, success@10 / MRR@10 (`python -m benchmarks.findability`; docs/search.md has more):
 
     plain BM25 over title and text      0.953 / 0.812     others 0.953 / 0.810
     these weights                       0.979 / 0.909     others 0.965 / 0.893
