@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--restrict", default="", help="regular expression of the URLs to crawl")
     parser.add_argument("--search", default="", help="words to search for when the crawl is done")
     parser.add_argument("--dir", default="crawl", help="where to store; the demo uses crawl-demo")
-    parser.add_argument("--fresh", default="", help="yes: delete the crawl that lies there")
+    parser.add_argument("--fresh", default="", help="yes: start over; force: delete its pages too")
     parser.add_argument("--workers", default="", help="processes that share the crawl; none: one")
     options, more = parser.parse_known_args()
     if options.restrict and not options.start:
@@ -64,7 +64,7 @@ def main() -> int:
                 "-a",
                 f"start={server.url}",
                 "-a",
-                "fresh=yes,yes",
+                "fresh=force",
                 "-s",
                 "DOWNLOAD_DELAY=0.02",
                 "-s",

@@ -35,7 +35,7 @@ LARM_HOST_RESOLVER_FILE = ""
 LARM_DIR = "crawl"
 
 # `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
-# Redis. `yes,yes`: also where stored pages are deleted by it. Spider argument `fresh`.
+# Redis. `force`: also where that deletes stored pages. Spider argument `fresh`.
 LARM_FRESH = ""
 
 # `anyway`: continue the crawl that `LARM_DIR` holds although its seeds, scope or filters were

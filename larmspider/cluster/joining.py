@@ -136,16 +136,16 @@ def description(crawler: Crawler) -> dict[str, Any]:
 
 def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
     """Raise ConfigError where workers would lose what they are at by starting over, or pages are
-    stored, by whichever machine, and ``fresh`` is not "yes,yes"."""
+    stored, by whichever machine, and ``fresh`` is not "force"."""
     if living := membership.living():
         raise ConfigError(
             f"-a fresh=yes would delete the crawl in Redis at {where}, and"
             f" {', '.join(living)} work on it: stop them first"
         )
-    if fresh != "yes,yes" and (stored := membership.stored()):
+    if fresh != "force" and (stored := membership.stored()):
         raise ConfigError(
-            f"the crawl in Redis at {where} has {counted(stored, 'stored page')}: to delete it ask"
-            " twice, -a fresh=yes,yes; another database of Redis takes another crawl"
+            f"the crawl in Redis at {where} has {counted(stored, 'stored page')}: -a fresh=force"
+            " deletes them; another database of Redis takes another crawl"
         )
 
 

@@ -414,7 +414,7 @@ class Recovering:
         if serial and not record.serial:
             raise CrawlDirError(
                 f"Redis at {self._link.name} has nothing of worker {worker}, whose crawl is in"
-                f" {self._files.path}: bring its data back, or start over with -a fresh=yes,yes"
+                f" {self._files.path}: bring its data back, or start over with -a fresh=force"
             )
         self._local.wipe()
         if serial < record.serial:
@@ -458,7 +458,7 @@ class Recovering:
             what = "another crawl than" if known else "a crawl without Redis, not"
             raise CrawlDirError(
                 f"{self._files.path} holds {what} that in Redis at {self._link.name}: name another"
-                " LARM_DIR, or start over with -a fresh=yes,yes"
+                " LARM_DIR, or start over with -a fresh=force"
             )
 
     def _keep_visits(self, record: CommitRecord) -> None:

@@ -31,7 +31,7 @@ class Command(CrawlCommand):
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
-            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes."
+            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -232,7 +232,7 @@ class FrontierScheduler(Commits):
                 counts,
                 ""
                 if counts.queued or self.sharing
-                else ": it is finished, -a fresh=yes starts over",
+                else f": nothing left to fetch; {directory.how_to_start_over()}",
             )
 
     def spider_opened(self) -> None:

@@ -51,7 +51,7 @@ _DRAFT = "crawl.tmp"
 
 
 class CrawlDirectory:
-    """``fresh``: "", "yes", or "yes,yes" where stored pages are to be deleted too; ``anyway``: go
+    """``fresh``: "", "yes", or "force" where stored pages are to be deleted too; ``anyway``: go
     on although the crawl that lies there was another."""
 
     def __init__(
@@ -95,7 +95,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or start over with -a fresh=yes,yes"
+                " put it back, or start over with -a fresh=force"
             )
 
     def claim(self) -> None:
@@ -202,12 +202,17 @@ class CrawlDirectory:
             stored = 0
         return counted(stored, "stored page") if stored else self._held_by_own_stores()
 
+    def how_to_start_over(self) -> str:
+        """Which ``fresh`` it takes, in words."""
+        held = self._held()
+        return f"-a fresh={f'force deletes {held} and' if held else 'yes'} starts over"
+
     def _refuse_to_delete(self) -> None:
         held = self._held()
-        if held and self.fresh != "yes,yes":
+        if held and self.fresh != "force":
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds {held}: to delete them"
-                " ask twice, -a fresh=yes,yes; -s LARM_DIR=DIR names another directory"
+                f"LARM_DIR={self.path} holds {held}: -a fresh=force deletes them, -s"
+                " LARM_DIR=DIR names another directory"
             )
 
     def _held_by_own_stores(self) -> str:
@@ -272,12 +277,14 @@ class CrawlDirectory:
 
 
 def asked_fresh(settings: BaseSettings) -> str:
-    """LARM_FRESH: "", "yes", or "yes,yes"."""
+    """LARM_FRESH as "", "yes" or "force" (stored pages too), whose older form is "yes,yes"."""
     value = str(settings.get("LARM_FRESH") or "").strip().lower()
+    if value == "force":
+        return value
     asked = [options.as_boolean("fresh", part) for part in value.split(",")]
     if len(asked) > 2 or len(set(asked)) > 1:
-        raise ConfigError(f"fresh={value}: yes, or yes,yes to delete stored pages too, is accepted")
-    return ",".join("yes" for part in asked if part)
+        raise ConfigError(f"fresh={value}: expected yes, or force to delete stored pages too")
+    return "force" if asked == [True, True] else "yes" if asked[0] else ""
 
 
 # LARM_DIR of many workers: what their crawl is, and the directory of each in it.
@@ -351,6 +358,11 @@ class ClusterDirectory(CrawlDirectory):
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
         """None lie here but the workers' own."""
+
+    def how_to_start_over(self) -> str:
+        """Which ``fresh`` it takes, in words."""
+        held = self._held()
+        return f"-a fresh={f'force deletes {held} and' if held else 'yes'} starts over"
 
     def _refuse_to_delete(self) -> None:
         super()._refuse_to_delete()

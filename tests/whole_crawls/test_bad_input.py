@@ -51,7 +51,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"threads": "many"}, ["threads=many: expected"]),
         (SEED, {"threads": "0"}, ["threads=0: expected"]),
         (SEED, {"fresh": "perhaps"}, ["fresh=perhaps: expected"]),
-        (SEED, {"fresh": "yes,no"}, ["fresh=yes,no", "yes,yes to delete stored pages too"]),
+        (SEED, {"fresh": "yes,no"}, ["fresh=yes,no", "force to delete stored pages too"]),
         (SEED, {"LOG_LEVEL": "LOUD"}, ["LOG_LEVEL=LOUD", "DEBUG, INFO"]),
         (SEED, {"LOG_ENABLED": "maybe"}, ["LOG_ENABLED=maybe: expected yes or no"]),
         (SEED, {"RETRY_GIVE_UP_LOG_LEVEL": "x"}, ["RETRY_GIVE_UP_LOG_LEVEL=X", "DEBUG, INFO"]),

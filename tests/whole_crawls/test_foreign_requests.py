@@ -176,7 +176,7 @@ def test_a_failed_fetch_without_errback_ends_the_url(scripted_server: Start, fol
     assert "'larm/frontier/queued': 0" in ran.err
     assert "'finish_reason': 'finished'" in ran.err
     asked = len(server.log)
-    assert "it is finished" in run(server, folder).err
+    assert "nothing left to fetch" in run(server, folder).err
     assert len(server.log) == asked
 
 

@@ -172,8 +172,9 @@ def test_edited_rules_make_another_crawl(crawler_for: CrawlerFor, tmp_path: Path
         claimed(crawler_for, LARM_KNOWN_PATHS_FILE=str(moved))
 
 
-def test_stored_pages_are_deleted_only_if_asked_twice(
-    crawler_for: CrawlerFor, tmp_path: Path
+@pytest.mark.parametrize("force", ["force", "Force", "yes,yes", "1,on"])
+def test_stored_pages_are_deleted_only_by_force(
+    crawler_for: CrawlerFor, tmp_path: Path, force: str
 ) -> None:
     """fresh=yes is enough for a crawl without pages; files that are not ours stay."""
     claimed(crawler_for, **OURS).finish("finished")
@@ -185,10 +186,12 @@ def test_stored_pages_are_deleted_only_if_asked_twice(
     (directory / "pagefile_7.pfl").write_text("x")
     (directory / "ScopeFilter.log").write_text("x")
     (directory / "OtherFilter.log").write_text("mine")
-    with pytest.raises(CrawlDirError, match=r"holds 2 stored pages.*fresh=yes,yes"):
+    told = CrawlDirectory(directory, {}).how_to_start_over()
+    assert told == "-a fresh=force deletes 2 stored pages and starts over"
+    with pytest.raises(CrawlDirError, match=r"holds 2 stored pages.*fresh=force"):
         claimed(crawler_for, **OURS, LARM_FRESH="yes")
     assert (directory / "store.log").read_text() == "x\ny\n"
-    claimed(crawler_for, **OURS, LARM_FRESH="yes,yes").finish("finished")
+    claimed(crawler_for, **OURS, LARM_FRESH=force).finish("finished")
     names = {path.name for path in directory.iterdir()}
     assert names == {"crawl.json", "lock", "notes.txt", "OtherFilter.log"}
 
@@ -222,7 +225,7 @@ def test_starting_over_deletes_the_files_of_ones_own_stores(
         (directory / name).write_text("x")
     with pytest.raises(CrawlDirError, match=r"holds the files of .*TitleLog \(titles.log\)"):
         claimed(crawler_for, **OURS, LARM_FRESH="yes")
-    claimed(crawler_for, **OURS, LARM_FRESH="yes,yes").finish("finished")
+    claimed(crawler_for, **OURS, LARM_FRESH="force").finish("finished")
     names = {path.name for path in directory.iterdir()}
     assert names == {"crawl.json", "lock", "titles.txt"}
 
@@ -232,7 +235,7 @@ def test_a_store_that_was_taken_out_is_still_known(crawler_for: CrawlerFor, tmp_
     claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: 1}).finish("shutdown")
     (tmp_path / "crawl" / "titles.log").write_text("x")
     claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: None}).finish("shutdown")
-    claimed(crawler_for, LARM_FRESH="yes,yes").finish("finished")
+    claimed(crawler_for, LARM_FRESH="force").finish("finished")
     assert not (tmp_path / "crawl" / "titles.log").exists()
 
 

@@ -146,7 +146,7 @@ def test_fresh_starts_over_for_all(
     assert workers(2, tmp_path, start=server.url("/")).status == 0
     refused = workers(2, tmp_path, start=server.url("/"), fresh="yes")
     assert refused.status == 2
-    assert "to delete them ask twice" in refused.err
+    assert "-a fresh=force deletes them" in refused.err
     assert len(stored(tmp_path / "crawl")) == 2
     again = workers(2, tmp_path, start=server.url("/"), fresh="yes,yes")
     assert again.status == 0, again.err

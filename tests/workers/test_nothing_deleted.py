@@ -1,4 +1,4 @@
-"""`scrapy workers -a fresh=yes,yes` with a mistake: refused before the old crawl is deleted."""
+"""`scrapy workers -a fresh=force` with a mistake: refused before the old crawl is deleted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_mistake_deletes_nothing(
     folder, workers = run
     before = everything(folder, redis)
     assert len(before[0]) == 2
-    ran = workers("-a", "fresh=yes,yes", *mistake)
+    ran = workers("-a", "fresh=force", *mistake)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1), ran.err
     assert ran.err.startswith("scrapy workers: ")
     assert said in ran.err
@@ -98,7 +98,7 @@ def test_without_a_mistake_it_starts_over(
     """What the test above would see if something was deleted."""
     folder, workers = run
     before = everything(folder, redis)
-    assert workers("-a", "fresh=yes,yes").status == 0
+    assert workers("-a", "fresh=force").status == 0
     after = everything(folder, redis)
     assert after[0] == before[0]
     assert after[1] != before[1]

@@ -128,7 +128,7 @@ def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
     refused = start_over("yes")
     [line] = [line for line in refused.err.splitlines() if line.startswith("scrapy ")]
     assert (refused.status, everything(crew.server)) == (2, before)
-    assert "to delete it ask twice" in line
+    assert "-a fresh=force deletes them" in line
     assert not (tmp_path / "new").exists()
     again = start_over("yes,yes")
     assert again.status == 0, again.err
@@ -238,6 +238,6 @@ def test_crawls_of_two_spiders_share_a_redis(crew: Crew, tmp_path: Path) -> None
     crew.check_stores()
     before = keys("intranet")
     assert len(before) + len(keys("other")) == crew.server.client().dbsize()
-    other("-a", "fresh=yes,yes")
+    other("-a", "fresh=force")
     assert keys("intranet") == before
     crew.check_stores()
