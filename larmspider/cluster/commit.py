@@ -29,8 +29,7 @@ from larmspider.cluster.redis_client import (
     RedisLink,
     call,
 )
-from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import FetchRecord, UrlState, pack_visit
@@ -214,9 +213,9 @@ _WAITING = struct.Struct(">IB")
 
 def score(place: bytes) -> int:
     """Of a queue place: a sorted set gives the places in their order. Priority first, or time."""
-    if k.run_of(place) == k.DELAYED:
+    if records.run_of(place) == records.DELAYED:
         return int.from_bytes(place[9:15], "big")
-    return int.from_bytes(place[9:11], "big") << SERIAL_BITS | k.serial_of(place)
+    return int.from_bytes(place[9:11], "big") << SERIAL_BITS | records.serial_of(place)
 
 
 def pack_queued(links: int, place: bytes, packed: bytes) -> bytes:
@@ -275,15 +274,15 @@ class Changes:
         return found
 
     def _waits(self, key: bytes, record: bytes) -> None:
-        _, links, place = r.unpack_waiting(record)
+        _, links, place = records.unpack_waiting(record)
         # as of the cut: what came after it is no part of this commit
         packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
         assert packed is not None
         block = self._keys.block_of_key(key)
         changes, name = self.of(block), self._keys.block
-        queue = self._keys.requests(block, r.unpack_entry(packed).host)
+        queue = self._keys.requests(block, records.unpack_entry(packed).host)
         delayed = name("delayed", block)
-        late = k.run_of(place) == k.DELAYED
+        late = records.run_of(place) == records.DELAYED
         changes.put("HSET", name("entries", block), key, pack_queued(links, place, packed))
         changes.put("ZREM", queue if late else delayed, key)
         changes.put("ZADD", delayed if late else queue, b"%d" % score(place), key)
@@ -291,10 +290,10 @@ class Changes:
     def _done(self, key: bytes, record: bytes) -> None:
         block = self._keys.block_of_key(key)
         changes, name = self.of(block), self._keys.block
-        visit = r.unpack_visit(record)
+        visit = records.unpack_visit(record)
         changes.put("HDEL", name("entries", block), key)
         changes.put("ZREM", name("delayed", block), key)
-        changes.put("ZREM", self._keys.requests(block, k.host_of(visit.url)), key)
+        changes.put("ZREM", self._keys.requests(block, records.host_of(visit.url)), key)
         self.members.setdefault(block, []).append(member(key, visit.state))
         self.stored += visit.state is UrlState.STORED
         self.visits.append((key, record))
@@ -357,7 +356,7 @@ class Committer:
         fields = pairs(found)
         return CommitRecord(
             int(fields.get(b"serial", b"0")),
-            r.unpack_positions(fields.get(b"positions", b"")),
+            records.unpack_positions(fields.get(b"positions", b"")),
             fields.get(b"redo", b""),
             fields.get(b"visits", b""),
         )
@@ -387,7 +386,7 @@ class Committer:
         self._unsure = True
         packed = redo.pack() if redo else b""
         arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored, int(bool(redo))]
-        arguments += [b"positions", r.pack_positions(positions), b"visits", visits]
+        arguments += [b"positions", records.pack_positions(positions), b"visits", visits]
         arguments += [b"redo", packed]
         names = ("workers", "commits", "idle", "totals")
         keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]

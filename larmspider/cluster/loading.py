@@ -29,8 +29,7 @@ from larmspider.cluster.commit import (
 )
 from larmspider.cluster.redis_client import OWN, Command, Keys, call
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles
 from larmspider.frontier.storage.overlay import WriteOverlay
@@ -141,7 +140,7 @@ class LocalCopy:
         """Queued URLs of a block: place in the queue, links seen, packed entry."""
         files, changes = self.files, []
         for place, links, packed in rows:
-            record = r.pack_waiting(UrlState.QUEUED, links, place)
+            record = records.pack_waiting(UrlState.QUEUED, links, place)
             changes += [(files.urls, packed[:16], record), (files.queue, place, packed)]
         self.write(changes)
 
@@ -220,7 +219,7 @@ class LocalCopy:
         rows: list[Row] = []
         for key, record in self.block_rows(block):
             if record[0] <= UrlState.LEASED:
-                place = r.unpack_waiting(record)[2]
+                place = records.unpack_waiting(record)[2]
                 rows += [(files.urls, key, None), (files.queue, place, None)]
         with files.read() as txn:
             cursor = txn.cursor(files.others)
@@ -339,10 +338,10 @@ class Loading:
                     del cursors[block]
             self._local.keep_waiting(rows)
             for place, _, packed in rows:
-                loaded.serial = max(loaded.serial, k.serial_of(place))
-                if k.run_of(place) == k.DELAYED and place not in late:
+                loaded.serial = max(loaded.serial, records.serial_of(place))
+                if records.run_of(place) == records.DELAYED and place not in late:
                     late.add(place)
-                    host = r.unpack_entry(packed).host
+                    host = records.unpack_entry(packed).host
                     loaded.counts[host].delayed += 1
 
     def _load_visited(self, blocks: Sequence[int], loaded: Loaded) -> None:
@@ -373,7 +372,7 @@ class Loading:
 
 def _at_rest(packed: bytes) -> Counts:
     """What was leased waits again; of those that wait for a time the queue tells."""
-    counts = r.unpack_counts(packed)
+    counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = 0
     return counts

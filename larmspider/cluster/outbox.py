@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from larmspider.cluster.commit import PartitionChanges, Step
 from larmspider.cluster.redis_client import Command, Keys
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import QueuedUrl
 
 # Links to URLs of other workers that are known already: how many to each, on their way out.
@@ -166,7 +166,7 @@ class Outbox:
         by_block: dict[int, list[bytes]] = {}
         self._tried = len(self._ended), dict(self._trim_ended)
         for entry in self._ended:
-            packed = r.pack_entry(entry)
+            packed = records.pack_entry(entry)
             by_block.setdefault(self._keys.block_of_key(entry.key), []).append(packed)
         links: dict[int, Links] = {}
         for key, number in self.links.of_batch().items():
@@ -213,7 +213,9 @@ class Outbox:
         for block, messages in zip(blocks, answers, strict=True):
             for packed in messages:
                 links = unpack_links(packed)
-                self._brought.append((block, r.unpack_entry(packed) if links is None else links))
+                self._brought.append(
+                    (block, records.unpack_entry(packed) if links is None else links)
+                )
             if messages:
                 self._fetched[block] = self._fetched.get(block, 0) + len(messages)
 

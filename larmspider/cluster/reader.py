@@ -23,8 +23,7 @@ from larmspider import options
 from larmspider.cluster.commit import BUCKET, member, pairs, unpack_queued
 from larmspider.cluster.redis_client import Keys
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
 from larmspider.workdir.directory import REDIS_DIR
 from larmspider.workdir.manifest import SHARED
@@ -134,7 +133,7 @@ class RedisReader:
     def entry(self, key: bytes) -> QueuedUrl | None:
         """Of a URL that waits."""
         found = self._queued(key)
-        return None if found is None else r.unpack_entry(found[1])
+        return None if found is None else records.unpack_entry(found[1])
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
         """As FrontierReader.place()."""
@@ -142,9 +141,9 @@ class RedisReader:
         if found is None:
             return None
         place, packed = found
-        if k.run_of(place) == k.DELAYED:
-            return 0, k.earliest_of(place)
-        host = r.unpack_entry(packed).host
+        if records.run_of(place) == records.DELAYED:
+            return 0, records.earliest_of(place)
+        host = records.unpack_entry(packed).host
         queue = self._keys.requests(self._keys.block_of_key(key), host)
         (before,) = self._run([("ZRANK", queue, key)])
         return min(limit, before or 0), 0.0
@@ -156,7 +155,7 @@ class RedisReader:
         if not names:
             return []
         (found,) = self._run([("HMGET", self._keys.block("entries", block), *names)])
-        return [r.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
+        return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         """As FrontierReader.hosts(); what is fetched now counts as queued."""
@@ -164,9 +163,9 @@ class RedisReader:
         names = [self._keys.block(name, at) for at in blocks for name in ("hosts", "counts")]
         found = [pairs(answer) for answer in self._run([("HGETALL", name) for name in names])]
         rows = {}
-        for records, counts in zip(found[::2], found[1::2], strict=True):
+        for hosts, counts in zip(found[::2], found[1::2], strict=True):
             for host, packed in counts.items():
-                rows[host.decode()] = records.get(host, b""), _with_those_fetched(packed)
+                rows[host.decode()] = hosts.get(host, b""), _with_those_fetched(packed)
         return rows
 
     def host(self, name: str) -> tuple[bytes, Counts]:
@@ -186,7 +185,7 @@ class RedisReader:
 
 def _with_those_fetched(packed: bytes | None) -> Counts:
     """Counters in which what is fetched now is queued."""
-    counts = r.unpack_counts(packed) if packed else Counts()
+    counts = records.unpack_counts(packed) if packed else Counts()
     counts.queued += counts.leased
     counts.leased = 0
     return counts

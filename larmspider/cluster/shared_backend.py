@@ -37,7 +37,7 @@ from larmspider.cluster.loading import (
 )
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.redis_client import Keys, RedisLink
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
 from larmspider.frontier.storage.records import Counts, QueuedUrl, Recovery, UrlState
@@ -114,7 +114,7 @@ class RedisBackend(LmdbBackend):
     """
 
     files: SharedFiles
-    _layers: SharedWriteOverlay
+    _overlay: SharedWriteOverlay
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class RedisBackend(LmdbBackend):
         super().__init__(
             path,
             head_entries=head if head_entries is None else head_entries,
-            layers=SharedWriteOverlay(files, keys),
+            overlay=SharedWriteOverlay(files, keys),
         )
         self._batch_urls = batch_urls
         self._committer = Committer(link, keys, worker)
@@ -158,8 +158,8 @@ class RedisBackend(LmdbBackend):
         record = self._recovering.take_up()
         self._positions = dict(record.positions)
         self._committed_positions = dict(record.positions)
-        self._queues.serial = int.from_bytes(self._layers.meta(b"serial") or b"", "big")
-        leases = self._layers.meta(b"leases") or b""
+        self._queues.serial = int.from_bytes(self._overlay.meta(b"serial") or b"", "big")
+        leases = self._overlay.meta(b"leases") or b""
         if self.epoch is None:
             self._take_all()
         else:
@@ -192,13 +192,13 @@ class RedisBackend(LmdbBackend):
         """What was loaded counts from now on: the hosts that have or had URLs."""
         self._owned.take(loaded)
         for host, counts in loaded.counts.items():
-            self._tally.put(host, counts)
+            self._counters.put(host, counts)
         self._queues.serial = max(self._queues.serial, loaded.serial)
         return list(loaded.counts)
 
     def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]:
         """Of those of them that have one."""
-        found = {host: self._layers.host(host) for host in hosts}
+        found = {host: self._overlay.host(host) for host in hosts}
         return {host: record for host, record in found.items() if record is not None}
 
     def give_up(self, blocks: Collection[int]) -> None:
@@ -212,17 +212,17 @@ class RedisBackend(LmdbBackend):
         if any(self.keys.block_of_key(key) in gone for key in self._leases):
             raise RuntimeError(f"some of blocks {sorted(gone)} are leased")
         added = self._drop_changes(gone)
-        for host in self._owned.give_up(gone, list(self._tally.by_host)):
+        for host in self._owned.give_up(gone, list(self._counters.by_host)):
             self._forget(host)
         self._mail.give_up(gone)
         self._mail.post_again(added)
 
     def _drop_changes(self, gone: Collection[int]) -> list[QueuedUrl]:
         """Of waiting URLs, from the batches: the entries of those that Redis does not know."""
-        batches, added = (self._layers.new, self._layers.ended), []
+        batches, added = (self._overlay.new, self._overlay.sealed), []
         keys = {key for batch in batches for key in batch.urls}
         for key in [key for key in keys if self.keys.block_of_key(key) in gone]:
-            record, on_disk = self._layers.url(key), self.files.get(key, self.files.urls)
+            record, on_disk = self._overlay.url(key), self.files.get(key, self.files.urls)
             assert record is not None
             if record[0] > UrlState.LEASED and on_disk is not None:
                 raise RuntimeError(f"the end of some URLs of {sorted(gone)} is not committed")
@@ -234,13 +234,13 @@ class RedisBackend(LmdbBackend):
             for batch in batches:
                 record = batch.urls.pop(key, None)
                 if record is not None and record[0] <= UrlState.LEASED:
-                    batch.queue.pop(r.unpack_waiting(record)[2], None)
+                    batch.queue.pop(records.unpack_waiting(record)[2], None)
         return added
 
     def _forget(self, host: str) -> None:
-        self._tally.forget(host)
+        self._counters.forget(host)
         self._queues.forget(host)
-        for batch in (self._layers.new, self._layers.ended):
+        for batch in (self._overlay.new, self._overlay.sealed):
             for name in (b"h" + host.encode(), b"c" + host.encode()):
                 batch.hosts.pop(name, None)
             batch.meta.pop(b"nrobots " + host.encode(), None)
@@ -285,7 +285,7 @@ class RedisBackend(LmdbBackend):
         return {host: data for host, data in found.items() if self.block_of(host) in owned}
 
     def audit(self) -> Counts:
-        counted = self._count(row for row in self._layers.all_urls() if self.owns(row[0]))
+        counted = self._count(row for row in self._overlay.all_urls() if self.owns(row[0]))
         for block in self._owned.tokens:
             for state in self._local.others(block):
                 name = state.name.lower()
@@ -298,10 +298,10 @@ class RedisBackend(LmdbBackend):
     @property
     def pending(self) -> int:
         many = MANY if self._mail.entries >= self._batch_urls else 0
-        return max(len(self._layers) + len(self._mail), many)
+        return max(len(self._overlay) + len(self._mail), many)
 
     def cut(self) -> None:
-        new, ended = self._layers.new.urls, self._layers.ended.urls
+        new, ended = self._overlay.new.urls, self._overlay.sealed.urls
         self._unchanged -= new.keys()
         self._unchanged.update(key for key in self._leases if key not in new and key not in ended)
         self._mail.cut()
@@ -311,7 +311,7 @@ class RedisBackend(LmdbBackend):
         """As Backend.commit(); waits for Redis as long as it takes, or until link.stop is set.
         Raises Fenced where others have taken over."""
         self._positions.update(positions)
-        committer, ended = self._committer, self._layers.ended
+        committer, ended = self._committer, self._overlay.sealed
         counted = 0
         if committer.find_out():
             self._mail.committed()
@@ -335,7 +335,7 @@ class RedisBackend(LmdbBackend):
         self._purge_given_up()
 
     def _redo(self) -> tuple[WriteAheadLog, Changes, dict[int, int]]:
-        changes = Changes(self.keys, self.files, self._layers.ended, self._unchanged)
+        changes = Changes(self.keys, self.files, self._overlay.sealed, self._unchanged)
         changes.gather(self.block_of)
         visited = changes.add_visited(self._owned.visited)
         for block, number in self._mail.trims().items():

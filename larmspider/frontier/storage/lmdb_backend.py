@@ -3,17 +3,10 @@
     backend = LmdbBackend(Path("crawl/frontier"))
     positions = backend.recover().positions
 
-On disk is the state of the last commit, in memory the changes since and what is read all the time:
+On disk is the state of the last commit; in memory are the changes since (overlay.py), the head of
+each host's queue and the counters (queues.py), and the leases. Databases:
 
-    layers.py        the batch of changes over the one being committed, over the disk
-    host_queues.py   the front of each host's queue
-    tally.py         the counters
-    moves.py         new places for URLs that wait
-    here             the leases, and what each operation changes
-
-Databases:
-
-    urls    16-byte URL key     -> waiting record (state, links seen, queue key) or visit
+    urls    16-byte URL key     -> waiting record (state, links to it, queue key) or FetchRecord
     queue   17 or 21 byte key   -> entry; stays until its URL reaches a final state
     hosts   "h" + host          -> the frontier's host record;  "c" + host -> counters
     meta    format, serial, leases, positions, "n" + name -> note
@@ -21,80 +14,30 @@ Databases:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
+from typing import TypeGuard
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage import records as r
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles, lend, withdraw
+from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles, share, unshare
 from larmspider.frontier.storage.overlay import WriteOverlay
 from larmspider.frontier.storage.queues import HostCounters, HostQueues
 from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
 
-# URLs that wait and get another place in their host's queue, as more links to them are seen.
-#
-# moves.count_links([key])     ->  [3]      one more link to each
-# moves.move([(key, 7)])       behind all of its host that have priority 7 already
-
-
-class Reprioritize:
-    """``leased`` are the keys of URLs that do not wait, whatever their record says."""
-
-    def __init__(self, layers: WriteOverlay, queues: HostQueues, leased: Container[bytes]) -> None:
-        self._layers, self._queues, self._leased = layers, queues, leased
-
-    def _waits(self, key: bytes, record: bytes | None) -> bool:
-        return record is not None and record[0] == UrlState.QUEUED and key not in self._leased
-
-    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
-        """As Backend.count_links()."""
-        counted, urls = [], self._layers.new.urls
-        steps = repeat(1, len(keys)) if more is None else more
-        for key, known, step in zip(keys, self._layers.urls(keys), steps, strict=True):
-            record = urls.get(key, known)  # a key may come twice
-            if record is None or not self._waits(key, record):
-                counted.append(0)
-                continue
-            state, inlinks, place = r.unpack_waiting(record)
-            inlinks = min(inlinks + step, 0xFFFFFFFF)
-            urls[key] = r.pack_waiting(state, inlinks, place)
-            counted.append(inlinks)
-        return counted
-
-    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
-        """As Backend.move(). A URL that waits for a time keeps its place, and has it for later."""
-        for key, priority in changes:
-            record = self._layers.url(key)
-            if record is None or not self._waits(key, record):
-                continue
-            state, inlinks, place = r.unpack_waiting(record)
-            packed = self._layers.entry(place)
-            if packed is None:
-                continue
-            entry = r.unpack_entry(packed)
-            entry.priority = min(max(priority, 0), k.MAX_PRIORITY)
-            to = place
-            if k.run_of(place) == k.READY:
-                to = self._queues.ready_place(entry.host, entry.priority)
-                self._queues.remove(entry.host, place)
-            self._queues.put(entry.host, to, r.pack_entry(entry), new_place=to != place)
-            self._layers.new.urls[key] = r.pack_waiting(state, inlinks, to)
-
-
 HEAD_ENTRIES = 65_536
-"""Queue entries held in memory over all hosts, beside those not yet committed; some 25 MB."""
+"""Queue entries of all hosts in memory, beside those not yet committed; some 25 MB."""
 
 _STATES = tuple(UrlState)  # by number; 0.1 us less than UrlState(number)
 
 
 class LmdbBackend(Backend):
-    """See backend.py for the contract and the module for the layout.
+    """The contract stands in backend.py.
 
-    ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``layers``: over
+    ``map_bytes`` is the first size of the map, ``head_entries`` as HEAD_ENTRIES. ``overlay``: for
     files that are open already.
     """
 
@@ -104,46 +47,45 @@ class LmdbBackend(Backend):
         *,
         map_bytes: int = FIRST_MAP_BYTES,
         head_entries: int = HEAD_ENTRIES,
-        layers: WriteOverlay | None = None,
+        overlay: WriteOverlay | None = None,
     ) -> None:
-        if layers is None:
-            layers = WriteOverlay(LmdbFiles(path, map_bytes=map_bytes))
-        self._layers = layers
-        self.files = layers.files
-        lend(self.files)
-        self._tally = HostCounters()
-        self._queues = HostQueues(self._layers, self._tally, head_entries)
+        if overlay is None:
+            overlay = WriteOverlay(LmdbFiles(path, map_bytes=map_bytes))
+        self._overlay = overlay
+        self.files = overlay.files
+        share(self.files)
+        self._counters = HostCounters()
+        self._queues = HostQueues(self._overlay, self._counters, head_entries)
         self._leases: dict[bytes, tuple[bytes, QueuedUrl]] = {}  # URL key -> queue key, entry
-        self._moves = Reprioritize(self._layers, self._queues, self._leases)
         self._positions: dict[str, bytes] = {}
 
     # recovery
 
     def recover(self) -> Recovery:
-        if self._layers.meta(b"redis") is not None:
+        if self._overlay.meta(b"redis") is not None:
             raise CrawlDirError(
                 f"{self.files.path} is a worker's copy of a crawl in Redis: REDIS_URL is to name it"
             )
-        self._tally.load(self._layers.stored_counts())
-        serial = self._layers.meta(b"serial")
-        leases = self._layers.meta(b"leases") or b""
-        self._positions = r.unpack_positions(self._layers.meta(b"positions") or b"")
+        self._counters.load(self._overlay.stored_counts())
+        serial = self._overlay.meta(b"serial")
+        leases = self._overlay.meta(b"leases") or b""
+        self._positions = records.unpack_positions(self._overlay.meta(b"positions") or b"")
         self._queues.serial = int.from_bytes(serial or b"", "big")
         found = [leases[at : at + 16] for at in range(0, len(leases), 16)]
-        for key, record in zip(found, self._layers.urls(found), strict=True):
+        for key, record in zip(found, self._overlay.urls(found), strict=True):
             self._requeue(key, record)
         return Recovery(dict(self._positions), len(found), fresh=serial is None)
 
     def _requeue(self, key: bytes, record: bytes | None) -> None:
-        """A lease of the last run: the entry is still at its place in the queue."""
+        """Undo a lease of the last run, whose entry is still at its place in the queue."""
         if record is None:
             return
-        _, inlinks, place = r.unpack_waiting(record)
-        packed = self._layers.entry(place)
+        _, inlinks, place = records.unpack_waiting(record)
+        packed = self._overlay.entry(place)
         assert packed is not None
-        self._layers.new.urls[key] = r.pack_waiting(UrlState.QUEUED, inlinks, place)
-        late = int(k.run_of(place) == k.DELAYED)
-        self._tally.count(r.unpack_entry(packed).host, leased=-1, queued=1, delayed=late)
+        self._overlay.new.urls[key] = records.pack_waiting(UrlState.QUEUED, inlinks, place)
+        late = int(records.run_of(place) == records.DELAYED)
+        self._counters.count(records.unpack_entry(packed).host, leased=-1, queued=1, delayed=late)
 
     # URLs
 
@@ -153,30 +95,30 @@ class LmdbBackend(Backend):
             UrlState.UNKNOWN
             if record is None
             else (UrlState.LEASED if key in leases else states[record[0]])
-            for key, record in zip(keys, self._layers.urls(keys), strict=True)
+            for key, record in zip(keys, self._overlay.urls(keys), strict=True)
         ]
 
     def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
-        known = self._layers.urls([entry.key for entry in entries])
-        urls, added = self._layers.new.urls, []
+        known = self._overlay.urls([entry.key for entry in entries])
+        urls, added = self._overlay.new.urls, []
         for entry, record in zip(entries, known, strict=True):
             if record is not None or entry.key in urls:
                 added.append(False)
                 continue
             place = self._queues.ready_place(entry.host, entry.priority)
-            self._queues.put(entry.host, place, r.pack_entry(entry))
-            urls[entry.key] = r.pack_waiting(UrlState.QUEUED, 1, place)
-            self._tally.count(entry.host, discovered=1, queued=1)
+            self._queues.put(entry.host, place, records.pack_entry(entry))
+            urls[entry.key] = records.pack_waiting(UrlState.QUEUED, 1, place)
+            self._counters.count(entry.host, discovered=1, queued=1)
             added.append(True)
         return added
 
     def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
         entries: list[QueuedUrl] = []
         while len(entries) < limit and (place := self._queues.next_place(host, now)):
-            entry = r.unpack_entry(self._queues.lease(host, place))
+            entry = records.unpack_entry(self._queues.lease(host, place))
             self._leases[entry.key] = place, entry
-            late = int(k.run_of(place) == k.DELAYED)
-            self._tally.count(host, queued=-1, leased=1, delayed=-late)
+            late = int(records.run_of(place) == records.DELAYED)
+            self._counters.count(host, queued=-1, leased=1, delayed=-late)
             entries.append(entry)
         return entries
 
@@ -186,10 +128,10 @@ class LmdbBackend(Backend):
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         for key, visit in visits:
             place, entry = self._end_lease(key)
-            self._layers.delete_entry(place)
+            self._overlay.delete_entry(place)
             self._finish(key, visit, entry)
             final = visit.state
-            self._tally.count(
+            self._counters.count(
                 entry.host,
                 leased=-1,
                 stored=int(final is UrlState.STORED),
@@ -198,12 +140,12 @@ class LmdbBackend(Backend):
             )
 
     def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
-        packed = r.pack_visit(visit, self._inlinks(key), entry.url, entry.depth)
-        self._layers.new.urls[key] = packed
+        packed = records.pack_visit(visit, self._inlinks(key), entry.url, entry.depth)
+        self._overlay.new.urls[key] = packed
 
     def _inlinks(self, key: bytes) -> int:
-        record = self._layers.url(key)
-        return r.inlinks_of(record) if record else 1
+        record = self._overlay.url(key)
+        return records.inlinks_of(record) if record else 1
 
     def _end_lease(self, key: bytes) -> tuple[bytes, QueuedUrl]:
         place, entry = self._leases.pop(key)
@@ -216,47 +158,78 @@ class LmdbBackend(Backend):
             entry.attempts = attempts
             to = place
             if earliest > 0:
-                to = k.delayed_key(entry.host, earliest, k.serial_of(place))
-            elif k.run_of(place) == k.DELAYED:
-                to = k.ready_key(entry.host, entry.priority, k.serial_of(place))
+                to = records.delayed_key(entry.host, earliest, records.serial_of(place))
+            elif records.run_of(place) == records.DELAYED:
+                to = records.ready_key(entry.host, entry.priority, records.serial_of(place))
             if to != place:
-                self._layers.delete_entry(place)
-            self._queues.put(entry.host, to, r.pack_entry(entry), new_place=to != place)
-            self._layers.new.urls[key] = r.pack_waiting(UrlState.QUEUED, self._inlinks(key), to)
-            late = int(k.run_of(to) == k.DELAYED)
-            self._tally.count(entry.host, leased=-1, queued=1, delayed=late)
+                self._overlay.delete_entry(place)
+            self._queues.put(entry.host, to, records.pack_entry(entry), new_place=to != place)
+            self._overlay.new.urls[key] = records.pack_waiting(
+                UrlState.QUEUED, self._inlinks(key), to
+            )
+            late = int(records.run_of(to) == records.DELAYED)
+            self._counters.count(entry.host, leased=-1, queued=1, delayed=late)
 
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, reason in items:
-            record = self._layers.url(entry.key)
+            record = self._overlay.url(entry.key)
             visit = FetchRecord(UrlState.REFUSED, reason=reason)
             if record is None:
                 self._finish(entry.key, visit, entry)
-                self._tally.count(entry.host, discovered=1, refused=1)
+                self._counters.count(entry.host, discovered=1, refused=1)
             elif entry.key not in self._leases and record[0] == UrlState.QUEUED:
-                place = r.unpack_waiting(record)[2]
+                place = records.unpack_waiting(record)[2]
                 waiting = self.entry(entry.key) or entry
                 self._finish(entry.key, visit, waiting)
                 self._queues.remove(waiting.host, place)
-                late = int(k.run_of(place) == k.DELAYED)
-                self._tally.count(waiting.host, queued=-1, delayed=-late, refused=1)
+                late = int(records.run_of(place) == records.DELAYED)
+                self._counters.count(waiting.host, queued=-1, delayed=-late, refused=1)
+
+    def _is_queued(self, record: bytes | None, key: bytes) -> TypeGuard[bytes]:
+        return record is not None and record[0] == UrlState.QUEUED and key not in self._leases
 
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
-        return self._moves.count_links(keys, more)
+        counted, urls = [], self._overlay.new.urls
+        steps = repeat(1, len(keys)) if more is None else more
+        for key, known, step in zip(keys, self._overlay.urls(keys), steps, strict=True):
+            record = urls.get(key, known)  # a key may come twice
+            if not self._is_queued(record, key):
+                counted.append(0)
+                continue
+            state, inlinks, place = records.unpack_waiting(record)
+            inlinks = min(inlinks + step, 0xFFFFFFFF)
+            urls[key] = records.pack_waiting(state, inlinks, place)
+            counted.append(inlinks)
+        return counted
 
     def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
-        self._moves.move(changes)
+        for key, priority in changes:
+            record = self._overlay.url(key)
+            if not self._is_queued(record, key):
+                continue
+            state, inlinks, place = records.unpack_waiting(record)
+            packed = self._overlay.entry(place)
+            if packed is None:
+                continue
+            entry = records.unpack_entry(packed)
+            entry.priority = min(max(priority, 0), records.MAX_PRIORITY)
+            to = place  # of a delayed URL too: its priority counts once its time has come
+            if records.run_of(place) == records.READY:
+                to = self._queues.ready_place(entry.host, entry.priority)
+                self._queues.remove(entry.host, place)
+            self._queues.put(entry.host, to, records.pack_entry(entry), new_place=to != place)
+            self._overlay.new.urls[key] = records.pack_waiting(state, inlinks, to)
 
     def entry(self, key: bytes) -> QueuedUrl | None:
-        record = self._layers.url(key)
+        record = self._overlay.url(key)
         if record is None or record[0] > UrlState.LEASED:
             return None
-        packed = self._layers.entry(r.unpack_waiting(record)[2])
-        return r.unpack_entry(packed) if packed else None
+        packed = self._overlay.entry(records.unpack_waiting(record)[2])
+        return records.unpack_entry(packed) if packed else None
 
     def visit(self, key: bytes) -> FetchRecord | None:
-        record = self._layers.url(key)
-        return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
+        record = self._overlay.url(key)
+        return records.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
 
     def leases(self) -> list[QueuedUrl]:
         return [replace(entry) for _, entry in self._leases.values()]
@@ -265,27 +238,27 @@ class LmdbBackend(Backend):
 
     def put_hosts(self, records: Mapping[str, bytes]) -> None:
         for host, data in records.items():
-            self._layers.new.hosts[b"h" + host.encode()] = data
+            self._overlay.new.hosts[b"h" + host.encode()] = data
 
     def hosts(self) -> dict[str, bytes]:
-        return self._layers.hosts()
+        return self._overlay.hosts()
 
     def put_note(self, name: str, value: bytes) -> None:
-        self._layers.new.meta[b"n" + name.encode()] = value
+        self._overlay.new.meta[b"n" + name.encode()] = value
 
     def note(self, name: str) -> bytes | None:
-        return self._layers.meta(b"n" + name.encode())
+        return self._overlay.meta(b"n" + name.encode())
 
     def counts(self, host: str | None = None) -> Counts:
         if host is None:
-            return replace(self._tally.total)
-        return replace(self._tally.by_host.get(host) or Counts())
+            return replace(self._counters.total)
+        return replace(self._counters.by_host.get(host) or Counts())
 
     def host_names(self) -> list[str]:
-        return list(self._tally.by_host)
+        return list(self._counters.by_host)
 
     def audit(self) -> Counts:
-        return self._count(self._layers.all_urls())
+        return self._count(self._overlay.all_urls())
 
     def _count(self, rows: Iterable[tuple[bytes, bytes]]) -> Counts:
         counted = Counts()
@@ -295,35 +268,37 @@ class LmdbBackend(Backend):
             setattr(counted, name, getattr(counted, name) + 1)
             counted.discovered += 1
             if state is UrlState.QUEUED:
-                counted.delayed += k.run_of(r.unpack_waiting(record)[2]) == k.DELAYED
+                counted.delayed += (
+                    records.run_of(records.unpack_waiting(record)[2]) == records.DELAYED
+                )
         return counted
 
     # durability
 
     @property
     def pending(self) -> int:
-        return len(self._layers)
+        return len(self._overlay)
 
     def cut(self) -> None:
-        new, leased = self._layers.new, list(self._leases)
-        for key, record in zip(leased, self._layers.urls(leased), strict=True):
+        new, leased = self._overlay.new, list(self._leases)
+        for key, record in zip(leased, self._overlay.urls(leased), strict=True):
             if record is not None and record[0] == UrlState.QUEUED:
                 new.urls[key] = bytes((UrlState.LEASED,)) + record[1:]
-        for host, packed in self._tally.changes():
+        for host, packed in self._counters.changes():
             new.hosts[b"c" + host.encode()] = packed
         new.meta[b"leases"] = b"".join(leased)
         new.meta[b"serial"] = self._queues.serial.to_bytes(6, "big")
-        self._layers.cut()
+        self._overlay.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
         self._positions.update(positions)
-        self._layers.ended.meta[b"positions"] = r.pack_positions(self._positions)
-        self._layers.write()
+        self._overlay.sealed.meta[b"positions"] = records.pack_positions(self._positions)
+        self._overlay.write()
 
     def settle(self) -> None:
-        self._layers.settle()
-        self._queues.settle()
+        self._overlay.discard()
+        self._queues.trim()
 
     def close(self) -> None:
-        withdraw(self.files)
+        unshare(self.files)
         self.files.close()

@@ -1,9 +1,16 @@
-"""One LMDB environment: opening, format version, growth, one write at a time, readers.
+"""The frontier's LMDB environment: opening, format version, growth, reads, one write at a time.
 
-``frontier/data.mdb`` holds four named databases: urls, queue, hosts, meta. The map (the most the
-file may reach) begins at 64 MB and doubles when full; that costs nothing on disk before it is used.
-A batch that does not fit is rolled back by LMDB, so it is kept, the map grows, and it is written
-again.
+    files = LmdbFiles(Path("crawl/frontier"))
+    files.write(batch)                                # one transaction, synced to disk
+    files.get(key, files.urls)
+
+``frontier/data.mdb`` holds four named databases: urls, queue, hosts, meta. The map, the limit of
+the file's size, begins at 64 MB and doubles when full; it takes no room on disk before it is used.
+LMDB rolls back a batch that does not fit: the map grows, and the batch is written again.
+
+LMDB opens an environment once a process. A crawl shares its own with the pages that it serves
+(share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here, for
+nobody else has two users of one environment: the anchor table (index/) belongs to its writer alone.
 """
 
 from __future__ import annotations
@@ -24,16 +31,13 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.workdir.files import lock
 
-# The batch of changes since the last commit, as a layer over the database.
-#
-# A URL that is added and fetched within one checkpoint interval never touches the disk's queue:
-# its
-# two changes cancel here.
-
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes by named database; None in ``queue`` marks a deletion."""
+    """Changes by named database; None in ``queue`` marks a deletion.
+
+    A URL that is added and fetched between two commits never touches the queue on disk.
+    """
 
     urls: dict[bytes, bytes] = field(default_factory=dict)
     queue: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -44,7 +48,7 @@ class WriteBatch:
         return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
 
     def over(self, older: WriteBatch) -> WriteBatch:
-        """Both as one batch; where both name a key, this one, being the newer, holds."""
+        """Both as one batch, in ``older``; where both have a key, this newer batch wins."""
         older.urls.update(self.urls)
         older.queue.update(self.queue)
         older.hosts.update(self.hosts)
@@ -55,35 +59,35 @@ class WriteBatch:
 FORMAT = b"larmspider frontier 1"
 FIRST_MAP_BYTES = 64 << 20
 FULL_BYTES = 1 << 20
-"""With less room than this a disk counts as full: a write was cut short."""
+"""A disk with less room than this counts as full where a write was cut short."""
 _NAMES = ("urls", "queue", "hosts", "meta")
 
 
 class BeingMade(CrawlDirError):  # noqa: N818 - named for what happens
-    """The files are there and nothing is in them yet: a crawl is just beginning."""
+    """The files exist and are empty: a crawl is just beginning."""
 
 
 class LmdbFiles:
-    """The environment. ``readonly`` opens it beside a running crawl, in another process.
+    """The environment. ``readonly`` opens it beside the crawl of another process.
 
-    A process may hold one at a time for a directory, and not over a fork (LMDB's rule).
-    FormatError: another version's or foreign files. CrawlDirError: cannot be opened.
+    A process may have one for a directory, and not over a fork (LMDB's rule). Raises FormatError
+    for files of another version or program, CrawlDirError where they cannot be opened.
     """
 
     def __init__(
         self, path: Path, *, readonly: bool = False, map_bytes: int = FIRST_MAP_BYTES
     ) -> None:
         self.path = path
-        self._resize = threading.Lock()  # no transaction of ours may be open while the map grows
+        self._resize = threading.Lock()  # no transaction may be open while the map grows
         self._lock_file: IO[str] | None = None
         try:
             if not readonly:
                 path.mkdir(parents=True, exist_ok=True)
                 self._lock_file = _sole_writer(path)
-            # metasync, sync: left on; a commit is on disk. readahead off: keys are hashes
+            # metasync and sync stay on: a commit is on disk. readahead off: keys are hashes
             self.env = lmdb.open(
                 str(path),
-                # 0: as large as the file says; a smaller map than the file is raised by LMDB itself
+                # 0: as the file says; LMDB itself raises a map that is smaller than the file
                 map_size=0 if readonly else map_bytes,
                 max_dbs=len(_NAMES) + 1,  # a subclass may have one more
                 readonly=readonly,
@@ -104,8 +108,8 @@ class LmdbFiles:
             raise
 
     def _fill_up(self) -> None:
-        """A file that was cut short gets zeros for what is missing: LMDB calls these damaged, where
-        the end of the file would end the process (SIGBUS)."""
+        """Give a file that was cut short zeros for what is missing: LMDB says that these are
+        damaged, while a read behind the end of the file would kill the process (SIGBUS)."""
         data = self.path / "data.mdb"
         size = (self.env.info()["last_pgno"] + 1) * self.env.stat()["psize"]
         with suppress(OSError):
@@ -137,7 +141,7 @@ class LmdbFiles:
 
     @contextmanager
     def read(self) -> Iterator[Any]:
-        """A short read transaction; values are bytes. Follows a map that another process grew."""
+        """A short read transaction. Follows a map that another process grew."""
         with self._resize:
             try:
                 txn = self.env.begin()
@@ -154,7 +158,7 @@ class LmdbFiles:
                 txn.abort()
 
     def get(self, key: bytes, db: Any) -> bytes | None:
-        """One value. 1.5 us, half of what it takes through read()."""
+        """One value. 1.5 us, half of what read() takes."""
         with self._resize:
             txn = self.env.begin()
             try:
@@ -170,15 +174,15 @@ class LmdbFiles:
 
     @property
     def commits(self) -> int:
-        """Number of the last transaction that was written."""
+        """The number of the last transaction that was written."""
         return int(self.env.info()["last_txnid"])
 
     def write(self, batch: WriteBatch) -> None:
-        """One transaction, synced to disk. BackendError: nothing of it was written."""
+        """One transaction, synced to disk. BackendError: nothing was written."""
         self.insist(lambda: self._write(batch))
 
     def insist(self, write: Callable[[], None]) -> None:
-        """Do a whole write transaction; again where the map had to grow. Raises as write()."""
+        """Call ``write``, a whole transaction; again after the map grew. Raises as write()."""
         while True:
             try:
                 write()
@@ -193,7 +197,7 @@ class LmdbFiles:
                 return
 
     def _why(self, error: lmdb.Error) -> str:
-        """What the error says; a write cut short by a full disk is EIO to LMDB (mdb.c)."""
+        """The error's text; LMDB takes a write that a full disk cut short for EIO (mdb.c)."""
         free = shutil.disk_usage(self.path).free
         full = str(error).endswith(os.strerror(errno.EIO)) and free < FULL_BYTES
         return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)" if full else str(error)
@@ -211,7 +215,7 @@ class LmdbFiles:
             txn.cursor(self.meta).putmulti(sorted(batch.meta.items()))
 
     def close(self) -> None:
-        """May be called twice. Waits for a read that is under way in a thread."""
+        """May be called twice. Waits for a read of another thread."""
         with self._resize:
             self.env.close()
         self._unlock()
@@ -229,56 +233,46 @@ def _sole_writer(path: Path) -> IO[str]:
         raise CrawlDirError(f"another crawl is writing to {path}") from error
 
 
-# One LMDB environment a process and directory, as LMDB wants it, for all who read there.
-#
-#     files = borrow(Path("crawl/frontier"))      # the crawl's own where this process runs it
-#     ...
-#     give_back(files)
-#
-# A crawl lends its environment to the pages that it serves; ``scrapy serve`` has one for all
-# threads.
-
 _LOCK = threading.Lock()
 _OWNED: dict[Path, LmdbFiles] = {}
 _READ: dict[Path, list[LmdbFiles]] = {}
-"""One entry for each who has borrowed it; the last one closes."""
+"""As many entries as readers."""
 
 
-def lend(files: LmdbFiles) -> None:
-    """The environment of a crawl in this process: who reads there takes it from now on."""
+def share(files: LmdbFiles) -> None:
+    """Let readers of this process use the environment of a crawl from now on."""
     with _LOCK:
         _OWNED[files.path.resolve()] = files
 
 
-def withdraw(files: LmdbFiles) -> None:
-    """It is about to be closed. May be called twice."""
+def unshare(files: LmdbFiles) -> None:
+    """To be called before a shared environment is closed. May be called twice."""
     with _LOCK:
         if _OWNED.get(files.path.resolve()) is files:
             del _OWNED[files.path.resolve()]
 
 
-def borrow(path: Path) -> LmdbFiles:
-    """For reading, until give_back(). Raises as LmdbFiles does."""
+def open_shared(path: Path) -> LmdbFiles:
+    """For reading, until close_shared(). Raises as LmdbFiles does."""
     where = path.resolve()
     with _LOCK:
         if where in _OWNED:
             return _OWNED[where]
-        borrowed = _READ.setdefault(where, [])
-        try:
-            borrowed.append(borrowed[0] if borrowed else LmdbFiles(path, readonly=True))
-            return borrowed[-1]
-        finally:
-            if not borrowed:
-                del _READ[where]
+        readers = _READ.get(where)
+        if readers is None:
+            readers = _READ[where] = [LmdbFiles(path, readonly=True)]
+        else:
+            readers.append(readers[0])
+        return readers[0]
 
 
-def give_back(files: LmdbFiles) -> None:
-    """What borrow() gave, once."""
+def close_shared(files: LmdbFiles) -> None:
+    """To be called once for each open_shared(); the last reader closes the environment."""
     where = files.path.resolve()
     with _LOCK:
-        borrowed = _READ.get(where, [])
-        if borrowed and borrowed[0] is files:
-            borrowed.pop()
-            if not borrowed:
+        readers = _READ.get(where, [])
+        if readers and readers[0] is files:
+            readers.pop()
+            if not readers:
                 del _READ[where]
                 files.close()

@@ -1,11 +1,11 @@
-"""The frontier as other processes see it while a crawl runs: ``scrapy explain``, ``scrapy hosts``.
+"""The frontier as of its last commit, also while a crawl runs, for ``scrapy hosts`` and others.
 
     with FrontierReader(Path("crawl/frontier")) as frontier:
         print(frontier.counts(), frontier.state(url_key("http://wiki/a")))
 
-Each call is one short read of the last commit, a few seconds old while the crawl runs: a reader
-that stays open in a transaction would make the writer's file grow (measured: 51 MB instead of 10).
-Where the crawl runs in this process its own reads wait for ours, so long ones are cut into slices.
+Each call is one short transaction: with one that stays open the writer's file grows (measured: 51
+MB instead of 10). Where the crawl runs in this process its own reads wait for these, so long reads
+are done in slices.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from itertools import islice, takewhile
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage import records as k
-from larmspider.frontier.storage import records as r
-from larmspider.frontier.storage.lmdb_env import LmdbFiles, borrow, give_back
+from larmspider.frontier.storage import records
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, close_shared, open_shared
 from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState
 
 SLICE = 500
@@ -32,11 +32,10 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
     def __init__(self, path: Path) -> None:
         if not (path / "data.mdb").exists():
             raise CrawlDirError(f"there is no frontier in {path}")
-        self._files: LmdbFiles = borrow(path)
+        self._files: LmdbFiles = open_shared(path)
         self._closed = False
 
     def state(self, key: bytes) -> UrlState:
-        """State of a URL at the last commit."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
         return UrlState(record[0]) if record else UrlState.UNKNOWN
@@ -45,7 +44,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         """What became of a stored, failed or refused URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
-        return r.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
+        return records.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
 
     def entry(self, key: bytes) -> QueuedUrl | None:
         """The entry of a queued or leased URL."""
@@ -53,114 +52,90 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
             record = txn.get(key, db=self._files.urls)
             if record is None or record[0] > UrlState.LEASED:
                 return None
-            packed = txn.get(r.unpack_waiting(record)[2], db=self._files.queue)
-        return r.unpack_entry(packed) if packed else None
+            packed = txn.get(records.unpack_waiting(record)[2], db=self._files.queue)
+        return records.unpack_entry(packed) if packed else None
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
-        """(URLs of its host before it, at most ``limit``; earliest time or 0.0) if it is queued."""
+        """For a queued URL: how many of its host come before it, at most ``limit``, and its
+        earliest time or 0.0."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
             if record is None or record[0] != UrlState.QUEUED:
                 return None
-            place = r.unpack_waiting(record)[2]
+            place = records.unpack_waiting(record)[2]
             cursor, before = txn.cursor(self._files.queue), 0
             more = cursor.set_range(place[:9])
             while more and before < limit and cursor.key() < place:
                 before += 1
                 more = cursor.next()
-        return before, k.earliest_of(place) if k.run_of(place) == k.DELAYED else 0.0
+        return before, records.earliest_of(place) if records.run_of(
+            place
+        ) == records.DELAYED else 0.0
 
     def queued(self, host: str, limit: int = 10) -> list[QueuedUrl]:
         """The next entries of a host, leased ones among them."""
-        with self._files.read() as txn:
-            found = self._run(txn.cursor(self._files.queue), k.host_prefix(host))
-            return [r.unpack_entry(packed) for packed, _ in zip(found, range(limit), strict=False)]
+        rows = self._queue(records.host_prefix(host), limit)
+        return [records.unpack_entry(packed) for _, packed in rows]
 
     def delayed(self, host: str, limit: int = 10) -> list[tuple[QueuedUrl, float]]:
         """Entries of a host whose last attempt failed, and when each may be tried again."""
-        found: list[tuple[QueuedUrl, float]] = []
-        with self._files.read() as txn:
-            cursor, prefix = txn.cursor(self._files.queue), k.delayed_prefix(host)
-            more = cursor.set_range(prefix)
-            while more and len(found) < limit and cursor.key().startswith(prefix):
-                found.append((r.unpack_entry(cursor.value()), k.earliest_of(cursor.key())))
-                more = cursor.next()
-        return found
+        rows = self._queue(records.delayed_prefix(host), limit)
+        return [(records.unpack_entry(packed), records.earliest_of(key)) for key, packed in rows]
 
-    def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
-        """A slice of all that is queued or leased, host by host: the entries, and where to go on;
-        None at the end."""
-        found: list[QueuedUrl] = []
+    def _queue(self, prefix: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         with self._files.read() as txn:
             cursor = txn.cursor(self._files.queue)
-            if cursor.set_range(after):
-                for key, packed in cursor.iternext():
-                    if len(found) == SLICE:
-                        return found, bytes(key)
-                    found.append(r.unpack_entry(packed))
-        return found, None
+            if not cursor.set_range(prefix):
+                return []
+            rows = takewhile(lambda row: row[0].startswith(prefix), cursor.iternext())
+            return list(islice(rows, limit))
 
-    @staticmethod
-    def _run(cursor: object, prefix: bytes) -> Iterator[bytes]:
-        more = cursor.set_range(prefix)  # type: ignore[attr-defined]
-        while more:
-            key, value = cursor.item()  # type: ignore[attr-defined]
-            if not key.startswith(prefix):
-                return
-            yield value
-            more = cursor.next()  # type: ignore[attr-defined]
+    def waiting(self, after: bytes = b"") -> tuple[list[QueuedUrl], bytes | None]:
+        """A slice of all that is queued or leased, host by host: the entries, and ``after`` for
+        the next slice, None at the end."""
+        rows, following = self._slice(self._files.queue, after)
+        return [records.unpack_entry(packed) for _, packed in rows], following
+
+    def _slice(self, db: Any, after: bytes) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
+        """A slice of a database, and the key at which the next begins, None at the end."""
+        with self._files.read() as txn:
+            cursor = txn.cursor(db)
+            rows = list(islice(cursor.iternext(), SLICE + 1)) if cursor.set_range(after) else []
+        return rows[:SLICE], rows[SLICE][0] if len(rows) > SLICE else None
+
+    def _all(self, db: Any) -> Iterator[tuple[bytes, bytes]]:
+        """Every record of a database, in slices."""
+        after: bytes | None = b""
+        while after is not None:
+            rows, after = self._slice(db, after)
+            yield from rows
+            time.sleep(0)
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         """Packed host record (b"" for none yet) and counters of each host."""
-        rows: dict[bytes, bytes] = {}
-        after: bytes | None = b""
-        while after is not None:
-            after = self._more_hosts(rows, after)
-            time.sleep(0)
+        rows = dict(self._all(self._files.hosts))
         return {
-            name[1:].decode(): (rows.get(b"h" + name[1:], b""), r.unpack_counts(data))
+            name[1:].decode(): (rows.get(b"h" + name[1:], b""), records.unpack_counts(data))
             for name, data in rows.items()
             if name[:1] == b"c"
         }
 
-    def _more_hosts(self, rows: dict[bytes, bytes], after: bytes) -> bytes | None:
-        """A slice of the table; the key to go on from, None at the end."""
-        with self._files.read() as txn:
-            cursor = txn.cursor(self._files.hosts)
-            if cursor.set_range(after):
-                for count, (key, value) in enumerate(cursor.iternext()):
-                    if count == SLICE:
-                        return bytes(key)
-                    rows[key] = value
-        return None
-
     def visits(self) -> Iterator[tuple[bytes, FetchRecord]]:
-        """Keys and visits of all URLs that are stored, failed or refused, hosts together; some 4 us
-        each, in slices."""
-        after: bytes | None = b""
-        while after is not None:
-            found = []
-            with self._files.read() as txn:
-                cursor, at = txn.cursor(self._files.urls), after
-                after = None
-                if cursor.set_range(at):
-                    for seen, (key, value) in enumerate(cursor):
-                        if seen == SLICE:
-                            after = bytes(key)
-                            break
-                        if value[0] > UrlState.LEASED:
-                            found.append((bytes(key), bytes(value)))
-            yield from ((key, r.unpack_visit(value)) for key, value in found)
+        """Keys and records of all URLs that are stored, failed or refused, host by host; some 4 us
+        each."""
+        for key, record in self._all(self._files.urls):
+            if record[0] > UrlState.LEASED:
+                yield key, records.unpack_visit(record)
 
     def host(self, name: str) -> tuple[bytes, Counts]:
-        """The same of one host; (b"", zeros) for one that is not known."""
+        """Packed record and counters of one host; (b"", zeros) for an unknown host."""
         with self._files.read() as txn:
             record = txn.get(b"h" + name.encode(), b"", db=self._files.hosts)
             counts = txn.get(b"c" + name.encode(), db=self._files.hosts)
-        return record, r.unpack_counts(counts) if counts else Counts()
+        return record, records.unpack_counts(counts) if counts else Counts()
 
     def counts(self) -> Counts:
-        """Counters of all hosts together."""
+        """The counters of all hosts together."""
         total = Counts()
         for _, counts in self.hosts().values():
             for name in Counts.__slots__:
@@ -168,7 +143,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return total
 
     def host_prefixes(self) -> set[bytes]:
-        """The first 4 bytes of the keys of all URLs here, which are of their hosts. 3 us each."""
+        """The first 4 bytes of the keys of all URLs: their hosts' part. 3 us each."""
         found: set[bytes] = set()
         after: bytes | None = b""
         while after is not None:
@@ -188,7 +163,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
 
     @property
     def commits(self) -> int:
-        """Grows with each commit."""
+        """A number that grows with each commit."""
         return self._files.commits
 
     def note(self, name: str) -> bytes | None:
@@ -200,18 +175,13 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
     def positions(self) -> dict[str, bytes]:
         """The stores' committed positions."""
         with self._files.read() as txn:
-            return r.unpack_positions(txn.get(b"positions", b"", db=self._files.meta))
+            return records.unpack_positions(txn.get(b"positions", b"", db=self._files.meta))
 
     def close(self) -> None:
         """May be called twice."""
         if not self._closed:
             self._closed = True
-            give_back(self._files)
+            close_shared(self._files)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -1,10 +1,12 @@
-"""What a backend keeps about URLs, and its packed form.
+"""What a backend keeps about URLs, the packed form of it, and the keys it is kept under.
 
-A URL that waits is two records: 22 bytes in ``urls`` (its state and where it is in the queue) and
-its entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. Once
-fetched, the entry goes and the visit takes the place of the record in ``urls``. Fixed fields by
-struct, texts as length and UTF-8: a few microseconds, and never code to be run on reading, as with
-pickle.
+    url_key("http://wiki/a")          # 16 bytes: 4 from wiki:80, 12 from the whole URL
+    ready_key("wiki:80", 3, 17)       # a place in the host's queue: sorts by priority, then serial
+
+A queued URL is two records: 22 bytes in ``urls`` (its state and its place in the queue) and its
+entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. When the
+URL is fetched the entry is deleted, and a FetchRecord replaces the record in ``urls``. Packing
+takes a few microseconds, and unpacking never runs code, as pickle would.
 """
 
 from __future__ import annotations
@@ -15,21 +17,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 
 from larmspider.formatting import counted
 
-# Names of URLs, hosts and queue places as bytes that sort in a useful order.
-#
-# ``url_key("http://wiki/a")`` is 16 bytes: 4 from ``wiki:80`` and 12 from the whole URL, so the
-# URLs
-# of one host are neighbours. A queue key sorts by host, then by order of fetching.
-#
-# BLAKE2b and not hash(): the key must be the same in every process. It takes 0.7 us.
-
 READY = 0
-"""Run of a host's queue in which URLs wait for their turn, by priority, then age."""
+"""The run of a host's queue for URLs that may be fetched now, by priority, then age."""
 DELAYED = 1
-"""Run of a host's queue in which URLs wait for their earliest time."""
+"""The run of a host's queue for URLs that wait for their earliest time."""
 
 MAX_PRIORITY = 0xFFFF
 _PORTS = {"http:": ":80", "https:": ":443"}
@@ -61,7 +56,7 @@ def _origin_prefix(origin: str) -> bytes:
 
 
 def url_key(normalized: str) -> bytes:
-    """16 bytes for a canonical URL. 1.2 us."""
+    """16 bytes for a canonical URL. 1.2 us; unlike hash() the same in every process."""
     slash = normalized.find("/", 8)
     origin = normalized if slash < 0 else normalized[:slash]
     data = normalized.encode("utf-8", "surrogatepass")
@@ -69,7 +64,7 @@ def url_key(normalized: str) -> bytes:
 
 
 def ready_key(host: str, priority: int, serial: int) -> bytes:
-    """Queue place by priority (0..65535, 0 first), then serial number (48 bits)."""
+    """A queue place by priority (0..65535, 0 first), then serial number (48 bits)."""
     return b"%b\x00%b%b" % (
         host_prefix(host),
         min(MAX_PRIORITY, max(0, priority)).to_bytes(2, "big"),
@@ -78,13 +73,13 @@ def ready_key(host: str, priority: int, serial: int) -> bytes:
 
 
 def delayed_key(host: str, earliest: float, serial: int) -> bytes:
-    """Queue place by earliest time (whole milliseconds, rounded up), then serial number."""
+    """A queue place by earliest time (whole milliseconds, rounded up), then serial number."""
     millis = -int(-earliest * 1000 // 1)
     return b"%b\x01%b%b" % (host_prefix(host), millis.to_bytes(6, "big"), serial.to_bytes(6, "big"))
 
 
 def delayed_prefix(host: str) -> bytes:
-    """Of all delayed_key() of a host."""
+    """What all delayed_key() of a host begin with."""
     return host_prefix(host) + b"\x01"
 
 
@@ -94,12 +89,12 @@ def run_of(queue_key: bytes) -> int:
 
 
 def earliest_of(queue_key: bytes) -> float:
-    """Earliest time of a DELAYED key, in seconds."""
+    """The earliest time in a DELAYED key, in seconds."""
     return int.from_bytes(queue_key[9:15], "big") / 1000
 
 
 def serial_of(queue_key: bytes) -> int:
-    """Serial number of either kind of queue key."""
+    """The serial number in either kind of queue key."""
     return int.from_bytes(queue_key[-6:], "big")
 
 
@@ -118,10 +113,10 @@ class UrlState(IntEnum):
 class QueuedUrl:
     """A URL that is to be fetched.
 
-    ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` its
-    name (keys.url_key). ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at
-    most 65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is
-    bytes of the caller, for example a packed Request. ``attempts`` counts the fetches that failed.
+    ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
+    url_key() of that. ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at most
+    65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is bytes of
+    the caller, for example a packed Request. ``attempts`` counts the fetches that failed.
     """
 
     url: str
@@ -139,10 +134,11 @@ class QueuedUrl:
 
 @dataclass(slots=True)
 class FetchRecord:
-    """What became of a URL; ``time`` and the HTTP fields are what a later visit for changes needs.
+    """What became of a URL; ``time`` and the HTTP fields are for a later visit that asks for
+    changes.
 
     ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none;
-    ``status`` 0 when there was no response; ``digest`` of the content, at most 64 bytes.
+    ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
     """
 
     state: UrlState
@@ -158,7 +154,7 @@ class FetchRecord:
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of URLs by state. ``delayed`` are those of ``queued`` that have an earliest time."""
+    """Numbers of URLs by state. ``delayed`` counts the ``queued`` ones with an earliest time."""
 
     discovered: int = 0
     queued: int = 0
@@ -174,7 +170,7 @@ class Counts:
         return self.discovered == parts
 
     def __str__(self) -> str:
-        """Of a crawl at rest."""
+        """For a crawl that has ended: nothing is leased."""
         return (
             f"{counted(self.discovered, 'URL')} discovered, {self.stored} stored,"
             f" {self.refused} refused, {self.failed} failed, {self.queued} to fetch"
@@ -183,7 +179,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Recovery:
-    """What recover() found: the stores' positions, and how many leases became queued again."""
+    """What Backend.recover() found: the stores' positions, and how many leases are queued again."""
 
     positions: Mapping[str, bytes] = field(default_factory=dict)
     requeued: int = 0
@@ -194,6 +190,7 @@ _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")
 _ENTRY = struct.Struct(">HBHHH")
 _COUNTS = struct.Struct(">7Q")
+_FIELDS = attrgetter(*Counts.__slots__)
 _LENGTHS = struct.Struct(">5I")
 _LENGTH = struct.Struct(">I")
 
@@ -220,23 +217,23 @@ def _decode(data: bytes) -> str:
 
 
 def pack_waiting(state: UrlState, inlinks: int, queue_key: bytes) -> bytes:
-    """Record of a queued or leased URL."""
+    """The record in ``urls`` of a queued or leased URL."""
     return _WAITING.pack(state, inlinks) + queue_key
 
 
 def unpack_waiting(data: bytes) -> tuple[UrlState, int, bytes]:
-    """State, number of links seen, queue key."""
+    """State, number of links to the URL, queue key."""
     state, inlinks = _WAITING.unpack_from(data)
     return UrlState(state), inlinks, data[_WAITING.size :]
 
 
 def inlinks_of(data: bytes) -> int:
-    """Number of links seen, of either kind of record."""
+    """The number of links to a URL, from either kind of record in ``urls``."""
     return int.from_bytes(data[1:5], "big")
 
 
 def pack_entry(entry: QueuedUrl) -> bytes:
-    """The queue's value; ``priority`` is in it too, as a delayed entry's key has none."""
+    """The entry in ``queue``; it has the priority too, which the key of a delayed entry lacks."""
     head = _ENTRY.pack(
         min(entry.depth, 0xFFFF),
         entry.link_type,
@@ -252,7 +249,6 @@ def pack_entry(entry: QueuedUrl) -> bytes:
 
 
 def unpack_entry(data: bytes) -> QueuedUrl:
-    """The reverse of pack_entry()."""
     depth, link_type, redirects, attempts, priority = _ENTRY.unpack_from(data, 16)
     raw_url, raw_normalized, host, from_page, payload = _untexts(data, 16 + _ENTRY.size)
     url = _decode(raw_url)
@@ -272,7 +268,7 @@ def unpack_entry(data: bytes) -> QueuedUrl:
 
 
 def pack_visit(visit: FetchRecord, inlinks: int, url: str, depth: int) -> bytes:
-    """Record of a URL in a final state; ``url`` and ``depth`` of its entry, not of the visit."""
+    """The record in ``urls`` of a URL in a final state; ``url`` and ``depth`` are its entry's."""
     head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(depth, 0xFFFF))
     return head + _texts(
         _encode(url),
@@ -284,7 +280,6 @@ def pack_visit(visit: FetchRecord, inlinks: int, url: str, depth: int) -> bytes:
 
 
 def unpack_visit(data: bytes) -> FetchRecord:
-    """The reverse of pack_visit()."""
     state, _, time, status, depth = _VISIT.unpack_from(data)
     url, etag, last_modified, digest, reason = _untexts(data, _VISIT.size)
     return FetchRecord(
@@ -302,30 +297,20 @@ def unpack_visit(data: bytes) -> FetchRecord:
 
 def pack_counts(counts: Counts) -> bytes:
     """56 bytes."""
-    return _COUNTS.pack(
-        counts.discovered,
-        counts.queued,
-        counts.leased,
-        counts.stored,
-        counts.failed,
-        counts.refused,
-        counts.delayed,
-    )
+    return _COUNTS.pack(*_FIELDS(counts))
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """The reverse of pack_counts()."""
     return Counts(*_COUNTS.unpack(data))
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
-    """Names and positions of the stores, each with its length before it."""
+    """Names and positions of the stores, each behind its length."""
     parts = (part for name in sorted(positions) for part in (_encode(name), positions[name]))
     return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
 
 
 def unpack_positions(data: bytes) -> dict[str, bytes]:
-    """The reverse of pack_positions()."""
     parts, at = [], 0
     while at < len(data):
         (length,) = _LENGTH.unpack_from(data, at)

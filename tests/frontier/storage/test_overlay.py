@@ -16,9 +16,9 @@ def layers(tmp_path):
 
 
 def commit(layers):
-    layers.cut()
+    layers.seal()
     layers.write()
-    layers.settle()
+    layers.discard()
 
 
 def place(number):
@@ -33,7 +33,7 @@ def test_the_newest_record_of_a_url_is_read(layers):
     layers.new.urls.update({A: b"1", B: b"1", C: b"1"})
     commit(layers)
     layers.new.urls.update({A: b"2", B: b"2"})
-    layers.cut()
+    layers.seal()
     layers.new.urls[A] = b"3"
     assert layers.urls([D, A, C, B]) == [None, b"3", b"1", b"2"]
     assert [layers.url(key) for key in (A, B, C, D)] == [b"3", b"2", b"1", None]
@@ -50,13 +50,13 @@ def test_an_entry_that_never_was_on_disk_leaves_nothing_behind(layers):
 @pytest.mark.parametrize("again", [False, True])
 def test_an_entry_that_is_on_disk_or_on_its_way_is_deleted_there(layers, again):
     layers.put_entry(place(1), b"one", new_place=True)
-    layers.cut()
+    layers.seal()
     if again:  # the place is given again while the batch that has it is being written
         layers.put_entry(place(1), b"two", new_place=True)
     layers.delete_entry(place(1))
     assert layers.entry(place(1)) is None
     layers.write()
-    layers.settle()
+    layers.discard()
     commit(layers)
     assert run(layers) == []
 
@@ -64,7 +64,7 @@ def test_an_entry_that_is_on_disk_or_on_its_way_is_deleted_there(layers, again):
 def test_two_batches_cut_before_a_commit_become_one(layers):
     layers.put_entry(place(1), b"one", new_place=True)
     layers.new.urls[A] = b"1"
-    layers.cut()
+    layers.seal()
     layers.delete_entry(place(1))
     layers.new.urls[A] = b"2"
     commit(layers)
@@ -103,7 +103,7 @@ def test_hosts_and_meta_are_read_through_the_batches(layers):
     commit(layers)
     layers.new.hosts[b"ha"] = b"2"
     layers.new.meta[b"nother"] = b"2"
-    layers.cut()
+    layers.seal()
     layers.new.hosts[b"hc"] = b"3"
     assert layers.hosts() == {"a": b"2", "b": b"1", "c": b"3"}
     assert list(layers.stored_counts()) == [("a", b"counts of a")]
