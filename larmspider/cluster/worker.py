@@ -30,7 +30,7 @@ from larmspider.cluster.membership import Beat, Membership, WorkerLease, cluster
 from larmspider.cluster.redis_client import ComplaintLog, Keys, connect, lasting, link_to, passing
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
-from larmspider.fetch.curl_loop import set_guard
+from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.politeness import HostOrder, Overrides
 from larmspider.frontier.storage.backend import Fenced
@@ -289,7 +289,7 @@ class Sharing:
         except BaseException:
             self.abandon()
             raise
-        set_guard(crawler, lambda: self.lease.valid)
+        set_send_gate(crawler, lambda: self.lease.valid)
 
     @property
     def frontier(self) -> Frontier:

@@ -26,7 +26,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from larmspider import options
 from larmspider.fetch import errors
-from larmspider.fetch.curl_loop import CurlLoop, guard_of
+from larmspider.fetch.curl_loop import CurlLoop, send_gate_of
 from larmspider.fetch.curl_options import (
     apply_bind_address,
     apply_request,
@@ -55,12 +55,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# What libcurl's result codes mean here: an error with a kind, and a message of our own.
-#
-# libcurl's words are used where they name no more than host, port and cause. Codes as in curl.h of
-# libcurl 8; 100 (CURLE_TOO_LARGE) has no name in pycurl.
+# libcurl's result codes, as in curl.h of libcurl 8
 
-_TOO_LARGE = 100
+_TOO_LARGE = 100  # CURLE_TOO_LARGE
 _TLS = frozenset(
     {
         pycurl.E_SSL_CONNECT_ERROR,
@@ -100,7 +97,8 @@ _CLASSES: dict[int, type[Exception]] = {
 def error_of(
     code: int, words: str, limits: Limits, *, total_secs: float, elapsed: float, began: bool
 ) -> Exception:
-    """``began``: the body was under way. ``elapsed`` and ``total_secs`` in seconds."""
+    """The error for a result code, with libcurl's ``words`` where they name no more than host, port
+    and cause. ``began``: the body was under way."""
     if code == pycurl.E_OPERATION_TIMEDOUT:
         return _timeout(words, limits, total_secs, elapsed)
     if code == pycurl.E_FILESIZE_EXCEEDED:
@@ -150,7 +148,7 @@ class CurlHandler:
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
-        self.names = DnsCache.from_crawler(crawler)
+        self.dns = DnsCache.from_crawler(crawler)
         self._setup = setup_from_settings(settings, self.limits)
         self._decode = options.scrapys_boolean(settings, "COMPRESSION_ENABLED")
         self._fail_on_dataloss = options.scrapys_boolean(settings, "DOWNLOAD_FAIL_ON_DATALOSS")
@@ -161,7 +159,7 @@ class CurlHandler:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The same handler for both schemes."""
+        """One handler for both schemes."""
         handler = cls._of_crawler.get(crawler)
         if not isinstance(handler, cls):
             handler = cls._of_crawler[crawler] = cls(crawler)
@@ -170,7 +168,7 @@ class CurlHandler:
     async def download_request(self, request: Request) -> Response:
         """Raises an error with a kind (errors.py), or StopDownload(fail=True)."""
         if self._loop is None:
-            self._loop = CurlLoop(self.limits.kept_connections, guard_of(self._crawler))
+            self._loop = CurlLoop(self.limits.kept_connections, send_gate_of(self._crawler))
         site = self.sites.for_url(request.url)
         url = url_for_curl(request.url)
         total = self.limits.total_of(request)
@@ -196,33 +194,33 @@ class CurlHandler:
         """Called once for each scheme."""
         if self._loop is not None:
             self._loop.close()  # before its handles
-        self.names.close()
+        self.dns.close()
         self._idle.clear()
         self._of_crawler.pop(self._crawler, None)  # a handler holds its crawler
 
     async def _look_up(self, url: str, proxy: str | None, total: float) -> tuple[list[str], float]:
-        """For RESOLVE, and how many seconds it took. Raises BadUrl, Unresolved, TimedOut."""
+        """Lines for RESOLVE and the seconds it took. Raises BadUrl, Unresolved, TimedOut."""
         lines, waited = [], 0.0
         for endpoint in names_needed(url, proxy):
-            answer = self.names.known(endpoint.name)
-            if answer is None:
+            found = self.dns.known(endpoint.name)
+            if found is None:
                 began = time.monotonic()
-                future = asyncio.shield(self.names.look_up(endpoint.name))
+                future = asyncio.shield(self.dns.look_up(endpoint.name))
                 try:
-                    answer = await asyncio.wait_for(future, total - waited)
+                    found = await asyncio.wait_for(future, total - waited)
                 except TimeoutError:
                     raise errors.TimedOut(
                         f"took longer than {total:g} s (DOWNLOAD_TIMEOUT)"
                     ) from None
                 waited += time.monotonic() - began
-            if not answer.addresses:
-                raise errors.Unresolved(answer.problem)
-            lines.append(resolve_line(endpoint, answer.addresses))
+            if not found.addresses:
+                raise errors.Unresolved(found.problem)
+            lines.append(resolve_line(endpoint, found.addresses))
         return lines, waited
 
     def _take(self, site: Site | None) -> Transfer:
-        """An idle handle, one that served this site before if there is one (it may have learned
-        the server's nonce); else a new one."""
+        """An idle handle, preferably one that served this site before (it may know the server's
+        nonce), or a new one."""
         idle = self._idle
         for index in range(len(idle) - 1, -1, -1):
             if idle[index].site is site:
@@ -245,7 +243,7 @@ class CurlHandler:
         total: float,
         waited: float,
     ) -> None:
-        """Set everything. ``total`` seconds are left, ``waited`` the look-ups took."""
+        """Set every option. ``total`` seconds are left, ``waited`` were spent on look-ups."""
         meta, limits = request.meta, self.limits
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
         # a proxy of the environment gives way to the site's, one that the request names does not
@@ -254,14 +252,14 @@ class CurlHandler:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, *self._listeners.now())
         apply_request(transfer, request)
-        if addresses:  # each time: libcurl reads it once, and forgets them after a while
+        if addresses:  # for each fetch: libcurl forgets them after a while
             transfer.curl.setopt(pycurl.RESOLVE, addresses)
         set_option(transfer, pycurl.TIMEOUT_MS, int(min(max(1, total * 1000), LONGEST_MS)))
         if waited:
             transfer.dirty = True
             left = max(1, (limits.connect_secs - waited) * 1000)
             transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
-        # of a HEAD, Content-Length is that of a body that does not come
+        # the Content-Length of a HEAD is that of a body that does not come
         set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else max_bytes)
         bind = meta.get("bindaddress") or self._bind
         if bind:
@@ -282,7 +280,7 @@ class CurlHandler:
         flags: list[str] = []
         failed = transfer.stop is None and (code or transfer.error is not None)
         if failed and transfer.redirects():
-            transfer.chunks.clear()  # whatever is wrong with its body
+            transfer.chunks.clear()  # a redirect counts without its body
             flags.append("dataloss")
         elif transfer.error is not None:
             raise transfer.error
@@ -291,7 +289,7 @@ class CurlHandler:
             self._unless_dataloss(error, request, transfer)
             flags.append("dataloss")
         response = response_of(transfer, request, flags)
-        stop = transfer.stop  # who listens may have waited for a head without a body
+        stop = transfer.stop  # set by response_of() for a head without a body
         if stop is not None:
             response.flags.append("download_stopped")
         self._warn_if_large(transfer, request)
@@ -310,7 +308,7 @@ class CurlHandler:
         return error_of(code, words, self.limits, total_secs=total, elapsed=elapsed, began=began)
 
     def _unless_dataloss(self, error: Exception, request: Request, transfer: Transfer) -> None:
-        """Raise, unless part of a body is there and Scrapy's setting wants it."""
+        """Raise ``error``, unless a part of the body is there and Scrapy's setting wants it."""
         fail = request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss)
         if fail or not isinstance(error, ResponseDataLossError) or transfer.head is None:
             raise error
@@ -323,12 +321,12 @@ class CurlHandler:
 
 
 def _has_own_proxy(request: Request) -> bool:
-    """Not one of the environment (HttpProxyMiddleware)."""
+    """Whether the Request names a proxy, beyond that of the environment (HttpProxyMiddleware)."""
     return "proxy" in request.meta and "_scheme_proxy" not in request.meta
 
 
 def _proxy_of(request: Request, site: Site | None) -> str | None:
-    """The one that will be asked."""
+    """The proxy that will be used."""
     if site is not None and site.options.proxy is not None and not _has_own_proxy(request):
         return site.options.proxy.url
     proxy = request.meta.get("proxy")

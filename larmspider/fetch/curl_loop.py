@@ -3,7 +3,7 @@
     loop = CurlLoop(kept_connections=128)
     code, words = await loop.start(curl)     # 0 and "": it went well; else libcurl's code
 
-libcurl says which sockets it waits for (socket_watchers.py) and until when; nothing polls.
+libcurl names the sockets that it waits for and until when; nothing polls.
 """
 
 from __future__ import annotations
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# Tells libcurl when its sockets can be read or written.
-#
-# On Linux they are watched by an epoll of their own, which the event loop watches: libcurl lets go
-# of
-# a connection between two fetches, and asyncio's add_reader and remove_reader for each cost 11 us
-# a
-# fetch more, an eighth of it (62 us against 73, 74 against 82, 82 against 100 in alternating runs
-# of benchmarks/fetch.py). Elsewhere the event loop watches them.
-
 Act = Callable[[int, int], None]
 """Called with a socket and CSELECT_IN, CSELECT_OUT, CSELECT_ERR."""
 
@@ -43,12 +34,15 @@ class Watcher(Protocol):
 
 
 def watcher(loop: asyncio.AbstractEventLoop, act: Act) -> Watcher:
-    """The one for this system."""
     return EpollWatcher(loop, act) if hasattr(select, "epoll") else LoopWatcher(loop, act)
 
 
 class EpollWatcher:
-    """Linux: an epoll inside the event loop's."""
+    """Linux: an epoll that the event loop watches.
+
+    libcurl lets go of a connection between two fetches, and asyncio's add_reader and remove_reader
+    for each of them cost 11 us a fetch more, an eighth of it (benchmarks/fetch.py).
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, act: Act) -> None:
         self._loop, self._act = loop, act
@@ -73,7 +67,7 @@ class EpollWatcher:
 
     def _ready(self) -> None:
         for fd, mask in self._epoll.poll(0):
-            if fd in self._watched:  # what came before may have ended it
+            if fd in self._watched:  # an event before it may have ended it
                 self._act(fd, _events(mask))
 
     def close(self) -> None:
@@ -117,39 +111,30 @@ class LoopWatcher:
             self.watch(fd, 0)
 
 
-# Whether a crawl may send anything now: a worker among many may not when its lease is over.
-#
-#     set_guard(crawler, lambda: lease.valid)
-#     guard_of(crawler)                         # None: a crawl that has nobody to ask
-#
-# It is asked before libcurl gets to do anything, so that a process that was stopped for an hour
-# sends
-# nothing of what it had begun.
-
 SendGate = Callable[[], bool]
-_guards: WeakKeyDictionary[Crawler, SendGate] = WeakKeyDictionary()
+"""Whether a crawl may send anything now: a worker may not when its lease is over. Asked before
+libcurl may act, so that a process that was stopped for an hour sends nothing of what it began."""
+_send_gates: WeakKeyDictionary[Crawler, SendGate] = WeakKeyDictionary()
 
 
-def set_guard(crawler: Crawler, may_send: SendGate) -> None:
-    """Before its first fetch."""
-    _guards[crawler] = may_send
+def set_send_gate(crawler: Crawler, may_send: SendGate) -> None:
+    """To be called before the crawl's first fetch."""
+    _send_gates[crawler] = may_send
 
 
-def guard_of(crawler: Crawler) -> SendGate | None:
-    """The one that was set."""
-    return _guards.get(crawler)
+def send_gate_of(crawler: Crawler) -> SendGate | None:
+    return _send_gates.get(crawler)
 
 
 CLOSE_SECS = 0.5
-"""libcurl's end waits for names that it looks up yet, half a minute where no server of names
-answers; it is waited for no longer than this. (CURLMOPT_QUICK_EXIT is not known to pycurl.)"""
+"""How long to wait for libcurl's end, which waits for its look-ups of names, half a minute where no
+DNS server answers. (pycurl does not know CURLMOPT_QUICK_EXIT.)"""
 
 
 class CurlLoop:
     """Bound to the event loop in which it is made. Raises RuntimeError where none runs.
 
-    ``may_send`` is asked each time before libcurl may act; as soon as it says no, all transfers end
-    as if cancelled. None: nobody is asked.
+    As soon as ``may_send`` says no, all transfers end as if cancelled.
     """
 
     def __init__(self, kept_connections: int, may_send: SendGate | None = None) -> None:
@@ -186,16 +171,16 @@ class CurlLoop:
         return future
 
     def cancel(self, curl: pycurl.Curl) -> None:
-        """End a transfer now, with its connection; nothing if it is over."""
+        """End a transfer and its connection; does nothing for one that is over."""
         if self._running.pop(curl, None) is not None:
             self._multi.remove_handle(curl)
 
     def close(self) -> None:
-        """End everything; who waits gets CancelledError."""
+        """End all transfers; who waits gets CancelledError."""
         if self._closed:
             return
         self._closed = True
-        self._let_go()
+        self._cancel_all()
         if self._timer is not None:
             self._timer.cancel()
         end = Thread(target=self._multi.close, name="libcurl-end", daemon=True)
@@ -204,19 +189,19 @@ class CurlLoop:
         self._left = True
         self._watcher.close()
 
-    def _let_go(self) -> None:
+    def _cancel_all(self) -> None:
         for curl, future in list(self._running.items()):
             self.cancel(curl)
             future.cancel()
 
-    # what libcurl asks for
+    # called by libcurl
 
     def _watch(self, what: int, fd: int, multi: object, data: object) -> None:
         if not self._left:
             self._watcher.watch(fd, 0 if what == pycurl.POLL_REMOVE else what)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """Most deadlines move later before they come: the timer stays and looks again then."""
+        """Most deadlines are postponed before they come: the timer stays and looks again then."""
         if milliseconds < 0 or (milliseconds == 0 and self._starting):
             self._due = None
             return
@@ -226,8 +211,6 @@ class CurlLoop:
         elif due < self._timer.when():
             self._timer.cancel()
             self._timer = self._loop.call_at(due, self._on_time)
-
-    # what happens
 
     def _on_time(self) -> None:
         self._timer = None
@@ -243,7 +226,7 @@ class CurlLoop:
         if self._closed:
             return
         if self._may_send is not None and not self._may_send():
-            self._let_go()  # then libcurl may tidy up: it has nothing to send
+            self._cancel_all()  # then libcurl has nothing to send and may tidy up
         _, running = self._multi.socket_action(fd, events)
         if running < len(self._running):
             self._collect()

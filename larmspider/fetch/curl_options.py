@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from larmspider.fetch.transfer import Transfer
 
 
-# What the libcurl at hand can do, checked when a crawl starts and not at its thousandth page.
-
 _BITS = {"negotiate": pycurl.VERSION_SPNEGO, "ntlm": pycurl.VERSION_NTLM}
-"""Methods of authentication that a libcurl may lack, and the bits in which it says so."""
+"""Methods of authentication that a libcurl may lack, and their feature bits."""
 
 
 def check_method(method: str, where: str, features: int | None = None) -> None:
-    """Raise ConfigError if libcurl cannot do ``method``, a name as in Credentials.method.
-
-    ``features`` are libcurl's feature bits (curl_version_info), by default those of the one in use.
-    """
+    """Raise ConfigError if libcurl lacks ``method`` (Credentials.method), so that a crawl fails at
+    its start. ``features`` are feature bits (curl_version_info), by default those in use."""
     version = pycurl.version_info()
     needed = _BITS.get(method, 0)
     if needed and not (version[4] if features is None else features) & needed:
@@ -47,19 +43,12 @@ def check_method(method: str, where: str, features: int | None = None) -> None:
         )
 
 
-# Turns a Scrapy Request into libcurl options: method, headers, body; and nothing else is sent.
-#
-# libcurl sends Host, and Content-Length with a body. Accept, User-Agent, Expect and the
-# Content-Type
-# that it would add are turned off; a header whose value is None is not sent. Options that were set
-# for the fetch before and have the same value are not set again.
-
 _ACCEPT_ENCODING = b"Accept-Encoding: " + ACCEPTED.encode()
 _NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
-"""Of a Request's headers: for the proxy only; libcurl's own."""
+"""Headers of a Request that are for the proxy, or that libcurl makes."""
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-"""Methods that have one, were it empty."""
+"""Methods that have a body, were it empty."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that may be sent twice (RFC 9110 9.2.1)."""
 _BREAK = re.compile(rb"[\r\n\0]")
@@ -70,14 +59,15 @@ _PLAIN = re.compile(r"https?://[!\"$-.0-9:;<=>A-~]+(?:[/?][!\"$-~]*)?")
 
 
 def set_option(transfer: Transfer, option: int, value: Any) -> None:
-    """Unless it is set to that already."""
+    """Set an option that does not have this value from the fetch before."""
     if transfer.set.get(option) != value:
         transfer.set[option] = value
         transfer.curl.setopt(option, value)
 
 
 def apply_request(transfer: Transfer, request: Request) -> None:
-    """URL, method, headers and body. Raises BadUrl where one of them cannot be sent."""
+    """Set URL, method, headers and body, and nothing else that libcurl would add. Raises BadUrl for
+    what cannot be sent."""
     curl, method, body = transfer.curl, request.method, request.body
     curl.setopt(pycurl.URL, url_for_curl(request.url))
     if method != "GET" or body:
@@ -92,7 +82,7 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
         curl.setopt(pycurl.NOBODY, 1)
         return
     if method not in _SAFE:
-        # what a kept connection does not answer, libcurl sends once more by itself
+        # libcurl repeats by itself what a kept connection does not answer
         curl.setopt(pycurl.FRESH_CONNECT, 1)
     if body or method in _WITH_BODY:
         curl.setopt(pycurl.POST, 1)
@@ -103,9 +93,8 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
 
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
-    """For HTTPHEADER. ``Name:`` alone turns off what libcurl would add, ``Name;`` is an empty
-    value (CURLOPT_HTTPHEADER(3)). Raises BadUrl for a line break inside a header, and a name that
-    is no token."""
+    """Lines for HTTPHEADER: ``Name:`` turns off libcurl's own header, ``Name;`` has an empty value.
+    Raises BadUrl for a line break inside a header and a name that is no token."""
     lines = []
     headers = request.headers
     for name, values in dict.items(headers):
@@ -132,10 +121,10 @@ def header_lines(request: Request, *, decode: bool) -> list[bytes]:
 
 
 def url_for_curl(url: str) -> str:
-    """The URL that is asked for: its path and query as they are, its host in ASCII.
+    """``url`` with its host in ASCII and without fragment and userinfo; path and query stay.
 
-    A fragment and what stands before "@" are left out: credentials come from LARM_SITES_FILE or a
-    header, where they are bound to a host. Raises BadUrl where there is no host.
+    Credentials come from LARM_SITES_FILE or a header, bound to a host. Raises BadUrl where there is
+    no host.
     """
     if _PLAIN.fullmatch(url):
         return url
@@ -155,8 +144,6 @@ def url_for_curl(url: str) -> str:
     return f"{scheme}://{parsed.host}{target}"
 
 
-# meta["bindaddress"] and DOWNLOAD_BIND_ADDRESS as libcurl options: where connections come from.
-
 ACCEPTED = "an IP address, or one and a port as in ('10.0.0.7', 0)"
 
 
@@ -172,8 +159,8 @@ def bind_address_from(settings: BaseSettings) -> tuple[str, int] | None:
 
 
 def read_bind_address(value: Any) -> tuple[str, int]:
-    """``value``: an address, or an address and a port (0: any), as Scrapy takes them. ValueError:
-    it is neither; a name would be looked up while everything waits."""
+    """``value``: an address, or an address and a port (0: any), as Scrapy takes them. Raises
+    ValueError or TypeError, for a name too: libcurl would block while it looks the name up."""
     host, port = (value, 0) if isinstance(value, str) else value
     if not isinstance(host, str) or isinstance(port, bool) or not isinstance(port, int):
         raise ValueError
@@ -184,7 +171,7 @@ def read_bind_address(value: Any) -> tuple[str, int]:
 
 
 def apply_bind_address(transfer: Transfer, value: Any) -> None:
-    """``value`` as read_bind_address() takes it. Raises BadUrl."""
+    """Set where connections come from. Raises BadUrl."""
     try:
         host, port = read_bind_address(value)
     except (ValueError, TypeError):
@@ -196,7 +183,7 @@ def apply_bind_address(transfer: Transfer, value: Any) -> None:
 
 
 _KEPT_ADDRESS_SECS = 600
-"""libcurl's own cache of addresses, which it is given for each fetch (names.py)."""
+"""libcurl's own cache of addresses, which it is given for each fetch (dns.py)."""
 _SUPPRESS_CONNECT_HEADERS = 265  # no name in pycurl 7.49
 _TLS_MIN = {
     "TLSv1.0": pycurl.SSLVERSION_TLSv1_0,
@@ -220,7 +207,7 @@ _BUNDLES = (
 def setup_from_settings(settings: BaseSettings, limits: Limits) -> Callable[[pycurl.Curl], None]:
     """A function that prepares a fresh handle. Raises ConfigError.
 
-    No setting of the environment counts (http_proxy is HttpProxyMiddleware's), no .netrc, no
+    Nothing of the environment counts (http_proxy is HttpProxyMiddleware's), no .netrc, no
     cookies; libcurl follows no redirect.
     """
     if not pycurl.version_info()[4] & pycurl.VERSION_ASYNCHDNS:

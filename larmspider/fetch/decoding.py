@@ -1,4 +1,4 @@
-"""Content-Encoding undone while the body arrives, never further than asked.
+"""Content-Encoding undone while the body arrives, up to a limit of bytes.
 
     decoder = Decoder(["gzip"])
     decoder.feed(data, most=1000)     # at most 1000 bytes, however many are in data
@@ -24,13 +24,12 @@ else:
     from backports.zstd import ZstdDecompressor, ZstdError
 
 ACCEPTED = "gzip, deflate, br, zstd"
-MOST_ENCODINGS = 5
-"""One upon the other; libcurl has the same limit."""
-MOST_MEMBERS = 1000
-"""One behind the other, of gzip (20 bytes) or zstd (9): each costs a new decompressor, up to
-0.2 ms."""
+MAX_ENCODINGS = 5
+"""libcurl has the same limit."""
+MAX_MEMBERS = 1000
+"""gzip members (20 bytes) or zstd frames (9) in a body: each costs a new decompressor, 0.2 ms."""
 _PIECE_BYTES = 65_536
-"""What a layer gets at once: what lies behind a member is copied for each of them."""
+"""Bytes that a layer gets at once: the bytes behind each member are copied."""
 
 
 class DecodingError(Exception):
@@ -46,7 +45,7 @@ class _Layer(Protocol):
 
 
 def encodings_of(values: Sequence[bytes]) -> tuple[list[str], list[str]]:
-    """Of the values of Content-Encoding: what can be undone, outermost first, and what is left."""
+    """The encodings that can be undone, outermost first, and those left in the header."""
     left = [part.strip().lower() for value in values for part in value.decode("latin-1").split(",")]
     undone = []
     while left and (left[-1] in _LAYERS or left[-1] in ("identity", "")):
@@ -60,12 +59,12 @@ class Decoder:
     """Undoes ``encodings``, outermost first."""
 
     def __init__(self, encodings: Sequence[str]) -> None:
-        if len(encodings) > MOST_ENCODINGS:
+        if len(encodings) > MAX_ENCODINGS:
             raise DecodingError(f"{len(encodings)} encodings one upon the other")
         self._layers: list[_Layer] = [_LAYERS[name]() for name in encodings]
 
     def feed(self, data: bytes, most: int) -> bytes:
-        """What ``data`` holds, ``most`` bytes of it (0: all). Raises DecodingError, Overflow."""
+        """``data`` decoded, at most ``most`` bytes (0: all). Raises DecodingError, Overflow."""
         inner = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
             data = _feed(layer, data, most)
@@ -88,7 +87,7 @@ def _feed(layer: _Layer, data: bytes, most: int) -> bytes:
 
 
 class _Gzip:
-    """gzip with any number of members (RFC 1952 2.2); what follows the last is ignored."""
+    """gzip with any number of members (RFC 1952 2.2); bytes behind the last are ignored."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)
@@ -108,8 +107,8 @@ class _Gzip:
                 return out
             self._stream = zlib.decompressobj(wbits=31)
             self._members += 1
-            if self._members > MOST_MEMBERS:
-                raise DecodingError(f"more than {MOST_MEMBERS} members of gzip")
+            if self._members > MAX_MEMBERS:
+                raise DecodingError(f"more than {MAX_MEMBERS} members of gzip")
             data = data.lstrip(b"\0")
         return out
 
@@ -172,8 +171,8 @@ class _Zstd:
             data = self._stream.unused_data
             self._stream = ZstdDecompressor()
             self._frames += 1
-            if self._frames > MOST_MEMBERS:
-                raise DecodingError(f"more than {MOST_MEMBERS} frames of zstd")
+            if self._frames > MAX_MEMBERS:
+                raise DecodingError(f"more than {MAX_MEMBERS} frames of zstd")
         return out
 
 

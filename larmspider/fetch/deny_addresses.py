@@ -1,11 +1,11 @@
-"""Addresses that must not be asked, whatever name led there: cloud metadata, "this host".
+"""Addresses that must not be fetched from, whatever name led there: cloud metadata, "this host".
 
     deny = DenyAddresses(["169.254.0.0/16"], allow=["169.254.10.0/24"])
     deny.reason("169.254.169.254")     # "169.254.169.254 is in 169.254.0.0/16"
     deny.reason("169.254.10.1")        # None
 
-Asked after resolution, once for each connection, so that no name, redirect or number in disguise
-gets around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d and ::a.b.c.d, RFC 4291 2.5.5;
+Each connection is checked after resolution, so that no name, redirect or number in disguise gets
+around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d and ::a.b.c.d, RFC 4291 2.5.5;
 6to4, RFC 3056; NAT64, RFC 6052 2.1) counts as the IPv4 address. Local NAT64 (RFC 8215) leaves open
 where in 64:ff9b:1::/48 it stands: it is looked for wherever RFC 6052 2.2 has it.
 """
@@ -44,11 +44,10 @@ class DenyAddresses:
         self.deny = [_network(text) for text in deny]
         self.allow = [_network(text) for text in allow]
         self.reason = lru_cache(4096)(self._reason)
-        """Why this address, as text, must not be asked; None if it may be."""
+        """Why this address, as text, is denied; None if it is not."""
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Raises ConfigError where an entry is no network."""
         lists = []
         for name in ("LARM_DENY_ADDRESSES", "LARM_ALLOW_ADDRESSES"):
             lists.append(options.strings(settings, name))
@@ -77,7 +76,7 @@ class DenyAddresses:
 
 
 def plain_address(text: str) -> IPv4Address | IPv6Address:
-    """Without zone, and as IPv4 where that is what it stands for. ValueError: it is none."""
+    """Without zone, and as IPv4 where it stands for IPv4. ValueError for what is no address."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         inside = address.ipv4_mapped or address.sixtofour
@@ -89,8 +88,8 @@ def plain_address(text: str) -> IPv4Address | IPv6Address:
 
 
 def _behind_nat(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
-    """Those that ``address`` may stand for, by the lengths of prefix that its zeros leave open:
-    96, or 64, 56, 48 with a byte of zeros at bit 64 and nothing but zeros behind."""
+    """The IPv4 addresses that ``address`` may stand for, by the prefix lengths that its zeros
+    allow: 96, or 64, 56 and 48 with a byte of zeros at bit 64 and only zeros behind."""
     if not isinstance(address, IPv6Address) or address not in _LOCAL_NAT64:
         return
     number = int(address)

@@ -1,15 +1,14 @@
-"""Addresses of names, each looked up in a thread of its own: names that hang hold up no others.
+"""Addresses of host names, each looked up in a thread of its own, so that none holds up another.
 
-    names = DnsCache(patience=10.0, ttl=300.0)
-    names.known("wiki")                    # None
-    answer = await names.look_up("wiki")   # Resolution(addresses=("10.0.0.7",), ...)
-    names.known("wiki")                    # the same, for ttl seconds
+    cache = DnsCache(patience=10.0, ttl=300.0)
+    cache.known("wiki")                    # None
+    found = await cache.look_up("wiki")    # Resolution(addresses=("10.0.0.7",))
+    cache.known("wiki")                    # the same, for ttl seconds
 
-The system's resolver is asked (getaddrinfo: hosts file, nsswitch.conf), which may be silent for
-half a minute. libcurl would do that in 20 threads, while each name holds a place: with 60 silent
-names before them, none of 30 good ones was fetched in 22 s; now all are in 3 s
-(tests/support/hostile/silent_names.py). AT_ONCE look-ups are under way, not counting those that
-have taken longer than SLOW_SECS, up to MOST_THREADS threads.
+The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for half a minute.
+libcurl asks it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good
+ones was fetched in 22 s; here all are in 3 s (tests/hostile/test_silent_names.py). The threads are
+daemons, unlike those of an executor, so that a silent resolver does not hold up a stop.
 """
 
 from __future__ import annotations
@@ -42,22 +41,15 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# What the system knows of a host name: its addresses, or why there are none.
-#
-#     resolve("wiki")       # Resolution(addresses=("10.0.0.7",)): hosts file, DNS, ...
-#     resolve("nobody")     # Resolution(problem="Could not resolve host: nobody", final=True)
-#
-# It blocks, half a minute and longer where no server of names answers.
-
 _FINAL = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
-"""What getaddrinfo() says where there is no such name, and not that nobody could be asked."""
+"""Errors of getaddrinfo() for a name that does not exist; others mean that no server answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """``addresses`` in the order in which they should be tried; none: ``problem`` says why.
+    """``addresses`` in the order in which to try them; where there are none, ``problem`` says why.
 
-    ``final``: there are none, by the word of a server of names.
+    ``final``: a DNS server said that the name has no address.
     """
 
     addresses: tuple[str, ...] = ()
@@ -66,11 +58,12 @@ class Resolution:
 
 
 def resolve(name: str) -> Resolution:
-    """Addresses with a zone (fe80::1%eth0) are left out: libcurl takes none from us."""
+    """Ask the system; blocks. Addresses with a zone (fe80::1%eth0), which RESOLVE of libcurl does
+    not take, are left out."""
     try:
-        # as bytes: what a str is put through refuses names that DNS has
+        # as bytes: Python's IDNA codec refuses names that DNS has
         found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
-    except (OSError, ValueError) as error:  # ValueError: a name that nobody can be asked for
+    except (OSError, ValueError) as error:  # ValueError: not ASCII, or a NUL
         final = isinstance(error, ValueError) or error.errno in _FINAL
         return Resolution(problem=f"Could not resolve host: {name}", final=final)
     texts = dict.fromkeys(str(address[0]) for *_, address in found)
@@ -80,37 +73,38 @@ def resolve(name: str) -> Resolution:
     return Resolution(addresses)
 
 
-AT_ONCE = 32
-MOST_THREADS = 256
+MAX_LOOK_UPS = 32
+"""Look-ups under way, not counting those that have taken longer than SLOW_SECS."""
+MAX_THREADS = 256
 SLOW_SECS = 0.5
 FAILED_SECS = 3.0
 """A name without an address is looked up again after this: less than the wait before a retry."""
 STALE_SECS = 86_400.0
+"""How long an address can serve while nobody answers (RFC 8767 5)."""
 STALE_AGAIN_SECS = 30.0
-"""An old address serves while its renewal is slow; the next try is after this (RFC 8767 5)."""
-MOST_NAMES = 16_384
+"""Until the next look-up of a name that is served a stale address."""
+MAX_NAMES = 16_384
 _STACK_BYTES = 512 * 1024
 
 
 @dataclass(slots=True)
-class _Kept:
-    """``until``: as good as new. ``old_at``: of no use any more."""
+class _Entry:
+    """``resolution`` is fresh until ``fresh_until`` and of no use from ``stale_until`` on."""
 
-    answer: Resolution
-    until: float
-    old_at: float
+    resolution: Resolution
+    fresh_until: float
+    stale_until: float
 
 
 @dataclass(slots=True)
-class _Asked:
-    """Somebody waits for this name."""
-
+class _Waiting:
     future: asyncio.Future[Resolution]
     timer: asyncio.TimerHandle
 
 
 class DnsCache:
-    """``patience``, ``ttl``, ``slow`` in seconds. ``resolve`` blocks. Used in one event loop."""
+    """Used in one event loop; ``resolve`` runs in threads. Times in seconds: ``patience`` is how
+    long a look-up may take, from ``slow`` on it makes room for another."""
 
     _of_crawler: ClassVar[WeakKeyDictionary[Crawler, DnsCache]] = WeakKeyDictionary()
 
@@ -124,198 +118,197 @@ class DnsCache:
     ) -> None:
         self._patience, self._ttl, self._slow = patience, max(1.0, ttl), slow
         self._resolve, self._clock = resolve, clock
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._asked: dict[str, _Asked] = {}
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._waiting: dict[str, _Waiting] = {}
         self._queue: deque[str] = deque()
         self._threads: dict[str, asyncio.TimerHandle] = {}
-        self._young: set[str] = set()
+        self._prompt: set[str] = set()
+        """Names whose thread is not slow yet."""
         self._closed = False
-        self.heard: Callable[[str, Resolution], None] | None = None
-        """Called with each name of which something has become known."""
-        self.eased: Callable[[], None] | None = None
-        """Called when ``crowded`` may have ended because a look-up has become a slow one."""
+        self.on_resolved: Callable[[str, Resolution], None] | None = None
+        self.on_capacity: Callable[[], None] | None = None
+        """Called when a look-up has become slow, so that ``saturated`` may have ended."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The same for all that asks."""
-        names = cls._of_crawler.get(crawler)
-        if not isinstance(names, cls) or names._closed:
+        """One cache for the crawl."""
+        cache = cls._of_crawler.get(crawler)
+        if not isinstance(cache, cls) or cache._closed:
             limits = Limits.from_settings(crawler.settings)
-            names = cls(limits.connect_secs, limits.dns_secs)
-            cls._of_crawler[crawler] = names
-        return names
+            cache = cls._of_crawler[crawler] = cls(limits.connect_secs, limits.dns_secs)
+        return cache
 
     def __repr__(self) -> str:
-        waiting = f"{len(self._asked)} asked, {len(self._queue)} queued"
-        return f"<Names {waiting}, {len(self._young)} of {len(self._threads)} threads young>"
+        waiting = f"{len(self._waiting)} waiting, {len(self._queue)} queued"
+        return f"<DnsCache {waiting}, {len(self._prompt)} of {len(self._threads)} threads prompt>"
 
     @property
-    def crowded(self) -> bool:
-        """A further look-up would have to wait."""
+    def saturated(self) -> bool:
+        """Whether a further look-up would have to wait."""
         return bool(self._queue) or not self._has_room()
 
     def known(self, name: str) -> Resolution | None:
-        """What is known and not old."""
-        kept = self._kept.get(name)
-        return kept.answer if kept is not None and self._clock() < kept.until else None
+        """The fresh entry of ``name``, if there is one."""
+        entry = self._entries.get(name)
+        return entry.resolution if entry is not None and self._clock() < entry.fresh_until else None
 
     def look_up(self, name: str) -> asyncio.Future[Resolution]:
-        """Ask anew; one look-up serves all who ask meanwhile, so shield what you await.
+        """Look ``name`` up anew; one look-up serves all who wait for it, so shield what you await.
 
-        It is over after ``patience``, or ``slow`` where an old address can serve.
+        Ends after ``patience``, or after ``slow`` where a stale address can serve.
         """
-        asked = self._asked.get(name)
-        if asked is not None:
-            return asked.future
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            return waiting.future
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Resolution] = loop.create_future()
         if self._closed:
             future.set_result(Resolution(problem="the crawl has ended"))
             return future
         wait = self._patience if self._stale(name) is None else min(self._slow, self._patience)
-        self._asked[name] = _Asked(future, loop.call_later(wait, self._give_up, name))
-        if name not in self._threads:  # it may hang there since it was asked for the last time
+        self._waiting[name] = _Waiting(future, loop.call_later(wait, self._give_up, name))
+        if name not in self._threads:  # one may hang since an earlier look-up of the name
             self._queue.append(name)
             self._start()
         return future
 
     def close(self) -> None:
-        """Nothing is heard of after this; look-ups under way are not waited for."""
+        """Cancel who waits; threads under way are not waited for."""
         self._closed = True
-        for asked in self._asked.values():
-            asked.timer.cancel()
-            asked.future.cancel()
+        for waiting in self._waiting.values():
+            waiting.timer.cancel()
+            waiting.future.cancel()
         for timer in self._threads.values():
             timer.cancel()
-        self._asked.clear()
+        self._waiting.clear()
         self._queue.clear()
 
     def _has_room(self) -> bool:
-        return len(self._young) < AT_ONCE and len(self._threads) < MOST_THREADS
+        return len(self._prompt) < MAX_LOOK_UPS and len(self._threads) < MAX_THREADS
 
     def _start(self) -> None:
         loop = asyncio.get_running_loop()
         while self._queue and self._has_room():
             name = self._queue.popleft()
-            if name not in self._asked or name in self._threads:
-                continue  # given up while it waited here
+            if name not in self._waiting or name in self._threads:
+                continue  # given up while it was queued
             self._threads[name] = loop.call_later(self._slow, self._is_slow, name)
-            self._young.add(name)
+            self._prompt.add(name)
             thread = threading.Thread(
-                target=self._work, args=(loop, name), name="look-up", daemon=True
+                target=self._run, args=(loop, name), name="look-up", daemon=True
             )
             before = threading.stack_size(_STACK_BYTES)
             try:
                 thread.start()
             except RuntimeError as error:
-                self._learn(name, Resolution(problem=f"{name} cannot be looked up: {error}"))
+                self._finish(name, Resolution(problem=f"{name} cannot be looked up: {error}"))
             finally:
                 threading.stack_size(before)
 
-    def _work(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         """In a thread."""
-        answer = self._resolve(name)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._learn, name, answer)
+        resolution = self._resolve(name)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._finish, name, resolution)
 
     def _is_slow(self, name: str) -> None:
-        self._young.discard(name)
+        self._prompt.discard(name)
         self._start()
-        if self.eased is not None:
-            self.eased()
+        if self.on_capacity is not None:
+            self.on_capacity()
 
-    def _learn(self, name: str, answer: Resolution) -> None:
+    def _finish(self, name: str, resolution: Resolution) -> None:
         self._threads.pop(name).cancel()
-        self._young.discard(name)
+        self._prompt.discard(name)
         if self._closed:
             return
-        if not answer.addresses and not answer.final:
-            answer = self._stale(name) or answer
-        self._tell(name, answer)
+        if not resolution.addresses and not resolution.final:
+            resolution = self._stale(name) or resolution
+        self._store(name, resolution)
         self._start()
 
     def _give_up(self, name: str) -> None:
-        problem = f"no server of names answers for {name} (LARM_CONNECT_TIMEOUT_SECS)"
-        self._tell(name, self._stale(name) or Resolution(problem=problem))
+        problem = f"no DNS server answered for {name} (LARM_CONNECT_TIMEOUT_SECS)"
+        self._store(name, self._stale(name) or Resolution(problem=problem))
 
     def _stale(self, name: str) -> Resolution | None:
-        kept = self._kept.get(name)
-        fits = kept is not None and kept.answer.addresses and self._clock() < kept.old_at
-        return kept.answer if kept is not None and fits else None
+        """The addresses that ``name`` had before, if they are not too old to serve."""
+        entry = self._entries.get(name)
+        if entry is None or not entry.resolution.addresses or self._clock() >= entry.stale_until:
+            return None
+        return entry.resolution
 
-    def _tell(self, name: str, answer: Resolution) -> None:
-        now, kept = self._clock(), self._kept.pop(name, None)
-        if kept is not None and kept.answer is answer:
-            kept.until = min(now + STALE_AGAIN_SECS, kept.old_at)
+    def _store(self, name: str, resolution: Resolution) -> None:
+        """Keep ``resolution`` and tell who waits for it."""
+        now, entry = self._clock(), self._entries.pop(name, None)
+        if entry is not None and entry.resolution is resolution:
+            entry.fresh_until = min(now + STALE_AGAIN_SECS, entry.stale_until)
         else:
-            ttl = self._ttl if answer.addresses else FAILED_SECS
-            kept = _Kept(answer, now + ttl, now + max(ttl, STALE_SECS))
-        self._kept[name] = kept
-        if len(self._kept) > MOST_NAMES:
-            self._kept.popitem(last=False)
-        asked = self._asked.pop(name, None)
-        if asked is not None:
-            asked.timer.cancel()
-            if not asked.future.done():
-                asked.future.set_result(answer)
-        if self.heard is not None:
-            self.heard(name, answer)
-
-
-# What the frontier asks about names before a host has its turn: the look-up holds no place.
-#
-#     addresses = Addresses(names, known, eased)
-#     addresses.of("wiki")         # None: a look-up begins; known("wiki", "10.0.0.7") is called
-# later
-#     addresses.of("wiki")         # "10.0.0.7"
-#
-# Of several addresses it is the smallest, IPv4 before IPv6: the order of answers varies, this does
-# not. A name that does not resolve is its own address; its fetch says what is wrong.
+            ttl = self._ttl if resolution.addresses else FAILED_SECS
+            entry = _Entry(resolution, now + ttl, now + max(ttl, STALE_SECS))
+        self._entries[name] = entry
+        if len(self._entries) > MAX_NAMES:
+            self._entries.popitem(last=False)
+        waiting = self._waiting.pop(name, None)
+        if waiting is not None:
+            waiting.timer.cancel()
+            if not waiting.future.done():
+                waiting.future.set_result(resolution)
+        if self.on_resolved is not None:
+            self.on_resolved(name, resolution)
 
 
 class Addresses:
-    """``known(name, address)`` is called in the event loop that ran when of() was asked, ``eased``
-    where it is not so crowded any more."""
+    """The address by which the frontier groups a host, known before the host gets a slot.
+
+        addresses = Addresses(cache, on_address, on_capacity)
+        addresses.of("wiki")         # None; on_address("wiki", "10.0.0.7") is called later
+        addresses.of("wiki")         # "10.0.0.7"
+
+    Of several addresses the smallest, IPv4 before IPv6, for their order varies. A name that does
+    not resolve is its own address; its fetch says what is wrong.
+    """
 
     def __init__(
-        self, names: DnsCache, known: Callable[[str, str], None], eased: Callable[[], None]
+        self,
+        cache: DnsCache,
+        on_address: Callable[[str, str], None],
+        on_capacity: Callable[[], None],
     ) -> None:
-        self._names, self._tell = names, known
-        names.heard, names.eased = self._heard, eased
+        self._cache = cache
+        cache.on_resolved = lambda name, found: on_address(name, smallest(found) or name)
+        cache.on_capacity = on_capacity
 
     def book(self, own_address: Callable[[str], bool]) -> AddressBook:
         """For the frontier."""
-        return AddressBook(self.of, own_address=own_address, crowded=lambda: self._names.crowded)
+        return AddressBook(self.of, own_address=own_address, crowded=lambda: self._cache.saturated)
 
     def close(self) -> None:
-        """Nothing is told after this; look-ups under way are not waited for."""
-        self._names.close()
+        """No callback is called after this."""
+        self._cache.close()
 
     def of(self, name: str) -> str | None:
-        """The address, or None: then a look-up is under way."""
-        literal = _text(name.removeprefix("[").removesuffix("]"))
+        """The address, or None while it is looked up."""
+        literal = _spelling(name.removeprefix("[").removesuffix("]"))
         if literal is not None:
             return literal
-        answer = self._names.known(name)
-        if answer is None:
-            self._names.look_up(name)
+        found = self._cache.known(name)
+        if found is None:
+            self._cache.look_up(name)
             return None
-        return smallest(answer) or name
-
-    def _heard(self, name: str, answer: Resolution) -> None:
-        self._tell(name, smallest(answer) or name)
+        return smallest(found) or name
 
 
 @lru_cache(4096)
-def smallest(answer: Resolution) -> str | None:
-    """None where there is none."""
-    texts = [text for text in map(_text, answer.addresses) if text is not None]
+def smallest(resolution: Resolution) -> str | None:
+    """The smallest address, None where there is none."""
+    texts = [text for text in map(_spelling, resolution.addresses) if text is not None]
     return min(texts, key=lambda text: (":" in text, text), default=None)
 
 
 @lru_cache(4096)
-def _text(address: str) -> str | None:
-    """One spelling for each address; None for what is none."""
+def _spelling(address: str) -> str | None:
+    """The one spelling of an address; None for a text that is no address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -325,29 +318,29 @@ def _text(address: str) -> str | None:
     return parsed.compressed
 
 
-# Whose addresses a fetch needs: the host's, or its proxy's; and how libcurl is told of them.
-#
-# names_needed("http://wiki/a", None)                        # (Endpoint("wiki", 80),)
-# names_needed("http://wiki/a", "http://proxy:3128")         # (Endpoint("proxy", 3128),)
-# names_needed("http://wiki/a", "socks5://proxy:1080")       # both
-# names_needed("http://10.0.0.7/", None)                     # ()
-
 _PORTS = {"http:": 80, "https:": 443}
 _GIVEN_ADDRESSES = frozenset({"socks4", "socks5"})
-"""Proxies that are told an address: the name is looked up here (socks5h: by the proxy)."""
+"""Proxies that want an address, so that the name is looked up here (socks5h: by the proxy)."""
 _LONGEST_REMEMBERED = 300
 
 
 class Endpoint(NamedTuple):
-    """As libcurl has it: where it keeps addresses, name and port are the key."""
+    """The key of libcurl's own cache of addresses."""
 
     name: str
     port: int
 
 
 def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
-    """Without those that libcurl knows by itself. ``proxy``: "" or None for none.
-    Raises BadUrl where it is no proxy."""
+    """The names that a fetch of ``url`` needs an address of, but those libcurl knows by itself.
+
+        names_needed("http://wiki/a", None)                        # (Endpoint("wiki", 80),)
+        names_needed("http://wiki/a", "http://proxy:3128")         # (Endpoint("proxy", 3128),)
+        names_needed("http://wiki/a", "socks5://proxy:1080")       # both
+        names_needed("http://10.0.0.7/", None)                     # ()
+
+    ``proxy``: "" or None for none. Raises BadUrl for a text that is no proxy.
+    """
     end = url.find("/", 8)  # behind http:// and https://, so behind the authority
     prefix = url if end < 0 else url[:end]
     if len(prefix) > _LONGEST_REMEMBERED:
@@ -367,21 +360,21 @@ def _of_prefix(prefix: str, proxy: str | None) -> tuple[Endpoint, ...]:
 
 
 def asks_itself(proxy: str | None) -> bool:
-    """Whether the name of the host is for us to look up, not for the proxy."""
+    """Whether the host's name is looked up here, not by the proxy."""
     return not proxy or proxy.partition("://")[0].lower() in _GIVEN_ADDRESSES
 
 
 def _of_url(url: str) -> tuple[str, int]:
     try:
         parsed = can_ada.parse(url)
-    except (ValueError, TypeError):  # what is wrong with it, the fetch will say
+    except (ValueError, TypeError):  # the fetch says what is wrong
         return "", 0
     return parsed.hostname, int(parsed.port or _PORTS.get(parsed.protocol, 0))
 
 
 def needs_look_up(name: str) -> bool:
-    """Not an address, and none of the names that libcurl never asks for: localhost (RFC 6761 6.3)
-    is this machine, .onion (RFC 7686) nowhere."""
+    """Whether ``name`` is neither an address nor a name that libcurl never asks for: localhost
+    (RFC 6761 6.3) is this machine, .onion (RFC 7686) nowhere."""
     labels = name.removesuffix(".").rpartition(".")
     if not name or name.startswith("[") or labels[2] in ("localhost", "onion"):
         return False
@@ -393,35 +386,31 @@ def needs_look_up(name: str) -> bool:
 
 
 def resolve_line(endpoint: Endpoint, addresses: Sequence[str]) -> str:
-    """For RESOLVE. "+": libcurl forgets it after a while (DNS_CACHE_TIMEOUT)."""
+    """A line for RESOLVE; with "+" libcurl forgets it after DNS_CACHE_TIMEOUT."""
     listed = ",".join(f"[{text}]" if ":" in text else text for text in addresses)
     return f"+{endpoint.name}:{endpoint.port}:{listed}"
 
 
-# Is a host asked at its own address, or does a proxy ask it, that looks up the name itself?
-#
-# own_address = OwnAddress.from_settings(settings)
-# own_address("http://wiki/robots.txt")      # False: for LARM_SITES_FILE has a proxy for it
-#
-# A proxy that a Request of a foreign spider names is not seen here: the name of its host is looked
-# up
-# once for nothing.
-
-
 class OwnAddress:
-    """``proxies`` of the environment, by scheme, as HttpProxyMiddleware has them."""
+    """Whether a fetch connects to the host's own address, or a proxy looks the name up.
+
+        own_address = OwnAddress.from_settings(settings)
+        own_address("http://wiki/robots.txt")      # False: LARM_SITES_FILE has a proxy for it
+
+    ``proxies`` of the environment by scheme, as HttpProxyMiddleware has them. A proxy that a
+    Request names is not known here: its host is looked up once for nothing.
+    """
 
     def __init__(self, sites: Sites, proxies: dict[str, str]) -> None:
         self._sites, self._proxies = sites, proxies
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Raises ConfigError."""
         enabled = options.as_boolean("HTTPPROXY_ENABLED", settings.get("HTTPPROXY_ENABLED", True))
         return cls(Sites.from_settings(settings), getproxies() if enabled else {})
 
     def __call__(self, url: str) -> bool:
-        """Not for what is no name either. ``url`` without userinfo."""
+        """False for an address too. ``url`` has no userinfo."""
         site = self._sites.for_url(url)
         proxy = None if site is None else site.options.proxy
         text = self._of_environment(url) if proxy is None else proxy.url

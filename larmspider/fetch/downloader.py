@@ -1,8 +1,8 @@
 """Scrapy's downloader without its slots: when a host may be asked is the frontier's decision.
 
 Scrapy's slots keep a queue and a delay for each host behind the scheduler's back; the frontier
-hands out a request only when it may be sent, so here it is sent. What remains is the middlewares,
-the handlers, and a way to let go of what hangs when the crawl is to stop.
+hands out a request only when it may be sent. What remains is the middlewares, the handlers, and a
+way to cancel what hangs when the crawl is to stop.
 """
 
 from __future__ import annotations
@@ -32,19 +32,17 @@ if TYPE_CHECKING:
     from larmspider.frontier.hosts import Lease
 
 
-# Scrapy's signals of a download under way, sent only where somebody listens.
-#
-# Sending one costs 10 us although nobody is connected; asking whether anybody is costs 0.5.
-
-
 class Listeners:
-    """headers_received and bytes_received of one crawler; either may raise StopDownload."""
+    """Sends headers_received and bytes_received, whose receivers may raise StopDownload.
+
+    Only to receivers: sending costs 10 us although nobody is connected, asking 0.5.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
 
     def now(self) -> tuple[OnHead | None, OnBytes | None]:
-        """What is to be called for the download that begins; None: nobody listens."""
+        """The callbacks for the download that begins, None where nobody listens."""
         sender = self._crawler.signals.sender
         return (
             self._head if anybody(sender, signals.headers_received) else None,
@@ -79,12 +77,12 @@ def anybody(sender: object, signal: object) -> bool:
 
 
 class Stopped(DownloadCancelledError):  # noqa: N818 - a kind of DownloadCancelledError
-    """A download that was let go of, because the crawl stops or others wait; it says nothing about
-    its host."""
+    """A download that was cancelled because the crawl stops or other hosts wait; no fault of its
+    host."""
 
 
 class LarmDownloader:
-    """DOWNLOADER. ``active`` are the requests that hold a place; ``slots`` stays empty."""
+    """DOWNLOADER. ``active`` are the requests under way; ``slots`` stays empty."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -127,7 +125,7 @@ class LarmDownloader:
         return response
 
     def _tell(self, signal: object, **arguments: Any) -> None:
-        """Where somebody listens: the three that nobody hears cost 8.7 us a page, asking 1.1."""
+        """Only to receivers: three signals that nobody receives cost 8.7 us a page, asking 1.1."""
         sent_by = self.crawler.signals
         if anybody(sent_by.sender, signal):
             sent_by.send_catch_log(signal, spider=self.crawler.spider, **arguments)
@@ -136,8 +134,8 @@ class LarmDownloader:
         return len(self.active) >= self.total
 
     def cancel(self, lease: Lease) -> bool:
-        """Let go of its download, which fails as Stopped; False if none is under way, or what it
-        asks may be done by now (no GET)."""
+        """Cancel the download of a lease, which fails as Stopped; False if none is under way, or if
+        the server may have acted on it (no GET)."""
         return any(
             task.cancel()
             for request, task in self._downloads.items()
@@ -145,7 +143,7 @@ class LarmDownloader:
         )
 
     def cancel_all(self) -> int:
-        """Let go of every download under way; how many there were."""
+        """Cancel every download under way and return their number."""
         for task in self._downloads.values():
             task.cancel()
         return len(self._downloads)

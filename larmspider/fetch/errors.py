@@ -1,4 +1,4 @@
-"""Failed fetches by kind: Scrapy's exceptions, each with the word of frontier/failures.py.
+"""Failed fetches by kind: Scrapy's exceptions, each with a short word for logs and stats.
 
     raise TooBig("more than 16777216 bytes (DOWNLOAD_MAXSIZE)")    # .kind is "too-big"
 
@@ -20,13 +20,6 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-# Names the ways in which a fetch fails: one short word each, and a line for the logs.
-#
-# The words are those of frontier/failures.py, which knows what each means for the URL and its
-# host.
-# Errors of our own download handler carry theirs (errors.py); those of Scrapy's handlers are told
-# apart by class and wording.
-
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (CannotResolveHostError, "dns"),
     (DownloadConnectionRefusedError, "refused"),
@@ -41,7 +34,11 @@ _MESSAGE_CHARS = 300
 
 def kind_of(error: BaseException) -> str:
     """scope, address, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
-    bad-response or error."""
+    bad-response or error; frontier/results.py knows what each means for URL and host.
+
+    Errors of our download handler carry their kind; those of Scrapy's are told apart by class and
+    wording.
+    """
     kind = getattr(error, "kind", None)
     if isinstance(kind, str):
         return kind
@@ -60,15 +57,13 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What the error says, on one line and not longer than 300 characters."""
+    """The error's text on one line, at most 300 characters."""
     return " ".join(str(error).split())[:_MESSAGE_CHARS] or type(error).__name__
 
 
-# Retry-After, seconds or a date (RFC 9110 10.2.3): how long a server asks us to stay away.
-
-
 def retry_after(value: bytes | None, now: float) -> float | None:
-    """Seconds from ``now`` (since the epoch), 0 or more; None without a header that can be read."""
+    """Seconds from ``now`` (since the epoch), 0 or more, of Retry-After, a number or a date (RFC
+    9110 10.2.3); None for any other value."""
     if value is None:
         return None
     text = value.decode("latin-1").strip()
@@ -87,7 +82,7 @@ class OutOfScope(IgnoreRequest):
 
 
 class DeniedAddress(IgnoreRequest):
-    """The name resolves to addresses that must not be asked, and to no other."""
+    """The name resolves to denied addresses only."""
 
     kind = "address"
 
@@ -105,7 +100,7 @@ class Unresolved(CannotResolveHostError):
 
 
 class Refused(DownloadConnectionRefusedError):
-    """No connection: nobody listens there, or no way leads there."""
+    """No connection: nobody listens there, or no route leads there."""
 
     kind = "refused"
 
@@ -141,7 +136,7 @@ class CutShort(ResponseDataLossError):
 
 
 class BadBody(ResponseDataLossError):
-    """Chunks that are none, inside the body."""
+    """Invalid chunks inside the body."""
 
     kind = "bad-response"
 
@@ -153,6 +148,6 @@ class TooBig(DownloadCancelledError):
 
 
 class BadResponse(DownloadFailedError):
-    """What came is no answer in HTTP."""
+    """The response is not HTTP."""
 
     kind = "bad-response"

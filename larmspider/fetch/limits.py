@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_MS = 2**31 - 1
-"""25 days: what libcurl takes for a time everywhere; a longer one is as good as none."""
+"""25 days: the longest time that every option of libcurl takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Limits:
         )
 
     def total_of(self, request: Request) -> float:
-        """Seconds, by meta download_timeout; None or 0: as for all. Raises BadUrl."""
+        """Seconds by meta download_timeout, or by DOWNLOAD_TIMEOUT. Raises BadUrl."""
         value = request.meta.get("download_timeout") or self.total_secs
         try:
             secs = float(value)

@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 
-# A proxy as meta["proxy"] names it.
-#
-# read_proxy("socks5h://proxy")      # ProxyUrl("socks5h", "proxy", 1080, None, "")
-# read_proxy("proxy:3128")           # ProxyUrl("http", "proxy", 3128, None, "")
-# read_proxy("//proxy:3128")         # the same: what HttpProxyMiddleware makes of it
-
 _PORTS = {
     "http": 80,
     "https": 443,
@@ -38,11 +32,11 @@ _PORTS = {
     "socks5": 1080,
     "socks5h": 1080,
 }
-"""The schemes that libcurl knows, and the port of each that is asked where none is named."""
+"""The schemes that libcurl knows, and their default ports."""
 
 
 class ProxyUrl(NamedTuple):
-    """``host`` without brackets; ``user`` and ``password`` unquoted; no user: None."""
+    """``host`` without brackets; ``user`` and ``password`` unquoted, None without a user."""
 
     scheme: str
     host: str
@@ -52,7 +46,8 @@ class ProxyUrl(NamedTuple):
 
 
 def read_proxy(text: str) -> ProxyUrl:
-    """Without a scheme it is http's. Raises BadUrl where it is no proxy that we can ask."""
+    """The parts of ``socks5h://proxy``, ``proxy:3128`` (http) or ``//proxy:3128``, which
+    HttpProxyMiddleware makes of it. Raises BadUrl for another text."""
     refused = errors.BadUrl(f"no proxy: expected {', '.join(_PORTS)} with host and port")
     try:
         parts = urlsplit(text if "://" in text or text.startswith("//") else f"//{text}", "http")
@@ -72,8 +67,8 @@ def read_proxy(text: str) -> ProxyUrl:
 
 
 def check_target(deny: DenyAddresses, url: str) -> None:
-    """Raises DeniedAddress for a URL whose host is a denied address: through a proxy nobody else
-    would see it. A name is resolved by the proxy, which has rules of its own."""
+    """Raise DeniedAddress for a URL whose host is a denied address, which no socket of ours meets
+    through a proxy. A name is resolved by the proxy, which has rules of its own."""
     try:
         host = can_ada.parse(url).hostname.strip("[]")
     except (ValueError, UnicodeError, TypeError):
@@ -93,7 +88,7 @@ def _in_brackets(url: str) -> str:
 
 
 def apply_proxy(curl: pycurl.Curl, request: Request) -> None:
-    """For a Request with meta["proxy"]. Raises BadUrl where that is no proxy that we can ask."""
+    """Set the proxy of a Request with meta["proxy"]. Raises BadUrl."""
     proxy = read_proxy(str(request.meta["proxy"]))
     host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
     curl.setopt(pycurl.PROXY, f"{proxy.scheme}://{host}:{proxy.port}")

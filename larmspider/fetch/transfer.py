@@ -1,7 +1,7 @@
-"""One libcurl easy handle and the answer that it receives, used for one fetch after another.
+"""One libcurl easy handle and the response that it receives, used for one fetch after another.
 
-Its callbacks run inside libcurl: what is wrong is kept in ``error`` and the transfer ended; the
-handler raises it.
+The callbacks run inside libcurl: they keep an exception in ``Transfer.error`` and end the transfer;
+the handler raises it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,12 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.requests import CUT_BYTES, TIMING, VALIDATORS
 
-# The head of an answer, read once from its lines as libcurl hands them over.
-#
-#     head = ResponseHead.parse([b"HTTP/1.1 200 OK\r\n", b"Server: x\r\n", b"\r\n"])
-#     head.status, head.protocol, head.headers["Server"]
-#
-# The lines may hold several heads (1xx before the answer, 401 before a second attempt of libcurl's
-# own): the last one counts. Trailers come after it and do not.
-
 _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
 _STATUS_CHARS = 60
 
 
 class BadHead(Exception):  # noqa: N818 - it becomes an error with a kind
-    """A status line that is none."""
+    """No valid status line."""
 
 
 class CutHead(Exception):  # noqa: N818 - it becomes an error with a kind
@@ -48,7 +40,11 @@ class CutHead(Exception):  # noqa: N818 - it becomes an error with a kind
 
 @dataclass(slots=True)
 class ResponseHead:
-    """``headers`` in order, values of one name together, as Scrapy keeps them."""
+    """Status line and headers of a response, the values of one name together as Scrapy keeps them.
+
+    The lines from libcurl may hold several heads (1xx, a 401 before libcurl's second attempt), of
+    which the last one counts, and trailers, which do not count.
+    """
 
     status: int
     protocol: str
@@ -56,8 +52,8 @@ class ResponseHead:
 
     @classmethod
     def parse(cls, lines: list[bytes]) -> Self:
-        """Raises BadHead: no status line, a status outside 100 to 599, or 101 that nobody asked;
-        CutHead, which libcurl takes for the whole head of an answer."""
+        """Raises BadHead for no status line, a status outside 100 to 599, or an unasked 101, and
+        CutHead for a head that libcurl takes for a whole one."""
         start = len(lines) - 1
         while start >= 0 and not (
             lines[start].startswith(b"HTTP/") and (start == 0 or lines[start - 1] in _ENDS)
@@ -86,13 +82,13 @@ class ResponseHead:
         return cls(status, match[1].decode(), headers)
 
     def length(self) -> int | None:
-        """What Content-Length says."""
+        """Content-Length."""
         text = self.headers.get(b"Content-Length")
         return int(text) if text is not None and text.isdigit() else None
 
 
 def _unfold(values_of: dict[bytes, list[bytes]], line: bytes) -> None:
-    """A line that goes on with the value before it (RFC 9112 5.2)."""
+    """Append a continuation line to the value before it (RFC 9112 5.2)."""
     if values_of:
         last = next(reversed(values_of.values()))
         last[-1] += b" " + line.strip()
@@ -100,23 +96,18 @@ def _unfold(values_of: dict[bytes, list[bytes]], line: bytes) -> None:
 
 @lru_cache(1024)
 def _key(name: bytes) -> bytes:
-    """As Headers writes names."""
+    """The name as Scrapy's Headers write it."""
     return name.strip().title()
 
 
 _ENDS = (b"\r\n", b"\n", b"")
 
 
-# Makes the Scrapy Response of a finished transfer, as Scrapy's own handlers do, and its timing.
-#
-# The class is chosen by content type, and where that says nothing by name and body; the choice by
-# content type is remembered (6 us less a page).
-
 _VALIDATORS = ((b"Etag", "If-None-Match"), (b"Last-Modified", "If-Modified-Since"))
 
 
 def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Response:
-    """Raises BadResponse where the head is none."""
+    """The Scrapy Response of a finished transfer. Raises BadResponse, ConnectionLost."""
     head = transfer.finish_head()
     body = transfer.body
     url = request.url
@@ -141,13 +132,13 @@ def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Respo
 
 
 def set_timing(transfer: Transfer, request: Request, waited: float = 0.0) -> None:
-    """download_latency as Scrapy has it, until the answer begins, and all steps as TIMING.
+    """Set download_latency as Scrapy does, until the response begins, and all steps as TIMING.
 
-    ``waited``: for the addresses of names, before libcurl began.
+    ``waited`` seconds were spent on look-ups before libcurl began.
     """
 
     def later(seconds: float) -> float:
-        return waited + seconds if seconds else seconds  # 0.0: it never came to that
+        return waited + seconds if seconds else seconds  # 0.0: the step was not reached
 
     info = transfer.curl.getinfo
     first_byte = later(info(pycurl.STARTTRANSFER_TIME))
@@ -163,6 +154,7 @@ def set_timing(transfer: Transfer, request: Request, waited: float = 0.0) -> Non
 
 
 def _class_of(head: ResponseHead, url: str, body: bytes) -> type[Response]:
+    """The choice by content type is remembered (6 us less a page)."""
     types = dict.get(head.headers, b"Content-Type")
     if types and not dict.__contains__(head.headers, b"Content-Encoding"):
         cls = _class_of_type(types[-1])
@@ -202,18 +194,18 @@ class Transfer:
         self.limits, self.deny, self.decode = limits, deny, decode
         self._setup = setup
         self.set: dict[int, Any] = {}
-        """Options of the last fetch that the next one may find as they are."""
+        """Options of the last fetch that the next one may keep."""
         self.dirty = True
-        """Whether options were set that the next fetch must not find."""
+        """Whether the next fetch needs a reset handle."""
         self.site: object = None
-        """Whose credentials the handle has; None: nobody's."""
+        """The Site whose credentials the handle has."""
         self.request: Request | None = None
 
     def begin(
         self, request: Request, max_bytes: int, on_head: OnHead | None, on_bytes: OnBytes | None
     ) -> None:
-        """Forget the last answer. ``max_bytes`` limits the body twice, as it is received and after
-        decompression; 0 is no limit. The callbacks tell who listens to Scrapy's signals."""
+        """Prepare for a request. ``max_bytes`` limits the body as received and as decompressed; 0
+        is no limit. ``on_head`` and ``on_bytes`` send Scrapy's signals."""
         if self.dirty:
             self._reset()
         self.request, self.max_bytes = request, max_bytes
@@ -232,14 +224,14 @@ class Transfer:
         self.opened = False
 
     def end(self) -> None:
-        """Let go of what it holds; an error would hold the whole fetch by its traceback."""
+        """Drop references; an error would keep the whole fetch alive by its traceback."""
         self.chunks, self.lines = [], []
         self.head = self.decoder = None
         self.on_head = self.on_bytes = None
         self.request = self.error = self.stop = None
 
     def read_head(self) -> ResponseHead:
-        """The head, once it is complete. Raises BadResponse, ConnectionLost."""
+        """The complete head. Raises BadResponse, ConnectionLost."""
         if self.head is None:
             try:
                 self.head = ResponseHead.parse(self.lines)
@@ -250,7 +242,7 @@ class Transfer:
         return self.head
 
     def redirects(self) -> bool:
-        """Whether a whole head is here that leads elsewhere: then the body does not matter."""
+        """Whether the head is complete and redirects, so that the body does not matter."""
         if not self.lines or self.lines[-1] not in (b"\r\n", b"\n"):
             return False
         try:
@@ -260,7 +252,7 @@ class Transfer:
         return 300 <= head.status < 400 and b"Location" in head.headers
 
     def finish_head(self) -> ResponseHead:
-        """The head of an answer that is over, with or without a body. Raises as read_head()."""
+        """The head of a response that has ended. Raises as read_head()."""
         if self.head is None:
             self._start_body()
         assert self.head is not None
@@ -322,7 +314,8 @@ class Transfer:
         return None if self.stop is None else _STOP
 
     def _start_body(self) -> bool:
-        """Before the first byte of the body, or at the end of none; False: it is not wanted."""
+        """Called before the first byte of the body, or at its end; False if nobody wants the
+        body."""
         head = self.read_head()
         if self.on_head is not None and self.request is not None:
             self.stop = self.on_head(self.request, head)
@@ -335,7 +328,8 @@ class Transfer:
         return True
 
     def _choose_decoder(self, head: ResponseHead) -> None:
-        """The header then names what the body still is, as Scrapy's middleware leaves it."""
+        """Set the decoder, and leave in the header what it does not undo, as Scrapy's middleware
+        does."""
         undone, left = encodings_of(head.headers.getlist(b"Content-Encoding"))
         if undone:
             try:
@@ -364,7 +358,7 @@ class Transfer:
         return data
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
-        """``address``: family, type, protocol, address as in socket.connect()."""
+        """``address`` has family, type, protocol, and the address as for socket.connect()."""
         if address.family in (socket.AF_INET, socket.AF_INET6):
             reason = self.deny.reason(_text(address.addr[0]))
             if reason is not None:
@@ -375,7 +369,7 @@ class Transfer:
 
 
 class _Socket:
-    """pycurl takes a duplicate of what fileno() says and drops this at once."""
+    """pycurl duplicates fileno() and drops the object at once."""
 
     def __init__(self, inner: socket.socket) -> None:
         self._inner = inner

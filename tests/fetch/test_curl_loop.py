@@ -14,7 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from larmspider.fetch import curl_loop
-from larmspider.fetch.curl_loop import EpollWatcher, LoopWatcher, set_guard
+from larmspider.fetch.curl_loop import EpollWatcher, LoopWatcher, set_send_gate
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
 
@@ -180,7 +180,7 @@ def test_what_is_under_way_ends_when_nothing_may_be_sent_any_more(
     server = scripted_server({"/half": HALF, "/": Reply(body=b"x")})
     one = fetcher()
     may = [True]
-    set_guard(one.crawler, lambda: may[0])
+    set_send_gate(one.crawler, lambda: may[0])
 
     async def run() -> bytes:
         half = asyncio.ensure_future(one.handler.download_request(Request(server.url("/half"))))

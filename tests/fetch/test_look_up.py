@@ -32,7 +32,7 @@ class Resolver:
         self.now = 0.0
         self._go = threading.Event()
         limits = fetcher.handler.limits
-        fetcher.handler.names = DnsCache(
+        fetcher.handler.dns = DnsCache(
             limits.connect_secs, limits.dns_secs, self.resolve, lambda: self.now
         )
 
@@ -116,7 +116,7 @@ def test_the_time_for_a_connection_holds_for_the_look_up(fetcher: Make) -> None:
     Resolver(one)
     error = one.failure("http://hangs/")
     assert kind_of(error) == "dns"
-    assert "no server of names answers for hangs" in message_of(error)
+    assert "no DNS server answered for hangs" in message_of(error)
 
 
 def test_the_time_for_the_fetch_holds_for_the_look_up(fetcher: Make) -> None:
@@ -183,7 +183,7 @@ def test_names_that_hang_hold_up_no_fetch_of_another(scripted_server: Start, fet
     def hang(name: str) -> Resolution:
         return quick("hangs" if name.startswith("dead") else name)
 
-    one.handler.names = names = DnsCache(20.0, 300.0, hang, slow=0.05)
+    one.handler.dns = names = DnsCache(20.0, 300.0, hang, slow=0.05)
 
     async def fetch() -> int:
         download = one.handler.download_request

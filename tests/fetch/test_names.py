@@ -12,8 +12,8 @@ import pytest
 
 from larmspider.fetch import dns as module
 from larmspider.fetch.dns import (
-    AT_ONCE,
     FAILED_SECS,
+    MAX_LOOK_UPS,
     STALE_AGAIN_SECS,
     STALE_SECS,
     DnsCache,
@@ -34,14 +34,14 @@ class World:
         self.asked: list[str] = []
         self.go = threading.Event()
         self.now = 0.0
-        self.heard: list[tuple[str, Resolution]] = []
-        self.eased = 0
+        self.on_resolved: list[tuple[str, Resolution]] = []
+        self.on_capacity = 0
         self.names = DnsCache(patience, ttl, self.resolve, lambda: self.now, slow)
-        self.names.heard = lambda name, answer: self.heard.append((name, answer))
-        self.names.eased = self._ease
+        self.names.on_resolved = lambda name, answer: self.on_resolved.append((name, answer))
+        self.names.on_capacity = self._ease
 
     def _ease(self) -> None:
-        self.eased += 1
+        self.on_capacity += 1
 
     def resolve(self, name: str) -> Resolution:
         self.asked.append(name)
@@ -79,7 +79,7 @@ def test_known_after_a_look_up_until_it_is_old(name: str, ttl: float, answer: Re
         assert world.names.known(name) == answer
         world.now = ttl
         assert world.names.known(name) is None
-        assert world.heard == [(name, answer)]
+        assert world.on_resolved == [(name, answer)]
 
     play(World(), story)
 
@@ -109,27 +109,27 @@ def test_names_that_hang_hold_up_no_others() -> None:
     """Many more of them than may be looked up at once."""
 
     async def story(world: World) -> None:
-        for number in range(5 * AT_ONCE):
+        for number in range(5 * MAX_LOOK_UPS):
             world.names.look_up(f"hangs{number}")
         assert await world.ask("wiki") == WIKI
-        assert len(world.names._threads) == 5 * AT_ONCE
+        assert len(world.names._threads) == 5 * MAX_LOOK_UPS
 
     play(World(slow=0.02), story)
 
 
 def test_only_so_many_at_once_while_they_are_quick() -> None:
     async def story(world: World) -> None:
-        for number in range(AT_ONCE + 1):
-            assert not world.names.crowded
+        for number in range(MAX_LOOK_UPS + 1):
+            assert not world.names.saturated
             world.names.look_up(f"hangs{number}")
-            if number == AT_ONCE - 1:
+            if number == MAX_LOOK_UPS - 1:
                 break
-        assert world.names.crowded
+        assert world.names.saturated
         world.names.look_up("wiki")
-        await until(lambda: len(world.asked) == AT_ONCE)
-        assert len(world.names._threads) == AT_ONCE
+        await until(lambda: len(world.asked) == MAX_LOOK_UPS)
+        assert len(world.names._threads) == MAX_LOOK_UPS
         assert "wiki" not in world.asked
-        assert not world.eased
+        assert not world.on_capacity
         world.go.set()
         assert await world.ask("wiki") == WIKI
 
@@ -138,24 +138,24 @@ def test_only_so_many_at_once_while_they_are_quick() -> None:
 
 def test_whoever_waits_hears_when_it_is_not_crowded_any_more() -> None:
     async def story(world: World) -> None:
-        for number in range(AT_ONCE):
+        for number in range(MAX_LOOK_UPS):
             world.names.look_up(f"hangs{number}")
-        assert world.names.crowded
-        await until(lambda: world.eased)
-        assert not world.names.crowded
+        assert world.names.saturated
+        await until(lambda: world.on_capacity)
+        assert not world.names.saturated
 
     play(World(slow=0.02), story)
 
 
 def test_threads_have_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_THREADS", 20)
+    monkeypatch.setattr(module, "MAX_THREADS", 20)
 
     async def story(world: World) -> None:
         for number in range(40):
             world.names.look_up(f"hangs{number}")
-        await until(lambda: world.eased >= 20)
+        await until(lambda: world.on_capacity >= 20)
         assert len(world.names._threads) == 20
-        assert world.names.crowded
+        assert world.names.saturated
 
     play(World(slow=0.01), story)
 
@@ -164,7 +164,7 @@ def test_a_silent_server_of_names_is_given_up_and_what_it_says_at_last_is_kept()
     async def story(world: World) -> None:
         answer = await world.ask("hangs")
         assert (answer.addresses, answer.final) == ((), False)
-        assert "no server of names answers for hangs" in answer.problem
+        assert "no DNS server answered for hangs" in answer.problem
         assert world.names.known("hangs") == answer
         world.now = FAILED_SECS
         again = world.names.look_up("hangs")
@@ -215,7 +215,7 @@ def test_an_old_address_serves_where_nobody_can_be_asked() -> None:
 
 
 def test_the_cache_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NAMES", 2)
+    monkeypatch.setattr(module, "MAX_NAMES", 2)
 
     async def story(world: World) -> None:
         for name in ("wiki", "b", "c"):
@@ -235,7 +235,7 @@ def test_nothing_is_heard_once_it_is_closed() -> None:
         await asyncio.to_thread(thread.join)
         await asyncio.sleep(0)
         assert future.cancelled()
-        assert world.heard == []
+        assert world.on_resolved == []
         assert (await world.names.look_up("wiki")).problem == "the crawl has ended"
 
     play(World(), story)

@@ -34,5 +34,7 @@ def test_a_proxy(text: str, proxy: tuple[str, str, int, str | None, str]) -> Non
      "x:0", "x:65536", "http://[::1", "http:////x:80"],
 )  # fmt: skip
 def test_what_is_no_proxy(text: str) -> None:
-    with pytest.raises(BadUrl, match="no proxy: http, https, socks4, socks4a, socks5, socks5h"):
+    with pytest.raises(
+        BadUrl, match="no proxy: expected http, https, socks4, socks4a, socks5, socks5h"
+    ):
         read_proxy(text)

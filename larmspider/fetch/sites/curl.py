@@ -49,14 +49,11 @@ def apply_site(
     *,
     proxy: bool = True,
 ) -> None:
-    """Set what ``site`` says, over what is set already. ``url`` is the one the handle will fetch.
+    """Set the options of ``site`` over those already set; ``url`` is what the handle will fetch.
 
-    ``headers`` are the request's own, as lines for libcurl (``Name: value``); HTTPHEADER becomes
-    these and the site's. Where both have one of a name, the request's is sent; of cookies, both.
-
-    Without ``proxy`` the site's is left out: the request has one of its own.
-
-    Raises ValueError, with nothing set, if the site is not that of ``url``'s origin.
+    ``headers`` are the request's, as lines for libcurl (``Name: value``). HTTPHEADER becomes these
+    and the site's; of two with one name the request's is sent, of cookies both. Without ``proxy``
+    the site's is left out. Raises ValueError, with nothing set, if ``url`` is of another origin.
     """
     if origin_of(url) != site.origin:
         raise ValueError(f"a site of {site.origin} does not apply to a URL of {origin_of(url)}")
@@ -85,7 +82,9 @@ def _apply_credentials(curl: pycurl.Curl, credentials: Credentials) -> None:
     if credentials.token is not None:
         curl.setopt(pycurl.XOAUTH2_BEARER, credentials.token.reveal())
     elif credentials.user is None or credentials.password is None:
-        curl.setopt(pycurl.USERPWD, ":")  # libcurl begins only if there is a name, were it empty
+        curl.setopt(
+            pycurl.USERPWD, ":"
+        )  # libcurl authenticates only with a user name, were it empty
     else:
         curl.setopt(pycurl.USERNAME, credentials.user.reveal().encode())
         curl.setopt(pycurl.PASSWORD, credentials.password.reveal().encode())
@@ -99,7 +98,7 @@ def _apply_client_certificate(curl: pycurl.Curl, client: ClientCertificate) -> N
 
 
 def _apply_proxy(curl: pycurl.Curl, proxy: Proxy) -> None:
-    # a proxy that the request names may have left its credentials, which are not this one's
+    # credentials that a request's proxy may have left
     for option in (pycurl.PROXYUSERNAME, pycurl.PROXYPASSWORD, pycurl.PROXYHEADER):
         curl.unsetopt(option)
     curl.setopt(pycurl.PROXY, proxy.url)

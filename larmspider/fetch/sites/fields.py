@@ -1,9 +1,10 @@
-"""Reads one table of the sites file: each key once, of the right type, errors with file and key.
+"""Reads one [[site]] of the sites file: types, values, files; errors name file and key.
 
-table = SiteTable(values, "sites.toml [[site]] 2 (wiki.example)", folder)
-table.text("tls_min")           # or None
-table.secret("password")        # from password, password_env or password_file
-table.check_names()             # a key that nobody asked for is an error
+    table = SiteTable(values, "sites.toml [[site]] 2 (wiki.example)", folder)
+    table.text("tls_min")           # or None
+    table.secret("password")        # from password, password_env or password_file
+    read_proxy(table)               # from proxy, proxy_auth, proxy_user, ...
+    table.check_names()             # a key that was not read is an error
 
 No message shows the value of a key that may hold a secret.
 """
@@ -27,7 +28,7 @@ _FORMS = 'a string, { env = "NAME" } or { file = "PATH" }'
 
 
 class SiteTable:
-    """``where`` begins each message; paths are relative to ``folder``, that of the sites file."""
+    """``where`` begins each message; paths are relative to ``folder``."""
 
     def __init__(self, values: Mapping[str, Any], where: str, folder: Path) -> None:
         self.where = where
@@ -77,7 +78,7 @@ class SiteTable:
         raise self.expected(key, "a string or a list of strings")
 
     def file(self, key: str) -> Path | None:
-        """A file that can be read, as an absolute path."""
+        """A readable file, as an absolute path."""
         name = self.text(key)
         if name is None:
             return None
@@ -107,7 +108,7 @@ class SiteTable:
         return tuple((name, self._secret(f"{key}.{name}", given)) for name, given in value.items())
 
     def check_names(self) -> None:
-        """Raises ConfigError for keys that nobody has asked for."""
+        """Raise ConfigError for a key that was not read."""
         for key in self._values:
             if key not in self._asked:
                 near = get_close_matches(key, self._asked, n=1)
@@ -164,10 +165,6 @@ class SiteTable:
             ) from None
 
 
-# Of a [[site]]: what a request tells the server, by auth, user, password, token, cookies, headers.
-#
-# Values are checked against the grammar of their header, so that none of them can end it early.
-
 METHODS = {
     "basic": ("user", "password"),
     "digest": ("user", "password"),
@@ -187,11 +184,10 @@ _NOT_BY_HAND = {
     "proxy-authorization": ": use proxy_user and proxy_password",
     **dict.fromkeys(("host", "connection", "content-length", "transfer-encoding"), ""),
 }
-"""Headers that have a key of their own, or that say how the request is sent."""
+"""Headers with a key of their own in the file, and those that say how a request is sent."""
 
 
 def read_credentials(table: SiteTable) -> Credentials | None:
-    """From auth, user, password and token."""
     method = table.text("auth", tuple(METHODS))
     secrets = {key: table.secret(key) for key in ("user", "password", "token")}
     given = tuple(key for key, secret in secrets.items() if secret is not None)
@@ -214,12 +210,10 @@ def read_credentials(table: SiteTable) -> Credentials | None:
 
 
 def read_cookies(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
-    """From the table cookies."""
     return _pairs(table, "cookies", _COOKIE_VALUE)
 
 
 def read_headers(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
-    """From the table headers."""
     headers = _pairs(table, "headers", _FIELD_VALUE)
     for name, _ in headers or ():
         hint = _NOT_BY_HAND.get(name.lower())
@@ -231,14 +225,14 @@ def read_headers(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
 
 
 def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> None:
-    """A user name is not empty, and has no colon where one ends it."""
+    """Raise ConfigError for an empty user name, or one with a colon in Basic."""
     check_text(table, key, user)
     if user is not None and (not user.reveal() or (method == "basic" and ":" in user.reveal())):
         raise table.expected(key, "a user name, not empty and without a colon (RFC 7617)")
 
 
 def check_text(table: SiteTable, key: str, secret: Secret | None) -> None:
-    """No control characters."""
+    """Raise ConfigError for control characters."""
     if secret is not None and _CONTROL.search(secret.reveal()):
         raise table.expected(key, "no control characters")
 
@@ -255,8 +249,6 @@ def _pairs(
     return pairs
 
 
-# Of a [[site]]: how its servers are reached. Certificates, both sides', and the proxy.
-
 PROXY_METHODS = ("basic", "digest", "negotiate", "ntlm")
 TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 
@@ -264,7 +256,7 @@ _PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+)
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
-    """From client_cert, client_key and client_key_password; the key must be the certificate's."""
+    """Raises ConfigError unless client_key, or client_cert itself, is the certificate's key."""
     certificate, key = table.file("client_cert"), table.file("client_key")
     password = table.secret("client_key_password")
     if certificate is None:
@@ -288,7 +280,7 @@ def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
 
 
 def read_ca_file(table: SiteTable, key: str = "ca_file") -> Path | None:
-    """From ``key``: a file that holds a certificate at least."""
+    """Raises ConfigError for a file without a certificate."""
     path = table.file(key)
     if path is not None:
         try:
@@ -302,12 +294,10 @@ def read_ca_file(table: SiteTable, key: str = "ca_file") -> Path | None:
 
 
 def read_tls_min(table: SiteTable) -> str | None:
-    """From tls_min."""
     return table.text("tls_min", TLS_VERSIONS)
 
 
 def read_proxy(table: SiteTable) -> Proxy | None:
-    """From proxy, proxy_auth, proxy_user, proxy_password and proxy_ca_file."""
     url, method = table.text("proxy"), table.text("proxy_auth", PROXY_METHODS)
     user, password = table.secret("proxy_user"), table.secret("proxy_password")
     ca_file = read_ca_file(table, "proxy_ca_file")

@@ -1,7 +1,7 @@
 """What one host needs that others do not: credentials, certificates, a proxy, headers, cookies.
 
-Values only; sites_file.py reads them, sites.py finds those of a URL, site_options.py hands them to
-libcurl. No repr() of these shows a secret.
+Values only: lookup.py reads them and finds those of a URL, curl.py hands them to libcurl. No repr()
+shows a secret.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import NoReturn, final
 
 from larmspider.urls.host_pattern import HostPattern
 
-# A password or token that does not show: not in repr(), str(), f-strings, logs or pickles.
-#
-# >>> word = Secret("correct horse")
-# >>> word, f"{word}", word.reveal()
-# (Secret(***), '***', 'correct horse')
-
 
 @final
 class Secret:
-    """Holds a text; only ``reveal()`` gives it away. No str, so that nothing joins or logs it."""
+    """A password or token that repr(), str(), f-strings, logs and pickles do not show.
+
+    >>> word = Secret("correct horse")
+    >>> word, f"{word}", word.reveal()
+    (Secret(***), '***', 'correct horse')
+    """
 
     __slots__ = ("_value",)
 
@@ -30,7 +29,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself: for the option of a request, and nothing else."""
+        """The text itself, for an option of a request."""
         return self._value
 
     def __repr__(self) -> str:
@@ -97,11 +96,8 @@ class SiteOptions:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether a request with these tells its server something that others must not learn.
-
-        A client certificate does not count: it proves its key without telling it. Nor does the
-        password of a proxy, which is told to the proxy alone.
-        """
+        """Whether a request with these sends its server a secret. A client certificate does not (it
+        proves its key), nor the password of a proxy, which goes to the proxy alone."""
         return bool(self.credentials or self.cookies or self.headers)
 
     @property
@@ -111,7 +107,7 @@ class SiteOptions:
         return any(value is not None for value in tls)
 
     def or_else(self, other: SiteOptions) -> SiteOptions:
-        """These, and of the other what is not set here."""
+        """These, and those of ``other`` that are not set here."""
         names = (option.name for option in fields(SiteOptions))
         return SiteOptions(
             **{
@@ -121,7 +117,7 @@ class SiteOptions:
         )
 
     def __str__(self) -> str:
-        """In words, without secrets: "basic, 2 cookies, own CA, proxy socks5h://gate:1080"."""
+        """In words, without secrets: "basic; CA ca.pem; proxy socks5h://gate:1080"."""
         parts = [self.credentials.method] if self.credentials else []
         for what, pairs in (("cookie", self.cookies), ("header", self.headers)):
             if pairs:
@@ -143,7 +139,7 @@ class SiteOptions:
 class SiteRule:
     """One [[site]] of the file. ``where`` names it for people: "sites.toml [[site]] 2 (wiki)".
 
-    ``schemes`` are those that its patterns mean where they name none.
+    ``schemes`` are those of patterns that name none.
     """
 
     where: str
@@ -152,7 +148,6 @@ class SiteRule:
     options: SiteOptions
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
-        """Whether the rule is meant for this origin."""
         return any(
             pattern.matches(scheme, host, port)
             and (pattern.scheme is not None or scheme in self.schemes)
@@ -162,8 +157,8 @@ class SiteRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """What applies to all URLs of one ``origin``, (scheme, host, port): of each option, what the
-    first rule says that matches and sets it. Its identity is its origin's: compare with ``is``."""
+    """What applies to all URLs of one ``origin``, (scheme, host, port): each option by the first
+    rule that matches and sets it. One object an origin: compare with ``is``."""
 
     origin: tuple[str, str, int]
     options: SiteOptions
