@@ -53,10 +53,10 @@ def measure(path: Path) -> tuple[dict[str, float], int, int]:
         "parse": cost(lambda: LexborHTMLParser(markup, options=html._OPTIONS)),
     }
     costs["walk"] = cost(lambda: html.read(markup)) - costs["parse"]
-    findings = html.read(markup)
-    costs["text"] = cost(lambda: page_text(findings.pieces))
-    costs["links"] = cost(lambda: findings.fill(Page(url))) - costs["text"]
-    return costs, len(findings.links), len(body)
+    builder = html.read(markup)
+    costs["text"] = cost(lambda: page_text(builder.pieces))
+    costs["links"] = cost(lambda: builder.fill(Page(url))) - costs["text"]
+    return costs, len(builder.links), len(body)
 
 
 def main() -> None:

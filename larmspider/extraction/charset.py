@@ -19,53 +19,14 @@ from collections.abc import Callable
 import webencodings
 from w3lib.html import strip_html5_whitespace
 
-# The charset of a body that declares none and is not UTF-8: ``caf\xe9`` of an old editor.
-#
-# chardetng (the detector of Firefox, the optional extra ``charset``) guesses if it is installed,
-# else
-# charset-normalizer, right less often. Both look at a sample: what decides lies near the first
-# byte
-# that is not ASCII.
-
-SAMPLE_BYTES = 20_480
-"""Length of the sample; detectors read 5 to 11 MB a second."""
-_BEFORE = 1_024
-FALLBACK = "windows-1252"
-"""What is left when nobody knows: the default of browsers in the West; every byte has a meaning."""
-
-
-def guess(body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of ``body``, given why it is not UTF-8; never None, often right.
-
-    A body that is UTF-8 but cut off in the middle of its last character is UTF-8.
-    """
-    if error.reason == "unexpected end of data":
-        return "utf-8"
-    start = max(0, error.start - _BEFORE)
-    encoding = webencodings.lookup(_detect(body[start : start + SAMPLE_BYTES]) or FALLBACK)
-    return FALLBACK if encoding is None else encoding.name
-
-
-def _by_normalizer(sample: bytes) -> str | None:
-    from charset_normalizer import from_bytes  # 40 ms to import, and few pages need it
-
-    best = from_bytes(sample).best()
-    return None if best is None else best.encoding.replace("_", "-")
-
-
-def _detector() -> Callable[[bytes], str | None]:
-    try:
-        from chardetng_py import detect
-    except ImportError:
-        return _by_normalizer
-    return detect  # type: ignore[no-any-return]
-
-
-_detect = _detector()
-
 PRESCAN_BYTES = 16_384
-"""How far a declaration is looked for. Browsers scan 1,024 bytes and start anew when the parser
-meets a later one; one scan of a longer stretch finds those that follow a long comment too."""
+"""How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
+a later one; one longer scan also finds a declaration behind a long comment."""
+SAMPLE_BYTES = 20_480
+"""What is guessed from; detectors read 5 to 11 MB a second."""
+_BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
+FALLBACK = "windows-1252"
+"""Where no guess is made: the default of browsers in the West; every byte has a meaning."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -76,7 +37,7 @@ _HTTP_CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]
 _TAG = re.compile(
     rb"<(?:(!--)|(meta)(?=[\t\n\f\r /])|(/?[a-z][^\t\n\f\r >]*)|[!/?])", re.IGNORECASE
 )
-# 13.2.3.2, "get an attribute". Groups: name, values, where a quoted one is cut by the data's end.
+# 13.2.3.2, "get an attribute". Groups: name, values; an empty group marks a value cut by the end.
 _ATTRIBUTE = re.compile(
     rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
     rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*"
@@ -154,7 +115,7 @@ def _lookup(label: str) -> str | None:
 
 
 def _lookup_in_markup(label: bytes) -> str | None:
-    """What a label in markup means: markup that was readable so far is not in UTF-16."""
+    """The name for a label in markup, which cannot be in UTF-16, for it was readable."""
     name = _lookup(label.decode("latin-1"))
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"
@@ -184,8 +145,8 @@ def _prescan(head: bytes, last: int) -> str | None:
 
 
 def _attributes(head: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
-    """The attributes of the tag whose name ends at ``position``, first of a name wins, and where
-    they end, -1 if the data ends first."""
+    """The attributes of the tag whose name ends at ``position``, the first of each name, and their
+    end, -1 if the data ends first."""
     attributes: dict[bytes, bytes] = {}
     while found := _ATTRIBUTE.match(head, position):
         name, double, double_cut, single, single_cut, bare = found.groups()
@@ -219,3 +180,35 @@ def _xml_declaration(head: bytes) -> str | None:
         return "utf-16be"
     found = _XML_ENCODING.match(head)
     return _lookup_in_markup(found[1] or found[2] or b"") if found else None
+
+
+def _detector() -> Callable[[bytes], str | None]:
+    """chardetng, the detector of Firefox, if it is installed (the extra ``charset``), or
+    charset-normalizer, which is right less often."""
+    try:
+        from chardetng_py import detect
+    except ImportError:
+        return _by_normalizer
+    return detect  # type: ignore[no-any-return]
+
+
+def _by_normalizer(sample: bytes) -> str | None:
+    from charset_normalizer import from_bytes  # 40 ms to import, and few pages need it
+
+    best = from_bytes(sample).best()
+    return None if best is None else best.encoding.replace("_", "-")
+
+
+_detect = _detector()
+
+
+def guess(body: bytes, error: UnicodeDecodeError) -> str:
+    """The charset of ``body``, by a sample around ``error``, the first byte that is not UTF-8.
+
+    A body that is UTF-8 but cut off in the middle of its last character is UTF-8.
+    """
+    if error.reason == "unexpected end of data":
+        return "utf-8"
+    start = max(0, error.start - _BEFORE)
+    encoding = webencodings.lookup(_detect(body[start : start + SAMPLE_BYTES]) or FALLBACK)
+    return FALLBACK if encoding is None else encoding.name

@@ -1,9 +1,9 @@
-"""The same page from another parser, for markup nested so deep that lexbor turns quadratic.
+"""A second HTML parser, for markup nested so deep that lexbor turns quadratic.
 
 ``<div>`` 100,000 times: lxml's parser reports start and end tags as they come and builds no tree
 (its tree drops what lies deeper than 2,048), so links and text arrive in linear time: 0.1 s, where
 lexbor takes 27. It knows less of HTML (no repair of misnested formatting, no svg), which is why
-html.py comes first. On ordinary pages both find the same; a test holds them to it.
+html.py comes first. On ordinary pages both give equal results (a test).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from larmspider.extraction.page_builder import (
 
 _CHUNK_BYTES = 65_536
 MAX_LOOK_UPS = 2_000_000_000
-"""Names compared for end tags that close nothing (each is looked for among all open elements):
-about 2 s. What follows is not read."""
+"""Names compared for end tags that close nothing, each with all open elements: about 2 s. The rest
+of the document is not read."""
 
 
 def read(markup: bytes) -> PageBuilder:
@@ -43,17 +43,16 @@ def read(markup: bytes) -> PageBuilder:
                 break
         parser.close()
     except (etree.LxmlError, ValueError, AssertionError):
-        # nothing but an empty document; what was found before it counts
-        pass
+        pass  # an empty document; what was read counts
     target.close()
-    return target.findings
+    return target.builder
 
 
 class _Target:
     """Receives lxml's events; names are in lower case."""
 
     def __init__(self) -> None:
-        self.findings = PageBuilder()
+        self.builder = PageBuilder()
         self.depth = self.ended = 0
         self._template = self._svg = 0
         self._noscript = False
@@ -73,36 +72,36 @@ class _Target:
         if name in HIDDEN:
             self._hidden = name
             self._template = 1
-            if name == "title" and not self._svg and self.findings.title is None:
+            if name == "title" and not self._svg and self.builder.title is None:
                 self._title = []
         self._svg += name == "svg"
         self._noscript |= name == "noscript"
         self._find(name, attributes)
 
     def _find(self, name: str, attributes: Attributes) -> None:
-        findings = self.findings
+        builder = self.builder
         if name == "a":
             if self._anchor is not None:
                 self._end_anchor(self._anchor)
             if "href" in attributes or "xlink:href" in attributes:
-                self._anchor = _Anchor(attributes, len(findings.links))
-                findings.links.append(("", 0, "", False))
+                self._anchor = _Anchor(attributes, len(builder.links))
+                builder.links.append(("", 0, "", False))
         elif name == "img":
             if self._anchor is not None:
                 self._anchor.alts.append(attributes.get("alt") or "")
         elif name == "link":
-            findings.link(attributes)
+            builder.link(attributes)
         elif name == "meta":
-            findings.meta(attributes, self._noscript)
+            builder.meta(attributes, self._noscript)
         elif name == "area":
-            findings.area(attributes)
+            builder.area(attributes)
         elif name in ("frame", "iframe"):
-            findings.frame(attributes)
+            builder.frame(attributes)
         elif name == "base":
-            if findings.base is None:
-                findings.base = attributes.get("href")
+            if builder.base is None:
+                builder.base = attributes.get("href")
         elif name == "html":
-            findings.html(attributes)
+            builder.html(attributes)
 
     def end(self, name: str) -> None:
         self.depth -= 1
@@ -113,7 +112,7 @@ class _Target:
                 if name != "template" or not self._template:
                     self._hidden = None
                 if name == "title" and self._title is not None:
-                    self.findings.title = "".join(self._title)
+                    self.builder.title = "".join(self._title)
                     self._title = None
             return
         self._svg -= name == "svg" and self._svg > 0
@@ -126,15 +125,15 @@ class _Target:
 
     def data(self, text: str) -> None:
         if self._hidden is None:
-            self.findings.pieces.append(text)
+            self.builder.pieces.append(text)
             if self._anchor is not None:
                 self._anchor.add(text)
         elif self._title is not None:
             self._title.append(text)
 
     def _end_anchor(self, anchor: _Anchor) -> None:
-        links = self.findings.links
-        self.findings.anchor(anchor.attributes, anchor.text())
+        links = self.builder.links
+        self.builder.anchor(anchor.attributes, anchor.text())
         links[anchor.index] = links.pop()
         self._anchor = None
 
@@ -142,11 +141,11 @@ class _Target:
         if self._anchor is not None:
             self._end_anchor(self._anchor)
         if self._title is not None:
-            self.findings.title = "".join(self._title)
+            self.builder.title = "".join(self._title)
 
 
 class _Anchor:
-    """An ``a`` that is open, and its place among the links."""
+    """An open ``a`` and its position among the links."""
 
     def __init__(self, attributes: Attributes, index: int) -> None:
         self.attributes = dict(attributes)

@@ -15,19 +15,6 @@ from larmspider.extraction.charset import decode
 from larmspider.extraction.page_builder import page_text
 from larmspider.items import Page
 
-# What a body is, where its Content-Type does not say or cannot be right.
-#
-# A picture that is sent as text/html would end in the index as garbage; a page without any type
-# would lose its links. So a type is guessed where there is none, or none that can be, and
-# text/html
-# that begins like a well-known binary format is that format::
-#
-#     media_type("", b"<!doctype html>...")          # "text/html"
-#     media_type("text/html", b"%PDF-1.7\n...")      # "application/pdf"
-#
-# As browsers do (WHATWG MIME Sniffing Standard, 7), text/plain stays text, even if it looks like
-# HTML: it is the source of a page on purpose. A type that names something else is believed.
-
 _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _NO_TYPES = frozenset(("unknown/unknown", "application/unknown", "*/*", "content/unknown"))
 _READ_AS_TEXT = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
@@ -47,7 +34,7 @@ _SIGNATURES = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
 )
 _HEAD_BYTES = 1445
-"""How much is looked at, as in the standard (5.2, "resource header")."""
+"""WHATWG MIME Sniffing 5.2, "resource header"."""
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -55,7 +42,13 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 def media_type(content_type: str, body: bytes) -> str:
     """The media type of ``body`` in lower case, without parameters.
 
+        media_type("", b"<!doctype html>...")          # "text/html"
+        media_type("text/html", b"%PDF-1.7\n...")      # "application/pdf"
+
     ``content_type`` is the HTTP header's value, "" without one; of several types the first counts.
+    A type is guessed where there is none or an impossible one, and a text type that begins like a
+    well-known binary format is that format, lest pictures end in the index. As in browsers (WHATWG
+    MIME Sniffing 7) text/plain is not read as HTML; any other type is believed.
     """
     mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
     if _TYPE.fullmatch(mime) and mime not in _NO_TYPES:
@@ -74,34 +67,30 @@ def _by_signature(body: bytes) -> str | None:
     return next((mime for start, mime in _SIGNATURES if body.startswith(start)), None)
 
 
-# Plain text: the body is the text; it has no title and no links.
-#
-# A README of ``text/plain`` is found by its words and named by its URL.
-
-
-def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """The Page that ``body``, fetched from ``url``, makes; never raises, whatever the bytes."""
+def extract_plain_text(body: bytes, url: str, content_type: str | None) -> Page:
+    """The body is the text; the Page has no title and no links."""
     text, charset = decode(body, content_type)
     return Page(url, body=body, charset=charset, text=page_text([text]))
 
 
 class Extractor(Protocol):
-    """Makes a Page of a response body; pure, never raises for any body."""
+    """Makes a Page of a response body; pure, never raises for any body.
 
-    def __call__(self, body: bytes, url: str, content_type: str | None) -> Page:
-        """``content_type`` is the HTTP header's whole value, None if there was none."""
+    ``content_type`` is the HTTP header's whole value, None if there was none.
+    """
+
+    def __call__(self, body: bytes, url: str, content_type: str | None) -> Page: ...
 
 
 EXTRACTORS: Mapping[str, Extractor] = MappingProxyType(
     {
         "text/html": html.extract,
         "application/xhtml+xml": html.extract,
-        "text/plain": extract,
+        "text/plain": extract_plain_text,
     }
 )
-"""Extractor by media type, lower case, without parameters."""
 
 
 def extractor_for(mime: str) -> Extractor | None:
-    """The extractor of ``mime``, whose case and parameters do not matter; None if there is none."""
+    """The extractor of ``mime``, in any case and with or without parameters; None without one."""
     return EXTRACTORS.get(mime.partition(";")[0].strip().lower())

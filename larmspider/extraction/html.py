@@ -8,12 +8,12 @@
 
 Measured with ``python -m benchmarks.extraction`` (530 pages of Python's documentation, 93 KB and
 312 links on average): 1.5 ms of CPU a page in the median, 3.2 in the mean, 1.4 for 40 KB.
-One walk that sees every node beats a CSS query for the links and another call for the text, each
-of which walks the tree as well, and only it can tell words apart: "ab" is one word in
+One walk over every node beats a CSS query for the links and a call for the text, which walk the
+tree as well, and only it can separate words: "ab" is one word in
 ``<b>a</b>b`` and two in ``<p>a</p>b``.
 
 Links inside ``template`` are absent, those inside ``noscript`` present. A page whose markup would
-make lexbor slow or fat (costly_markup.py) is read by deep_html.py.
+make lexbor slow or fat (markup_guard.py) is read by deep_html.py.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ from larmspider.items import Page
 _OPTIONS = LexborDocumentOptions.WO_EVENTS
 
 _ANCHOR_NODES = 512
-"""Nodes looked at for one anchor text; svg links nest, and a walk each would be squared."""
+"""Nodes read for one anchor text; svg links nest, and a whole walk for each would be quadratic."""
 _ALL_ANCHOR_NODES = 200_000
-"""The same for all anchor texts of a page, but for those of one piece: 0.05 s of CPU, and 0.1 s the
-worst page known with it (3,300 links open at once). When they are spent, only texts of one piece
-are read."""
+"""Nodes read for all anchor texts of a page that are not of one piece: 0.05 s of CPU; the worst
+page known (3,300 links open at once) takes 0.1 s. Then only texts of one piece are read."""
 
 
 def _tag_id(name: str) -> int:
     return create_tag(name).tag_id
 
 
-# What an element means to the walk, by lexbor's tag id; integers, for this is asked of every node.
+# The role of an element in the walk, by lexbor's tag id; integers, for every node is looked up.
 (
     _TEXT,
     _BLOCK,
@@ -98,28 +97,28 @@ _ROLES[_TEXT_ID] = _TEXT
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     """The Page that ``body``, fetched from ``url``, makes; never raises, whatever the bytes.
 
-    ``content_type`` is the value of the HTTP header, for its charset. Limits: findings.MAX_LINKS
-    and the MAX_ constants of text.py.
+    ``content_type`` is the value of the HTTP header, for its charset. The limits are the MAX_
+    constants of page_builder.py.
     """
     markup, charset = to_utf8(body, content_type)
     page = Page(url, body=body, charset=charset)
-    findings = deep_html.read(markup) if is_costly(markup) else read(markup)
-    findings.fill(page)
+    builder = deep_html.read(markup) if is_costly(markup) else read(markup)
+    builder.fill(page)
     return page
 
 
 def read(markup: bytes) -> PageBuilder:
     """Parse and walk ``markup`` (UTF-8); time and memory are bounded unless it is_costly."""
-    findings = PageBuilder()
+    builder = PageBuilder()
     root = LexborHTMLParser(markup, options=_OPTIONS).root
     if root is not None:
-        _walk(root, findings)
-    return findings
+        _walk(root, builder)
+    return builder
 
 
-def _walk(root: LexborNode, findings: PageBuilder) -> None:
+def _walk(root: LexborNode, builder: PageBuilder) -> None:
     role_of = _ROLES.get
-    add, anchor, links = findings.pieces.append, findings.anchor, findings.links
+    add, anchor, links = builder.pieces.append, builder.anchor, builder.links
     nodes = _ALL_ANCHOR_NODES
     walk = root.traverse(include_text=True)
     for node in walk:
@@ -132,9 +131,9 @@ def _walk(root: LexborNode, findings: PageBuilder) -> None:
             continue
         if role == _BLOCK:
             add(" ")
-            # The walk tells where an element begins, not where it ends. The space that parts its
-            # text from what follows is put into the tree, and the walk comes upon it in time. Most
-            # are parted by another block, or by white space: asking costs a third of a space.
+            # The walk shows where an element begins, not where it ends. The space behind its text
+            # is put into the tree, where the walk meets it. Most blocks end at another block or at
+            # white space: to find that out costs a third of a space.
             following = node.next
             if following is None:
                 parted = _ends_block(node)
@@ -156,7 +155,7 @@ def _walk(root: LexborNode, findings: PageBuilder) -> None:
         elif role in (_BREAK, _IMG):
             add(" ")
         else:
-            _metadata(role, node, findings)
+            _metadata(role, node, builder)
             if role in _SKIPPED:
                 _skip(node, walk)
 
@@ -167,37 +166,37 @@ def _ends_block(last: LexborNode) -> bool:
     return parent is not None and _ROLES.get(parent.tag_id) == _BLOCK
 
 
-def _metadata(role: int, node: LexborNode, findings: PageBuilder) -> None:
+def _metadata(role: int, node: LexborNode, builder: PageBuilder) -> None:
     if role == _TITLE:
-        if findings.title is None and not _is_foreign(node):
-            findings.title = node.text()
+        if builder.title is None and not _is_foreign(node):
+            builder.title = node.text()
         return
     attributes: Attributes = node.attributes
     if role == _META:
         parent = node.parent
-        findings.meta(attributes, parent is not None and parent.tag == "noscript")
+        builder.meta(attributes, parent is not None and parent.tag == "noscript")
     elif role == _LINK:
-        findings.link(attributes)
+        builder.link(attributes)
     elif role == _AREA:
-        findings.area(attributes)
+        builder.area(attributes)
     elif role in (_FRAME, _IFRAME):
-        findings.frame(attributes)
+        builder.frame(attributes)
     elif role == _BASE:
-        if findings.base is None:
-            findings.base = attributes.get("href")
+        if builder.base is None:
+            builder.base = attributes.get("href")
     elif role == _HTML:
-        findings.html(attributes)
+        builder.html(attributes)
 
 
 def _skip(node: LexborNode, walk: Iterator[LexborNode]) -> None:
-    """Move ``walk``, which stands at ``node``, behind the subtree of ``node``."""
+    """Move ``walk`` from ``node`` to the end of its subtree."""
     if node.first_child is not None:
         size = sum(1 for _ in node.traverse(include_text=True))
         next(islice(walk, size - 1, size - 1), None)
 
 
 def _is_foreign(title: LexborNode) -> bool:
-    """Whether ``title`` is that of a drawing: a tooltip in an svg, not the page's title."""
+    """Whether ``title`` is a tooltip in an svg, not the page's title."""
     parent = title.parent
     while parent is not None and parent.tag != "foreignObject":
         if parent.tag == "svg":
@@ -207,8 +206,8 @@ def _is_foreign(title: LexborNode) -> bool:
 
 
 def _only_text(anchor: LexborNode) -> str | None:
-    """The text of an ``a`` with one piece of it and nothing else but inline elements around that,
-    as nine of ten are; None for the others."""
+    """The text of an ``a`` that holds one piece of text, at most inside inline elements, as nine of
+    ten do; None for the others."""
     role_of = _ROLES.get
     only = anchor.first_child
     while only is not None and only.next is None:
@@ -219,10 +218,8 @@ def _only_text(anchor: LexborNode) -> str | None:
 
 
 def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
-    """The text of an ``a``, words parted at blocks; if it is blank, the ALT text of its images.
-
-    Looks at ``limit`` nodes at most, and says at how many it did.
-    """
+    """The text of an ``a``, or the ALT text of its images if that is blank, and the number of nodes
+    read, at most ``limit``."""
     pieces: list[str] = []
     alts: list[str] = []
     length = looked_at = 0

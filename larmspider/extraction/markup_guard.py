@@ -8,36 +8,32 @@ Four kinds, each measured (selectolax 1.0.2), each harmless to the other parser 
 - thousands of attributes on one tag: each is compared with all before it (50,000: 9 s);
 - many ``<html>`` or ``<body>`` start tags, whose attributes are collected on one element.
 
-A page of ordinary size gets two cheap looks; only a large one is read tag by tag. The verdict may
-be wrong in the harmless direction: deep_html.py reads ordinary pages as well.
+A page of ordinary size gets two cheap checks; only a large one is read tag by tag. A false alarm is
+harmless: deep_html.py reads ordinary pages as well.
 """
 
 from __future__ import annotations
 
 import re
 
-# Which documents are too much work for the crawl's own process: large ones, and many tags.
-#
-# While one page is read nothing else happens, so what may take longer than a blink is read in
-# another
-# process (reader.py). Below both limits the worst pages that are known (tests/hostile/
-# document_cases.py, tags of 2 KB all through, thousands of links open at once) take 0.12 s; an
-# ordinary one of 40 KB takes 1.4 ms.
-
 MAX_BYTES = 524_288
-"""Ten MB take up to 1.2 s, if they are all NUL."""
+"""Of a document that the crawl's own process reads; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
 """Of "<"; so many take 0.06 s if they are links, 0.1 s if they are nested."""
 
 
 def is_large(body: bytes) -> bool:
-    """Whether another process should read ``body``; 1 us for 40 KB."""
+    """Whether another process should read ``body`` (process.py); 1 us for 40 KB.
+
+    Nothing else happens while a page is read here. Below both limits the worst pages known
+    (tests/support/hostile/document_cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
+    """
     return len(body) > MAX_BYTES or body.count(b"<") > MAX_TAGS
 
 
 MAX_DEPTH = 256
-"""Open elements, not counting those whose end tags are optional (li, p, td, ...), so true depth can
-be a few times that."""
+"""Open elements, without those whose end tags are optional (li, p, td, ...); the true depth can be
+a few times that."""
 MAX_FORMATS = 100
 """Formatting elements left open in a large page."""
 MAX_FORMAT_COPIES = 1_000_000
@@ -45,10 +41,10 @@ MAX_FORMAT_COPIES = 1_000_000
 what reopening them can add (three times that, HTML 13.2.4.3), at 0.1 us and 120 bytes each; real
 pages stay below 400,000."""
 MAX_TAG_BYTES = 16_384
-"""Of one tag, or of so many that their squares are as much: 4 of 8 KB, where each of up to 2,300
-attributes is compared with each (0.1 s in all)."""
+"""Of one tag; several count by their squares, as 4 tags of 8 KB, for each of up to 2,300 attributes
+is compared with each (0.1 s in all)."""
 _LONG_TAG_BYTES = 2_048
-"""A shorter one does not count for that: 512 KB of them take 0.12 s."""
+"""Shorter tags do not count: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100
 
 TINY_BYTES = 4_096
@@ -56,9 +52,9 @@ TINY_BYTES = 4_096
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
-"""With more "<" a page is read tag by tag; so many elements nested cost lexbor 0.2 s."""
+"""With more "<" a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
 LARGE_BYTES = 262_144
-"""With more bytes likewise. Below, it is read tag by tag if it seems to have long tags."""
+"""With more bytes a page is read tag by tag, with fewer only if it seems to have long tags."""
 
 _VOID = frozenset(
     b"area base br col embed frame hr img input keygen link meta param source track wbr".split()
@@ -114,8 +110,8 @@ def is_costly(markup: bytes) -> bool:
 
 
 def _copies(markup: bytes, tags: int) -> int:
-    """Elements and attributes that formatting elements add at worst: each tag may open all of them
-    again, and of links the last."""
+    """Elements and attributes that formatting elements add at worst: each tag may reopen all of
+    them, and the last link."""
     formats = set(_FORMAT_TAG.findall(markup))
     if _LONG_ANCHOR.search(markup):
         formats.add(max(_ANCHOR.findall(markup), key=len))
@@ -123,11 +119,11 @@ def _copies(markup: bytes, tags: int) -> int:
 
 
 def _has_long_tags(markup: bytes) -> bool:
-    """Whether there seem to be tags that are too long, together; 0.3 ms for 180 KB.
+    """Whether the tags may be too long together; 0.3 ms for 180 KB.
 
-    A long one without ">" in a value has a stretch of _LONG_TAG_BYTES without ">", and so half as
-    many bytes that begin at a multiple of that; only where one of the two is seen (one page of
-    twenty) the tags are measured, 0.9 ms."""
+    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">", and so half as many
+    bytes from a multiple of that. Only with one of the two (one page of twenty) the tags are
+    measured, 0.9 ms."""
     stretch = _LONG_TAG_BYTES // 2
     if _QUOTED_END.search(markup) is None and all(
         markup.find(b">", at, at + stretch) >= 0
@@ -138,7 +134,7 @@ def _has_long_tags(markup: bytes) -> bool:
 
 
 def _work(size: int) -> int:
-    """The square of the size of a tag, 0 for one of usual size."""
+    """The square of a tag's size, 0 for a tag of usual size."""
     return size * size if size > _LONG_TAG_BYTES else 0
 
 
@@ -185,7 +181,7 @@ def _read_tags(markup: bytes) -> bool:
 
 
 def _close(open_names: list[bytes], name: bytes) -> None:
-    """An end tag that is not the innermost element's: it closes that too, or is ignored."""
+    """Apply an end tag of an outer element: it closes the inner ones too, or is ignored."""
     at = len(open_names) - 1 - open_names[::-1].index(name)
     above = open_names[at + 1 :]
     if name in _FORMATS:

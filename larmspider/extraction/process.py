@@ -1,12 +1,12 @@
-"""Reads large documents in another process: the crawl goes on, and nothing they do can harm it.
+"""Reads large documents in another process, so that they neither hold up nor harm the crawl.
 
-    reader = ExtractionProcess(seconds=20, memory_bytes=1 << 30)
-    page = await reader.read("text/html", body, "http://wiki.example/all", "text/html")
-    reader.close()
+    process = ExtractionProcess(seconds=20, memory_bytes=1 << 30)
+    page = await process.read("text/html", body, "http://wiki.example/all", "text/html")
+    process.close()
 
 100,000 links take 0.6 s, hostile markup may take seconds or end a parser by a signal. The process
-is started for the first such document and kept; one that takes longer or more memory than allowed
-is refused, the process replaced. Documents are read one after the other.
+is started for the first such document and kept. A document that takes longer or more memory than
+allowed is refused and the process replaced. Documents are read one after the other.
 """
 
 from __future__ import annotations
@@ -34,20 +34,9 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 
-# How another process of ours imports this package where it lies in a zip file, such as an egg.
-#
-#     with ChildPath() as path:
-#         subprocess.Popen([...], pass_fds=path.fds)    # sys.path[:] = path.entries
-#
-# An egg may be deleted or replaced while a job still runs from it (delversion.json,
-# addversion.json).
-# So the copy that a child reads is our own: an open file without a name, gone with the last
-# process
-# that has it.
-
-
 def archive() -> str | None:
-    """The zip file that this package was imported from, as sys.path has it; None for a folder."""
+    """The zip file (an egg) that this package was imported from, as in sys.path; None for a
+    folder."""
     spec = larmspider.__spec__
     loader = spec.loader if spec is not None else None
     return loader.archive if isinstance(loader, zipimporter) else None
@@ -59,13 +48,17 @@ def origin() -> Path:
 
 
 def shadowed() -> str | None:
-    """The egg on sys.path that is not what runs, since this package is installed besides."""
+    """An egg on sys.path that does not run, because this package is installed besides."""
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     return eggs[0] if eggs and archive() is None else None
 
 
 class ChildPath:
-    """``entries`` for sys.path of a child, to which the files ``fds`` are passed on (POSIX)."""
+    """``entries`` for sys.path of a child, to which the files ``fds`` are passed on (POSIX).
+
+    An egg may be deleted or replaced while a job runs from it (delversion.json, addversion.json).
+    The child reads a copy: an open file without a name, gone with the last process that has it.
+    """
 
     def __init__(self) -> None:
         self.entries = list(sys.path)
@@ -95,7 +88,7 @@ class ChildPath:
 
 
 WALL = 6
-"""For a machine that is busy with other things."""
+"""Times the seconds of CPU, by the clock: the machine may be busy."""
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r};"
@@ -103,17 +96,17 @@ _PROGRAM = (
 )
 
 
-class ExtractionRefused(LarmspiderError):  # noqa: N818 - it is what was decided, not a fault
-    """A document needs more than it may have; the message says what."""
+class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
+    """A document needs more time or memory than allowed, as the message says."""
 
 
 class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
-    """The crawl ends before a document is read; the one that goes on fetches it again."""
+    """The crawl ends before a document is read; when it is continued it fetches it again."""
 
 
 class ExtractionProcess:
-    """``seconds`` of CPU and ``memory_bytes`` are limits of one document, where the system knows
-    such limits (POSIX); WALL times the seconds by the clock everywhere."""
+    """``seconds`` of CPU and ``memory_bytes`` limit one document on POSIX, WALL times the seconds
+    by the clock everywhere."""
 
     def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.seconds, self.memory_bytes = seconds, memory_bytes
@@ -124,26 +117,25 @@ class ExtractionProcess:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """With the limits of LARM_EXTRACTION_SECS and LARM_EXTRACTION_BYTES."""
         return cls(
             options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
             options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
         )
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """What the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
-        ReadingStopped."""
+        """The Page that the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
+        ExtractionStopped."""
         if self._closed:
             raise ExtractionStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
 
     def close(self) -> None:
-        """End the process; documents under way are not read. May be called twice."""
+        """End the process; documents under way are dropped. May be called twice."""
         self._closed = True
         if self._child is not None:
             self._child.kill()
-        self._pool.shutdown(wait=True)  # those that wait are told at once
+        self._pool.shutdown(wait=True)  # calls that wait end at once
         self._end()
         self._path.close()
 
@@ -175,7 +167,7 @@ class ExtractionProcess:
         timer = threading.Timer(self.seconds * WALL, stop)
         timer.start()
         try:
-            with suppress(BrokenPipeError):  # it may have said why
+            with suppress(BrokenPipeError):  # the child may have written the reason
                 send(child.stdin, request)
                 child.stdin.write(body)
                 child.stdin.flush()
@@ -194,7 +186,7 @@ class ExtractionProcess:
         if self._closed:
             raise ExtractionStopped("the crawl is being stopped")
         if self._child is not None and self._child.poll() is not None:
-            self._end()  # ended while it had nothing to do: no document's fault
+            self._end()  # ended while idle: no document's fault
         if self._child is None:
             program = _PROGRAM.format(path=self._path.entries, memory_bytes=self.memory_bytes)
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
@@ -202,14 +194,14 @@ class ExtractionProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=self._path.fds,
-                process_group=0,  # what is sent to the crawl's group is for the crawl
+                process_group=0,  # signals to the crawl's group are for the crawl
             )
-            if self._closed:  # meanwhile: close() saw no process to kill, and waits for us
+            if self._closed:  # meanwhile: close() saw no process to kill, and waits for this thread
                 raise ExtractionStopped("the crawl is being stopped")
         return self._child
 
     def _end(self) -> int | None:
-        """Let go of the process, which has ended or does now; its exit status."""
+        """End the process, if it has not ended; its exit status."""
         child, self._child = self._child, None
         if child is None:
             return None
@@ -219,5 +211,5 @@ class ExtractionProcess:
                 try:
                     pipe.close()
                 except OSError:
-                    pass  # what was not written is not wanted
+                    pass  # unwritten data
         return child.wait()

@@ -1,7 +1,7 @@
-"""The process that reads large documents, started by reader.py; no part of the crawl runs here.
+"""The process that reads large documents, started by process.py; no part of the crawl runs here.
 
-Standard input has requests, each with the body behind it, standard output has answers: length
-(4 bytes, big endian) and msgpack. It ends when its input ends, so it does not outlive the crawl.
+Standard input has requests, each followed by the body, standard output has answers: length (4
+bytes, big endian) and msgpack. The process ends with its input, so it does not outlive the crawl.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from larmspider.items import Page
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
           "moved")  # fmt: skip
-"""Of a Page: what extraction finds, but for its links."""
+"""Of a Page: what extraction sets, without the links."""
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
@@ -30,7 +30,7 @@ def send(pipe: IO[bytes], message: Any) -> None:
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The next message. Raises EOFError where there is none, or a part of one."""
+    """The next message. Raises EOFError where there is none, or only a part."""
     head = pipe.read(LENGTH.size)
     size = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 0
     data = pipe.read(size)
@@ -63,7 +63,7 @@ def main(memory_bytes: int) -> None:
                 answer = _read(mime, body, url, content_type)
                 _limit_time(0)
             except MemoryError:
-                # it may not have been read whole, and what it took is not all given back
+                # the body may not have been read whole, and not all memory is given back
                 answer = {"refused": f"needs more than {memory_bytes} bytes of memory", "ended": 1}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
                 answer = {"refused": f"raised {error!r}"}
@@ -72,13 +72,13 @@ def main(memory_bytes: int) -> None:
 
 
 def _ignore_signals() -> None:
-    """Those that tell the crawl to stop, and may be sent to all of its processes: it ends us."""
+    """Signals that stop a crawl may be sent to all of its processes; the crawl ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _limit_time(seconds: float) -> None:
-    """Of CPU; SIGPROF ends this process then. 0: no limit. Not on Windows."""
+    """Seconds of CPU, after which SIGPROF ends this process; 0: no limit. Not on Windows."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 

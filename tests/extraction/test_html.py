@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import InvalidURL
-from larmspider.extraction import deep_html, html
-from larmspider.extraction import page_builder as findings
+from larmspider.extraction import deep_html, html, page_builder
 from larmspider.extraction.html import extract
 from larmspider.extraction.page_builder import (
     MAX_ANCHOR,
@@ -308,7 +307,7 @@ def test_a_refresh_in_noscript_hides_no_other():
 
 
 def test_everything_has_a_limit(monkeypatch):
-    monkeypatch.setattr(findings, "MAX_LINKS", 10)
+    monkeypatch.setattr(page_builder, "MAX_LINKS", 10)
     monkeypatch.setattr(html, "MAX_LINKS", 10)
     long = "x" * 5_000_000
     found = page(

@@ -2,9 +2,8 @@
 
 import pytest
 
-from larmspider.extraction import formats as plain_text
 from larmspider.extraction import html
-from larmspider.extraction.formats import EXTRACTORS, extractor_for
+from larmspider.extraction.formats import EXTRACTORS, extract_plain_text, extractor_for
 
 
 @pytest.mark.parametrize(
@@ -13,7 +12,7 @@ from larmspider.extraction.formats import EXTRACTORS, extractor_for
         ("text/html", html.extract),
         ("Text/HTML; charset=utf-8", html.extract),
         ("application/xhtml+xml", html.extract),
-        ("text/plain", plain_text.extract),
+        ("text/plain", extract_plain_text),
         ("application/pdf", None),
         ("", None),
     ],
