@@ -199,6 +199,11 @@ def crew(server: RedisServer, workers: int, blocks: int) -> list[Membership]:
     return members
 
 
+def rest(one: Membership) -> None:
+    """It says that it has nothing to do, and looks whether the crawl is at its end."""
+    one.idle(len(one.held))
+
+
 def worked(client: Any, *commands: str) -> float:
     """Microseconds that Redis has worked on these commands."""
     found = client.info("commandstats")
@@ -213,7 +218,7 @@ def print_membership(server: RedisServer, workers: int, blocks: int) -> None:
     size = memory(client) - before
     found: dict[str, list[float]] = {"beat": [], "look": [], "inboxes": []}
     for _ in range(_TIMES):
-        for name, ask in (("beat", members[0].beat), ("look", members[0].idle)):
+        for name, ask in (("beat", members[0].beat), ("look", lambda: rest(members[0]))):
             before = worked(client, "evalsha")
             ask()
             found[name].append(worked(client, "evalsha") - before)
@@ -224,10 +229,10 @@ def print_membership(server: RedisServer, workers: int, blocks: int) -> None:
             pipe.execute()
         found["inboxes"].append(worked(client, "llen") - before)
     for one in members:  # all have nothing to do: each look goes through all blocks
-        one.idle()
+        rest(one)
     before, looks = worked(client, "evalsha"), _TIMES
     for _ in range(looks):
-        members[0].idle()
+        rest(members[0])
     all_idle = (worked(client, "evalsha") - before) / looks
     beat, look, inboxes = (statistics.median(times) for times in found.values())
     words = len(members[0]._named(members[0].held))

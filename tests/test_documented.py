@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from larmspider import options, stats
 from larmspider.frontier.results import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.reports.explain import filters
+from tests.support.crawling import FAST, scrapy
+from tests.support.servers.scripted import ScriptedServer
 
 DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"))
@@ -61,12 +63,18 @@ def test_every_result_of_fetch_log_is_documented() -> None:
     assert words == set(re.findall(r"`([a-z-]+)`", row[0]))
 
 
+EXAMPLES = re.findall(
+    r"^```python\n(.*?)^```$",
+    (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+"""CONTRIBUTING.md's: a filter, a store, and the settings that add both."""
+
+
 def test_the_filter_of_the_guide_does_something() -> None:
-    """CONTRIBUTING.md's example is a filter, and no other filter has rejected its URLs before."""
-    text = (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8")
-    example = text[text.index('       """Drafts:') : text.index("   `reject_reason` gets")]
+    """No other filter has rejected its URLs before."""
     code: dict[str, object] = {"__name__": "example"}
-    exec(textwrap.dedent(example), code)
+    exec(EXAMPLES[0], code)
     drafts = code["DraftsFilter"]
     assert isinstance(drafts, type)
     assert issubclass(drafts, UrlFilter)
@@ -77,6 +85,30 @@ def test_the_filter_of_the_guide_does_something() -> None:
     settings.setmodule("larmspider.settings")
     for url_filter in filters(settings, ["http://h/"]):
         assert url_filter.reject_reason(url) is None, url_filter.name
+
+
+def test_the_examples_of_the_guide_work_in_a_crawl(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """As they stand, by a settings module of their own: drafts are rejected, languages logged."""
+    for name, code in zip(("drafts", "language_log", "guide_settings"), EXAMPLES, strict=True):
+        (tmp_path / f"{name}.py").write_text(code)
+    html = {"Content-Type": "text/html"}
+    server = scripted_server(
+        {
+            "/": (200, html, b"<html lang=de><a href=/a>a</a><a href=/drafts/b>b</a>"),
+            "/a": (200, html, b"<html lang=en>a"),
+        }
+    )
+    settings = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]
+    start = ["-a", f"start={server.url('/')}"]
+    ran = scrapy(
+        "crawl", "intranet", *start, *settings, cwd=tmp_path, settings_module="guide_settings"
+    )
+    assert ran.status == 0, ran.err
+    assert "'larm/drafts/rejected': 1" in ran.err
+    written = (tmp_path / "crawl" / "languages.log").read_text("utf-8")
+    assert written == f"{server.url('/')}\tde\n{server.url('/a')}\ten\n"
 
 
 def test_no_stats_key_is_written_out_in_the_code() -> None:

@@ -145,7 +145,7 @@ KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs",
 )  # fmt: skip
-"""Below ``<crawl>:{crawl}:``; docs/redis.md says what each holds."""
+"""Below ``<crawl>:{crawl}:``; docs/workers.md says what each holds."""
 
 
 class NameTaken(LarmspiderError):  # noqa: N818 - named for what happened

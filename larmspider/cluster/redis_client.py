@@ -373,7 +373,7 @@ def _name(client: Any) -> str:
     return f"{where}/{with_what.get('db', 0)}"
 
 
-# The names of everything in Redis, and which block a host or URL falls into (docs/redis.md).
+# The names of everything in Redis, and which block a host or URL falls into (docs/workers.md).
 #
 #     keys = Keys("intranet", blocks=256)
 #     keys.block_of("wiki:80")              # 171, of 0..255

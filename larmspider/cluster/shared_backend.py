@@ -8,7 +8,7 @@
     backend.post_links(keys)                        # links to such that were posted before
     backend.add(backend.take_inbox())               # what others found for it; take_links()
 
-Hosts fall into blocks, and a block has one owner (docs/redis.md). The owner has a copy of its
+Hosts fall into blocks, and a block has one owner (docs/workers.md). The owner has a copy of its
 blocks on its own disk, the same files as without Redis, and asks only these; Redis gets what has
 changed at each commit, before the files do, and is right where they differ:
 

@@ -52,8 +52,8 @@ class CrawlLimits:
 # URLs that were seen lately: the menu that is on each of a wiki's pages is asked for once.
 #
 # Nothing that is known ever becomes unknown, so an answer from here cannot be stale. It saves the
-# hash and the look into the database: 0.1 us instead of 3 (docs/frontier.md has the rates on real
-# sites).
+# hash and the look into the database: 0.1 us instead of 3 (docs/performance.md has the rates on
+# real sites).
 
 
 class RecentlySeen:

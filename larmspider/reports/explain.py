@@ -71,7 +71,7 @@ class Explanation:
     stored: StoredPage | None = None
     first_referrer: str | None = None
     state: str = "unknown"
-    """Its state in the frontier, in words of docs/frontier.md."""
+    """Its state in the frontier, in words of ARCHITECTURE.md."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The web application: what a crawl does, seen and steered from the browser (docs/dashboard.md).
+"""The web application: what a crawl does, seen and steered from the browser (docs/operations.md).
 
 extension.py      starts it in a crawl; ``scrapy serve`` does without one
 application.py    an aiohttp.web.Application from a Source and a Guard

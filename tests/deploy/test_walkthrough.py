@@ -1,4 +1,4 @@
-"""docs/deploy.md, "All of it on one machine", is run as it stands."""
+"""docs/operations.md, "All of it on one machine", is run as it stands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHOWN = [
 
 
 def commands() -> str:
-    text = (PROJECT / "docs" / "deploy.md").read_text("utf-8")
+    text = (PROJECT / "docs" / "operations.md").read_text("utf-8")
     walk = text[text.index("<!-- walk -->") : text.index("<!-- end of walk -->")]
     return textwrap.dedent(walk.partition("\n")[2])
 
