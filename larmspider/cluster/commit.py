@@ -1,316 +1,45 @@
-"""A commit to Redis in four steps, of which the first makes it durable.
+"""The commit of a worker's batch, in five steps, of which the first makes it durable.
 
-    1. the commit record of the worker: serial, positions, and the redo, which is all that follows
-    2. mail for the blocks of others
-    3. the changes of the own blocks
-    4. the redo is dropped
+    1. the worker's commit record in Redis: its serial number, the stores' positions, and the
+       write-ahead log, which is all of 2 and 3
+    2. URLs for other workers go into the inboxes of their partitions
+    3. the own partitions change
+    4. the batch goes to the worker's own disk
+    5. the log is dropped, and the own inboxes are read
 
-Each is one round trip, and each may be done twice: steps carry numbers, and a block counts those
-that it has seen of each worker. Whoever takes over from a worker that died between 1 and 4 carries
-its redo out, and so does the worker itself when it comes back. A worker whose epoch has ended can
-do 1 no more, and 3 not in a block that has a new owner.
+1, 2, 3 and 5 are a round trip each, and each may be done twice: steps have numbers, and a partition
+keeps the last number of each worker. Whoever takes over from a worker that died between 1 and 5
+applies its log, and so does the worker itself when it comes back. A worker whose epoch has ended
+can do 1 no more, and 3 not in a partition that has a new owner.
+
+A queued URL is in ``entries`` and in its host's queue, or in ``delayed`` if it has an earliest
+time; one that is done leaves these and joins the visited table. Redis knows no leases: a URL that
+is leased keeps its place there.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgpack
-
+from larmspider.cluster.outbox import Outbox
+from larmspider.cluster.owned import Owned
 from larmspider.cluster.redis_client import (
-    APPLY,
     CARRIED_OUT,
     COMMIT,
     Command,
     Keys,
     RedisLink,
     call,
+    pairs,
 )
+from larmspider.cluster.redis_records import member, pack_queued, pack_visits, score, spread
+from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
-from larmspider.frontier.storage.records import FetchRecord, UrlState, pack_visit
-
-# What a batch changes, as commands to Redis by block, in a form that anybody can carry out later.
-#
-#     changes = PartitionChanges(owner)
-#     changes.put("HSET", key, field, value)
-#     redo = WriteAheadLog([*changes.steps(17, token, b"applied:w1", first)])
-#     data = redo.pack()        # in the commit record; of Redo.unpack(data) each step is a
-#     # command()
-#
-# A step is one call of lua/apply.lua: some changes in one block, done once.
-
-STEP_WORDS = 2_000
-"""Arguments in one step, about: Redis does nothing else while it runs one, some 1 ms."""
-_COMMAND_WORDS = 200  # of one command; Lua can unpack some 8,000
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """``keys[0]`` is the owner record of the block; commands name the others from 2 on."""
-
-    block: int
-    token: bytes
-    counter: bytes
-    number: int
-    keys: list[bytes]
-    commands: list[list[Any]]
-
-    def command(self) -> Command:
-        """The call that carries it out, once however often it is sent."""
-        packed = msgpack.packb(self.commands, use_bin_type=False)
-        return call(APPLY, self.keys, [self.token, self.counter, self.number, packed])
-
-
-@dataclass(slots=True)
-class WriteAheadLog:
-    """Of one commit: first the mail for other blocks, then the changes of the own ones."""
-
-    steps: list[Step] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def __iter__(self) -> Iterator[Step]:
-        return iter(self.steps)
-
-    def blocks(self) -> frozenset[int]:
-        """Those whose owner wrote it."""
-        return frozenset(step.block for step in self.steps if step.token)
-
-    def pack(self) -> bytes:
-        """As it lies in the commit record."""
-        rows = [[s.block, s.token, s.counter, s.number, s.keys, s.commands] for s in self.steps]
-        packed: bytes = msgpack.packb(rows, use_bin_type=False)
-        return packed
-
-    @classmethod
-    def unpack(cls, data: bytes) -> WriteAheadLog:
-        """The reverse of pack()."""
-        return cls([Step(*row) for row in msgpack.unpackb(data, raw=True, use_list=True)])
-
-
-@dataclass(slots=True)
-class PartitionChanges:
-    """Gathers the commands of one block; steps() cuts them into calls of bearable length."""
-
-    owner: bytes
-    _lists: dict[tuple[str, bytes], list[Any]] = field(default_factory=dict)
-    _last: list[tuple[str, bytes, list[Any]]] = field(default_factory=list)
-
-    def put(self, command: str, key: bytes, *words: Any) -> None:
-        """``HSET key field value``, ``SADD key member``: joined with others of command and key."""
-        self._lists.setdefault((command, key), []).extend(words)
-
-    def last(self, command: str, key: bytes, *words: Any) -> None:
-        """To be done after all that is put()."""
-        self._last.append((command, key, list(words)))
-
-    def __bool__(self) -> bool:
-        return bool(self._lists or self._last)
-
-    def _pieces(self) -> Iterator[tuple[str, bytes, Sequence[Any]]]:
-        for (command, key), words in self._lists.items():
-            for at in range(0, len(words), _COMMAND_WORDS):
-                yield command, key, words[at : at + _COMMAND_WORDS]
-        yield from self._last
-
-    def steps(self, block: int, token: bytes, counter: bytes, first: int) -> Iterable[Step]:
-        """Numbered from ``first`` on."""
-        keys: list[bytes] = [self.owner]
-        commands: list[list[Any]] = []
-        words = 0
-        for command, key, piece in self._pieces():
-            if words and words + len(piece) > STEP_WORDS:
-                yield Step(block, token, counter, first, keys, commands)
-                first += 1
-                keys, commands, words = [self.owner], [], 0
-            if key not in keys[1:]:
-                keys.append(key)
-            commands.append([command, keys.index(key, 1) + 1, *piece])
-            words += len(piece) + 1
-        if commands:
-            yield Step(block, token, counter, first, keys, commands)
-
-
-# The visited table in Redis: what every worker must know of a URL that is done, in 8.5 bytes.
-#
-#     member(key, UrlState.STORED)      # an integer of 64 bits: 62 of the URL key, 2 of the state
-#
-# Members fill sets of 500, one after another, which Redis keeps as plain arrays of integers
-# (``intset``, up to 512 members by default; 500 are 4,008 bytes, and 4,096 is a size in which its
-# allocator hands out memory). Only the owner of a block needs the table, and it reads the whole
-# when
-# it takes the block, so there is no need to find a URL's set by its key.
-#
-# Among URLs of one block two share their 62 bits with odds of n^2 / 2^63: 5e-5 at 20 million a
-# block,
-# and then one of them is not fetched.
-
-BUCKET = 500
-"""Members of a set."""
-
-_STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
-_MIDDLE = 1 << 63
-
-UNTOLD = {state: pack_visit(FetchRecord(state), 0, "", 0) for state in _STATES}
-"""Records of URLs of which this worker knows the state alone: others fetched them."""
-
-
-def member(key: bytes, state: UrlState) -> int:
-    """Of a URL key and a final state: -2**63 .. 2**63 - 1, as sets of integers hold."""
-    return (int.from_bytes(key[4:12], "big") & ~3 | state - UrlState.STORED) - _MIDDLE
-
-
-def compact(key: bytes) -> bytes:
-    """8 bytes of a URL key; what member() keeps of it."""
-    return (int.from_bytes(key[4:12], "big") & ~3).to_bytes(8, "big")
-
-
-def state_of(number: int) -> UrlState:
-    """The state in a member."""
-    return _STATES[(number + _MIDDLE) & 3]
-
-
-def compact_of(number: int) -> bytes:
-    """The 8 bytes of the URL key in a member."""
-    return ((number + _MIDDLE) & ~3).to_bytes(8, "big")
-
-
-def buckets(total: int) -> int:
-    """Sets that hold ``total`` members."""
-    return -(-total // BUCKET)
-
-
-def spread(total: int, members: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
-    """(bucket, members) for those that come after ``total`` others."""
-    parts, at = [], 0
-    while at < len(members):
-        room = BUCKET - (total + at) % BUCKET
-        parts.append(((total + at) // BUCKET, members[at : at + room]))
-        at += room
-    return parts
-
-
-# From a batch of the local files to what it changes in Redis.
-#
-#     changes = Changes(keys, files, batch, unchanged)
-#     changes.gather(block_of_host)
-#     changes.by_block[17].steps(...)       # commands that change block 17 (redis_redo.py)
-#
-# A URL that waits is in ``entries`` and in its host's queue (or in ``delayed``, when it has an
-# earliest time); one that is done leaves them and joins the visited table. A lease is no state in
-# Redis: what was handed out still waits there, at its place.
-
-SERIAL_BITS = 37
-"""Of a score's 53 bits, beside 16 of the priority: 137 thousand million places in a crawl."""
-_WAITING = struct.Struct(">IB")
-
-
-def score(place: bytes) -> int:
-    """Of a queue place: a sorted set gives the places in their order. Priority first, or time."""
-    if records.run_of(place) == records.DELAYED:
-        return int.from_bytes(place[9:15], "big")
-    return int.from_bytes(place[9:11], "big") << SERIAL_BITS | records.serial_of(place)
-
-
-def pack_queued(links: int, place: bytes, packed: bytes) -> bytes:
-    """The value in ``entries``: links seen, place in the queue, packed entry."""
-    return _WAITING.pack(links, len(place)) + place + packed
-
-
-def unpack_queued(data: bytes) -> tuple[bytes, int, bytes]:
-    """Place, links seen, packed entry."""
-    links, length = _WAITING.unpack_from(data)
-    return data[5 : 5 + length], links, data[5 + length :]
-
-
-class Changes:
-    """Of ``batch``, by block. ``unchanged`` are leased URLs whose record says nothing new.
-
-    ``block_of_host`` as RedisBackend.block_of().
-    """
-
-    def __init__(
-        self, keys: Keys, files: LmdbFiles, batch: WriteBatch, unchanged: Container[bytes]
-    ) -> None:
-        self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
-        self.by_block: dict[int, PartitionChanges] = {}
-        self.members: dict[int, list[int]] = {}
-        self.stored = 0
-        self.visits: list[tuple[bytes, bytes]] = []
-
-    def gather(self, block_of_host: Callable[[str], int]) -> None:
-        """Look through the batch, once."""
-        for key, record in self._batch.urls.items():
-            if record[0] > UrlState.LEASED:
-                self._done(key, record)
-            elif key not in self._unchanged:
-                self._waits(key, record)
-        for name, value in self._batch.hosts.items():
-            host = name[1:].decode()
-            block = block_of_host(host)
-            where = "hosts" if name[:1] == b"h" else "counts"
-            self.of(block).put("HSET", self._keys.block(where, block), name[1:], value)
-        for name, value in self._notes():
-            block = block_of_host(name.decode().rpartition(" ")[2])
-            self.of(block).put("HSET", self._keys.block("notes", block), name, value)
-
-    def _notes(self) -> Iterator[tuple[bytes, bytes]]:
-        """Those of hosts; any other is this worker's own (``orders``), and no block's."""
-        for name, value in self._batch.meta.items():
-            if name[:1] == b"n" and b" " in name:
-                yield name[1:], value
-
-    def of(self, block: int) -> PartitionChanges:
-        """The changes of a block."""
-        found = self.by_block.get(block)
-        if found is None:
-            found = self.by_block[block] = PartitionChanges(self._keys.block("owner", block))
-        return found
-
-    def _waits(self, key: bytes, record: bytes) -> None:
-        _, links, place = records.unpack_waiting(record)
-        # as of the cut: what came after it is no part of this commit
-        packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
-        assert packed is not None
-        block = self._keys.block_of_key(key)
-        changes, name = self.of(block), self._keys.block
-        queue = self._keys.requests(block, records.unpack_entry(packed).host)
-        delayed = name("delayed", block)
-        late = records.run_of(place) == records.DELAYED
-        changes.put("HSET", name("entries", block), key, pack_queued(links, place, packed))
-        changes.put("ZREM", queue if late else delayed, key)
-        changes.put("ZADD", delayed if late else queue, b"%d" % score(place), key)
-
-    def _done(self, key: bytes, record: bytes) -> None:
-        block = self._keys.block_of_key(key)
-        changes, name = self.of(block), self._keys.block
-        visit = records.unpack_visit(record)
-        changes.put("HDEL", name("entries", block), key)
-        changes.put("ZREM", name("delayed", block), key)
-        changes.put("ZREM", self._keys.requests(block, records.host_of(visit.url)), key)
-        self.members.setdefault(block, []).append(member(key, visit.state))
-        self.stored += visit.state is UrlState.STORED
-        self.visits.append((key, record))
-
-    def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
-        """Those that are done join the visited table: new totals of the blocks that had any."""
-        found = {}
-        for block, members in self.members.items():
-            before = totals.get(block, 0)
-            changes = self.of(block)
-            for bucket, part in spread(before, members):
-                words = [b"%d" % number for number in part]
-                changes.put("SADD", self._keys.dupefilter(block, bucket), *words)
-            found[block] = before + len(members)
-            changes.put("HSET", self._keys.block("owner", block), b"visited", b"%d" % found[block])
-        return found
-
+from larmspider.frontier.storage.records import UrlState
 
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
@@ -318,87 +47,72 @@ STEPS = 1 << 20
 
 @dataclass(slots=True)
 class CommitRecord:
-    """What a worker has committed last. ``visits`` are the URLs that it brought to their end."""
+    """The last commit of a worker. ``log`` is b"" once it is applied and dropped; ``visits`` are
+    the URLs that became done."""
 
     serial: int = 0
     positions: dict[str, bytes] = field(default_factory=dict)
-    redo: bytes = b""
+    log: bytes = b""
     visits: bytes = b""
 
 
 class Committer:
-    """Of one worker, known by its name and epoch."""
+    """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    def __init__(self, link: RedisLink, keys: Keys, worker: str) -> None:
-        self.link, self.keys, self.worker = link, keys, worker
+    ``serial`` and ``positions`` are of the last commit; ``crawl_id`` names the crawl in Redis.
+    """
+
+    def __init__(
+        self,
+        link: RedisLink,
+        keys: Keys,
+        worker: str,
+        files: LmdbFiles,
+        owned: Owned,
+        outbox: Outbox,
+    ) -> None:
+        self.link, self.keys, self.worker, self.files = link, keys, worker, files
+        self._owned, self._outbox = owned, outbox
         self.epoch = 0
         self.serial = 0
-        """Of the last commit."""
-        self._unsure = False  # whether Redis has the next one
-
-    @property
-    def applied(self) -> bytes:
-        """The field in which a block counts this worker's steps as its owner."""
-        return b"applied:" + self.worker.encode()
-
-    @property
-    def posted(self) -> bytes:
-        """The field in which a block counts this worker's mail."""
-        return b"posted:" + self.worker.encode()
-
-    def first_step(self) -> int:
-        """The first step number of the next commit."""
-        return (self.serial + 1) * STEPS
-
-    def read(self, worker: str) -> CommitRecord:
-        """The commit record of a worker; an empty one where there is none."""
-        (found,) = self.link.run([("HGETALL", self.keys.commit(worker))])
-        fields = pairs(found)
-        return CommitRecord(
-            int(fields.get(b"serial", b"0")),
-            records.unpack_positions(fields.get(b"positions", b"")),
-            fields.get(b"redo", b""),
-            fields.get(b"visits", b""),
-        )
-
-    def replay(self, worker: str, blocks: Collection[int] | None = None) -> bool:
-        """Carry out what a worker had committed and not yet done; idempotent. Whether there was
-        anything. ``blocks``: only if one of these is among what it had to change."""
-        record = self.read(worker)
-        if not record.redo:
-            return False
-        redo = WriteAheadLog.unpack(record.redo)
-        if blocks is not None and redo.blocks().isdisjoint(blocks):
-            return False
-        # a block that answers FENCED has an owner who came after this was carried out
-        self.link.run([step.command() for step in redo])
-        self.link.run([self._carried_out(worker, record.serial)])
-        return True
-
-    def _carried_out(self, worker: str, serial: int) -> Command:
-        keys = [self.keys.commit(worker), self.keys.crawl("commits")]
-        return call(CARRIED_OUT, keys, [b"%d" % serial])
+        self.positions: dict[str, bytes] = {}
+        self.crawl_id = ""
+        self._unsure = False  # whether Redis has the next commit, whose answer was lost
+        self._stored = 0  # pages in the last commit that was tried
 
     def commit(
-        self, redo: WriteAheadLog, positions: Mapping[str, bytes], visits: bytes, stored: int
+        self,
+        batch: WriteBatch,
+        unchanged: Container[bytes],
+        positions: Mapping[str, bytes],
+        write: Callable[[], None],
     ) -> None:
-        """Steps 1 to 3. Raises Fenced, BackendError."""
-        self._unsure = True
-        packed = redo.pack() if redo else b""
-        arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored, int(bool(redo))]
-        arguments += [b"positions", records.pack_positions(positions), b"visits", visits]
-        arguments += [b"redo", packed]
-        names = ("workers", "commits", "idle", "totals")
-        keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
-        (said,) = self.link.run([call(COMMIT, keys, arguments)])
-        self._check(said)
-        self._carry_out(redo)
-        self.serial += 1
-        self._unsure = False
+        """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
+        nothing new. Raises Fenced, BackendError."""
+        counted = self._stored if self._resolve_last() else 0
+        changes = BatchChanges(self.keys, self.files, batch, unchanged)
+        changes.gather(self._owned.partition_of)
+        visited = changes.add_visited(self._owned.visited)
+        log = self._log(changes)
+        in_redis = bool(log) or positions != self.positions or not self.serial
+        if in_redis:
+            self._unsure, self._stored = True, changes.stored
+            self._write_record(log, positions, changes.visits, changes.stored - counted)  # 1
+            self._apply(log)  # 2, 3
+            self.serial += 1
+            self._unsure = False
+            self._owned.visited.update(visited)
+            self.positions = dict(positions)
+            self._outbox.committed()
+        batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
+        write()  # 4
+        partitions = sorted(self._owned.tokens)
+        commands = [self._drop_log(self.worker, self.serial)] if in_redis else []
+        answers = self.link.run([*commands, *self._outbox.read_commands(partitions)])  # 5
+        self._outbox.received(partitions, answers[len(commands) :])
 
-    def find_out(self) -> bool:
-        """Before a commit is put together: whether the one before, which was broken off, is in
-        Redis, and so a fact. Then it is carried out."""
+    def _resolve_last(self) -> bool:
+        """Whether the last commit was broken off and yet is in Redis; then its log is applied."""
         if not self._unsure:
             return False
         record = self.read(self.worker)
@@ -406,34 +120,161 @@ class Committer:
         if there:
             self.replay(self.worker)
             self.serial = record.serial
+            self._outbox.committed()
         self._unsure = False
         return there
 
-    def _check(self, said: bytes) -> None:
-        if said == b"FENCED":
+    def _log(self, changes: BatchChanges) -> list[Step]:
+        for partition, number in self._outbox.trims().items():
+            inbox = self.keys.block("inbox", partition)
+            changes.of(partition).put_last("LTRIM", inbox, b"%d" % number, b"-1")
+        first = (self.serial + 1) * STEPS
+        worker = self.worker.encode()
+        log = self._outbox.steps(b"posted:" + worker, first)
+        for partition, of_partition in changes.by_partition.items():
+            if of_partition and partition in self._owned.tokens:
+                token = b"%d" % self._owned.tokens[partition]
+                log += of_partition.steps(partition, token, b"applied:" + worker, first)
+        return log
+
+    def _write_record(
+        self,
+        log: Sequence[Step],
+        positions: Mapping[str, bytes],
+        visits: Sequence[tuple[bytes, bytes]],
+        stored: int,
+    ) -> None:
+        arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored, int(bool(log))]
+        arguments += [b"positions", records.pack_positions(positions)]
+        arguments += [b"visits", pack_visits(visits), b"redo", pack_log(log) if log else b""]
+        names = ("workers", "commits", "idle", "totals")
+        keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
+        (answer,) = self.link.run([call(COMMIT, keys, arguments)])
+        if answer == b"FENCED":
             raise Fenced(f"others have taken over from worker {self.worker}: its lease ran out")
-        if said.startswith(b"AT "):
+        if answer.startswith(b"AT "):
             raise Fenced(
-                f"Redis at {self.link.name} is at commit {said[3:].decode()} of worker"
+                f"Redis at {self.link.name} is at commit {answer[3:].decode()} of worker"
                 f" {self.worker}, not at {self.serial}: it has lost what it had not written to disk"
             )
 
-    def _carry_out(self, redo: WriteAheadLog) -> None:
-        mail = [step.command() for step in redo if not step.token]
-        own = [step for step in redo if step.token]
-        self.link.run(mail)
+    def _apply(self, log: Sequence[Step]) -> None:
+        self.link.run([step.command() for step in log if not step.token])
+        own = [step for step in log if step.token]
         answers = self.link.run([step.command() for step in own])
-        for step, said in zip(own, answers, strict=True):
-            if said == b"FENCED":
-                raise Fenced(f"block {step.block} of worker {self.worker} has another owner")
+        for step, answer in zip(own, answers, strict=True):
+            if answer == b"FENCED":
+                raise Fenced(f"block {step.partition} of worker {self.worker} has another owner")
 
-    def drop(self, more: Sequence[Command] = ()) -> list[Any]:
-        """Step 4, and the answers to more commands in the same round trip."""
-        return self.link.run([self._carried_out(self.worker, self.serial), *more])[1:]
+    def _drop_log(self, worker: str, serial: int) -> Command:
+        keys = [self.keys.commit(worker), self.keys.crawl("commits")]
+        return call(CARRIED_OUT, keys, [b"%d" % serial])
+
+    # commits of any worker
+
+    def read(self, worker: str) -> CommitRecord:
+        """The commit record of a worker; an empty one where there is none."""
+        (answer,) = self.link.run([("HGETALL", self.keys.commit(worker))])
+        fields = pairs(answer)
+        return CommitRecord(
+            int(fields.get(b"serial", b"0")),
+            records.unpack_positions(fields.get(b"positions", b"")),
+            fields.get(b"redo", b""),
+            fields.get(b"visits", b""),
+        )
+
+    def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
+        """Apply the log of a worker's last commit, if it is not dropped yet: whether it was not.
+        May be called twice. ``partitions``: only a log that changes one of these as its owner."""
+        record = self.read(worker)
+        if not record.log:
+            return False
+        log = unpack_log(record.log)
+        if partitions is not None:
+            changed = {step.partition for step in log if step.token}
+            if changed.isdisjoint(partitions):
+                return False
+        # a partition that answers FENCED has an owner who came after this was applied
+        self.link.run([step.command() for step in log])
+        self.link.run([self._drop_log(worker, record.serial)])
+        return True
 
 
-def pairs(found: Any) -> dict[bytes, bytes]:
-    """The answer to HGETALL, whichever protocol it came by."""
-    if isinstance(found, Mapping):
-        return dict(found)
-    return dict(zip(found[::2], found[1::2], strict=True))
+class BatchChanges:
+    """What a batch changes in Redis, by partition; and the URLs that it brings to their end."""
+
+    def __init__(
+        self, keys: Keys, files: LmdbFiles, batch: WriteBatch, unchanged: Container[bytes]
+    ) -> None:
+        self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
+        self.by_partition: dict[int, PartitionChanges] = {}
+        self.stored = 0
+        self.visits: list[tuple[bytes, bytes]] = []
+        self._members: dict[int, list[int]] = {}
+
+    def gather(self, partition_of: Callable[[str], int]) -> None:
+        """Look through the batch, once. ``partition_of`` a host, as Owned.partition_of()."""
+        for key, record in self._batch.urls.items():
+            if record[0] > UrlState.LEASED:
+                self._done(key, record)
+            elif key not in self._unchanged:
+                self._queued(key, record)
+        for name, value in self._batch.hosts.items():
+            partition = partition_of(name[1:].decode())
+            where = "hosts" if name[:1] == b"h" else "counts"
+            self.of(partition).put("HSET", self._keys.block(where, partition), name[1:], value)
+        for name, value in self._host_notes():
+            partition = partition_of(name.decode().rpartition(" ")[2])
+            self.of(partition).put("HSET", self._keys.block("notes", partition), name, value)
+
+    def _host_notes(self) -> Iterator[tuple[bytes, bytes]]:
+        """A note without a host in its name (``orders``) stays with this worker."""
+        for name, value in self._batch.meta.items():
+            if name[:1] == b"n" and b" " in name:
+                yield name[1:], value
+
+    def of(self, partition: int) -> PartitionChanges:
+        found = self.by_partition.get(partition)
+        if found is None:
+            found = PartitionChanges(self._keys.block("owner", partition))
+            self.by_partition[partition] = found
+        return found
+
+    def _queued(self, key: bytes, record: bytes) -> None:
+        _, links, place = records.unpack_waiting(record)
+        # as it was sealed: what came after that is no part of this commit
+        packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
+        assert packed is not None
+        partition = self._keys.block_of_key(key)
+        changes, name = self.of(partition), self._keys.block
+        queue = self._keys.requests(partition, records.unpack_entry(packed).host)
+        delayed = name("delayed", partition)
+        late = records.run_of(place) == records.DELAYED
+        changes.put("HSET", name("entries", partition), key, pack_queued(links, place, packed))
+        changes.put("ZREM", queue if late else delayed, key)
+        changes.put("ZADD", delayed if late else queue, b"%d" % score(place), key)
+
+    def _done(self, key: bytes, record: bytes) -> None:
+        partition = self._keys.block_of_key(key)
+        changes, name = self.of(partition), self._keys.block
+        visit = records.unpack_visit(record)
+        changes.put("HDEL", name("entries", partition), key)
+        changes.put("ZREM", name("delayed", partition), key)
+        changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
+        self._members.setdefault(partition, []).append(member(key, visit.state))
+        self.stored += visit.state is UrlState.STORED
+        self.visits.append((key, record))
+
+    def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
+        """Let URLs that are done join the visited tables, which have ``totals`` members: the new
+        totals of those that grow."""
+        grown = {}
+        for partition, members in self._members.items():
+            before = totals.get(partition, 0)
+            changes = self.of(partition)
+            for bucket, part in spread(before, members):
+                words = [b"%d" % number for number in part]
+                changes.put("SADD", self._keys.dupefilter(partition, bucket), *words)
+            grown[partition] = total = before + len(members)
+            changes.put("HSET", self._keys.block("owner", partition), b"visited", b"%d" % total)
+        return grown

@@ -20,8 +20,8 @@ import redis
 from redis.exceptions import RedisClusterException
 
 from larmspider import options
-from larmspider.cluster.commit import BUCKET, member, pairs, unpack_queued
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.redis_client import Keys, pairs
+from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
@@ -78,8 +78,8 @@ def waiting_of(
 
 
 _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
-_BUCKETS_MOST = 2_000
-"""Sets of a block that are looked through for one URL: a million URLs."""
+MAX_BUCKETS = 2_000
+"""Sets of a partition that are searched for a URL: a million URLs."""
 
 
 class RedisReader:
@@ -122,10 +122,10 @@ class RedisReader:
         return UrlState.QUEUED if queued else self._final(key, block, int(visited or 0))
 
     def _final(self, key: bytes, block: int, visited: int) -> UrlState:
-        buckets = range(min(_BUCKETS_MOST, -(-visited // BUCKET)))
+        searched = range(min(MAX_BUCKETS, buckets(visited)))
         members = [member(key, state) for state in _STATES]
         found = self._run(
-            [("SMISMEMBER", self._keys.dupefilter(block, at), *members) for at in buckets]
+            [("SMISMEMBER", self._keys.dupefilter(block, at), *members) for at in searched]
         )
         hits = {state for row in found for state, hit in zip(_STATES, row, strict=True) if hit}
         return min(hits, default=UrlState.UNKNOWN)

@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
@@ -143,6 +143,13 @@ SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
 def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -> Command:
     """The command that runs it."""
     return ("EVALSHA", script.digest, len(keys), *keys, *arguments)
+
+
+def pairs(answer: Any) -> dict[bytes, bytes]:
+    """The answer to HGETALL, whichever protocol it came by."""
+    if isinstance(answer, Mapping):
+        return dict(answer)
+    return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
 NEEDED = (7, 0)

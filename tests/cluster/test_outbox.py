@@ -239,10 +239,10 @@ def test_a_commit_that_failed_keeps_what_it_counted():
     """What comes after its cut is of the next one, or of both in one."""
     counts = LinkCounts()
     counts.add([b"a" * 16, b"b" * 16, b"a" * 16])
-    counts.cut()
+    counts.seal()
     assert counts.of_batch() == {b"a" * 16: 2, b"b" * 16: 1}
     counts.add([b"a" * 16])
-    counts.cut()  # the first was tried, and whether it is in Redis is not known
+    counts.seal()  # the first was tried, and whether it is in Redis is not known
     assert len(counts) == 2
     counts.committed()
     assert counts.of_batch() == {b"a" * 16: 1}

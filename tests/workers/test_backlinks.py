@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from larmspider.cluster.commit import unpack_queued
 from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.redis_records import unpack_queued
 from larmspider.frontier.storage.records import url_key
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import Request, ScriptedServer

@@ -1,0 +1,208 @@
+"""A worker's copy, on its own disk, of the partitions that it owns.
+
+    local = LocalCopy(SharedFiles(Path("crawl/w1/frontier")), keys)
+    local.wipe()                               # at the start: Redis knows better
+    local.keep_queued([(place, links, packed)])
+    local.purge({17: hosts})                   # the partition has another owner
+
+What became of the URLs that this worker fetched stays, whoever owns their partition: their pages
+lie beside it. Of URLs that others fetched it has the state alone, in the database ``others``:
+number of the partition (2 bytes) and 8 bytes of the URL key -> state (redis_records.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.redis_records import STATE_ONLY, compact, compact_of, state_of
+from larmspider.frontier.storage import records
+from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles
+from larmspider.frontier.storage.overlay import WriteOverlay
+from larmspider.frontier.storage.records import UrlState
+
+Row: TypeAlias = tuple[Any, bytes, bytes | None]
+"""(database, key, value); None deletes."""
+
+CHUNK = 100_000
+"""Records in one transaction beside the commits."""
+
+
+class SharedFiles(LmdbFiles):
+    """The frontier's files, with one more database."""
+
+    def __init__(self, path: Path, *, map_bytes: int = FIRST_MAP_BYTES) -> None:
+        super().__init__(path, map_bytes=map_bytes)
+        self.others = self.env.open_db(b"others")
+
+
+class SharedWriteOverlay(WriteOverlay):
+    """Knows the URLs that others fetched, too."""
+
+    files: SharedFiles
+
+    def __init__(self, files: SharedFiles, keys: Keys) -> None:
+        super().__init__(files)
+        self._keys = keys
+
+    def _name(self, key: bytes) -> bytes:
+        return _tag(self._keys.block_of_key(key)) + compact(key)
+
+    def url(self, key: bytes) -> bytes | None:
+        record = super().url(key)
+        if record is None:
+            state = self.files.get(self._name(key), self.files.others)
+            record = STATE_ONLY[UrlState(state[0])] if state else None
+        return record
+
+    def urls(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = super().urls(keys)
+        if None in found:
+            with self.files.read() as txn:
+                for at, record in enumerate(found):
+                    if record is None:
+                        state = txn.get(self._name(keys[at]), None, self.files.others)
+                        found[at] = STATE_ONLY[UrlState(state[0])] if state else None
+        return found
+
+
+def _tag(partition: int) -> bytes:
+    return partition.to_bytes(2, "big")
+
+
+class LocalCopy:
+    """Changes to the files beside the commits; in one thread at a time, and during no commit."""
+
+    def __init__(self, files: SharedFiles, keys: Keys) -> None:
+        self.files, self.keys = files, keys
+
+    def wipe(self) -> None:
+        """Forget everything but what this worker fetched itself. O(queued URLs)."""
+        files = self.files
+        while queued := self._some_queued():
+            self.write([(files.urls, key, None) for _, key in queued])
+            self.write([(files.queue, place, None) for place, _ in queued])
+        files.insist(self._drop)
+
+    def _some_queued(self) -> list[tuple[bytes, bytes]]:
+        with self.files.read() as txn:
+            rows = txn.cursor(self.files.queue)
+            return [(place, packed[:16]) for place, packed in islice(rows, CHUNK)]
+
+    def _drop(self) -> None:
+        with self.files.env.begin(write=True) as txn:
+            txn.drop(self.files.hosts, delete=False)
+            txn.drop(self.files.others, delete=False)
+            cursor = txn.cursor(self.files.meta)
+            more = cursor.set_range(b"n")
+            while more and cursor.key()[:1] == b"n":  # notes of hosts have a space in their names
+                more = cursor.delete() if b" " in cursor.key() else cursor.next()
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """In transactions of CHUNK rows."""
+        for at in range(0, len(rows), CHUNK):
+            part = rows[at : at + CHUNK]
+            self.files.insist(lambda part=part: self._write(part))  # type: ignore[misc]
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        puts: dict[Any, list[tuple[bytes, bytes]]] = {}
+        with self.files.env.begin(write=True) as txn:
+            for db, key, value in sorted(rows, key=itemgetter(1)):  # neighbours share pages
+                if value is None:
+                    txn.delete(key, db=db)
+                else:
+                    puts.setdefault(db, []).append((key, value))
+            for db, pairs in puts.items():
+                txn.cursor(db).putmulti(pairs)
+
+    def keep_queued(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
+        """Queued URLs: place in the queue, number of links, packed entry."""
+        files, changes = self.files, []
+        for place, links, packed in rows:
+            record = records.pack_waiting(UrlState.QUEUED, links, place)
+            changes += [(files.urls, packed[:16], record), (files.queue, place, packed)]
+        self.write(changes)
+
+    def keep_hosts(
+        self, hosts: Mapping[str, bytes], counts: Mapping[str, bytes], notes: Mapping[str, bytes]
+    ) -> None:
+        """Host records, counters and notes, by name."""
+        files = self.files
+        rows = [(files.hosts, b"h" + host.encode(), packed) for host, packed in hosts.items()]
+        rows += [(files.hosts, b"c" + host.encode(), packed) for host, packed in counts.items()]
+        rows += [(files.meta, b"n" + name.encode(), note) for name, note in notes.items()]
+        self.write(rows)
+
+    def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
+        """What the visited table of a partition changes: URLs that others fetched are added; what
+        this worker has fetched and Redis does not know, as it lost its last second, is deleted."""
+        own = {compact(key): key for key in self.own_visits(partition)}
+        known: set[bytes] = set()
+        rows: list[Row] = []
+        tag = _tag(partition)
+        for number in members:
+            name = compact_of(number)
+            if name in own:
+                known.add(name)
+            else:
+                rows.append((self.files.others, tag + name, bytes((state_of(number),))))
+        rows += [(self.files.urls, key, None) for name, key in own.items() if name not in known]
+        return rows
+
+    def own_visits(self, partition: int) -> Iterator[bytes]:
+        """Keys of the partition's URLs that this worker fetched."""
+        for key, record in self._url_rows(partition):
+            if record[0] > UrlState.LEASED:
+                yield key
+
+    def _url_rows(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """The records of a partition's URLs, as of the last commit."""
+        after, end = self.keys.first_key(partition), self.keys.first_key(partition + 1)
+        while rows := self._some_rows(after, end):
+            yield from rows
+            after = rows[-1][0] + b"\0"
+
+    def _some_rows(self, start: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
+        rows: list[tuple[bytes, bytes]] = []
+        with self.files.read() as txn:
+            cursor = txn.cursor(self.files.urls)
+            more = cursor.set_range(start)
+            while more and len(rows) < CHUNK and cursor.key() < end:
+                rows.append(cursor.item())
+                more = cursor.next()
+        return rows
+
+    def _other_rows(self, partition: int) -> list[tuple[bytes, bytes]]:
+        tag, rows = _tag(partition), []
+        with self.files.read() as txn:
+            cursor = txn.cursor(self.files.others)
+            more = cursor.set_range(tag)
+            while more and cursor.key()[:2] == tag:
+                rows.append(cursor.item())
+                more = cursor.next()
+        return rows
+
+    def others(self, partition: int) -> list[UrlState]:
+        """States of the partition's URLs that others fetched."""
+        return [UrlState(state[0]) for _, state in self._other_rows(partition)]
+
+    def purge(self, partitions: Mapping[int, Iterable[str]]) -> None:
+        """Forget partitions, given with their hosts, but for what this worker fetched itself."""
+        files = self.files
+        for partition, hosts in partitions.items():
+            rows: list[Row] = []
+            for key, record in self._url_rows(partition):
+                if record[0] <= UrlState.LEASED:
+                    place = records.unpack_waiting(record)[2]
+                    rows += [(files.urls, key, None), (files.queue, place, None)]
+            rows += [(files.others, key, None) for key, _ in self._other_rows(partition)]
+            self.write(rows)
+            rows = []
+            for name in (host.encode() for host in hosts):
+                rows += [(files.hosts, b"h" + name, None), (files.hosts, b"c" + name, None)]
+                rows.append((files.meta, b"nrobots " + name, None))
+            self.write(rows)

@@ -1,0 +1,98 @@
+"""What Redis holds of a URL: an entry while it is queued, one integer of a set once it is done.
+
+    pack_queued(links, place, packed)         # a value of the hash ``entries``
+    member(key, UrlState.STORED)              # a member of the visited table
+
+The visited table is what every owner must know of a URL that is done, in 8.5 bytes: an integer of
+64 bits, 62 of the URL key and 2 of the state. Members fill sets of 500, one after another, which
+Redis keeps as plain arrays of integers (``intset``, up to 512 members by default; 500 are 4,008
+bytes, and 4,096 is a size in which its allocator hands out memory). A new owner reads the whole
+table of its partition, so nobody has to find the set of a URL by its key. Two URLs of a partition
+share their 62 bits with odds of n^2 / 2^63, 5e-5 at 20 million; then one of them is not fetched.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+
+from larmspider.frontier.storage import records
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+
+BUCKET = 500
+"""Members of a set of the visited table."""
+SERIAL_BITS = 37
+"""Of a score's 53 bits, beside 16 for the priority: 137 thousand million places in a crawl."""
+_STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
+_MIDDLE = 1 << 63
+_QUEUED = struct.Struct(">IB")
+_LENGTH = struct.Struct(">I")
+
+STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0, "", 0) for state in _STATES}
+"""Records of URLs that another worker fetched: their state is all that this worker knows."""
+
+
+def member(key: bytes, state: UrlState) -> int:
+    """-2**63 .. 2**63 - 1, for a URL key and a final state."""
+    return (int.from_bytes(key[4:12], "big") & ~3 | state - UrlState.STORED) - _MIDDLE
+
+
+def compact(key: bytes) -> bytes:
+    """The 8 bytes of a URL key that member() keeps."""
+    return (int.from_bytes(key[4:12], "big") & ~3).to_bytes(8, "big")
+
+
+def state_of(number: int) -> UrlState:
+    """The state in a member()."""
+    return _STATES[(number + _MIDDLE) & 3]
+
+
+def compact_of(number: int) -> bytes:
+    """The 8 bytes of the URL key in a member()."""
+    return ((number + _MIDDLE) & ~3).to_bytes(8, "big")
+
+
+def buckets(total: int) -> int:
+    """How many sets hold ``total`` members."""
+    return -(-total // BUCKET)
+
+
+def spread(total: int, members: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    """(bucket, members) for those that come after ``total`` others."""
+    at = 0
+    while at < len(members):
+        room = BUCKET - (total + at) % BUCKET
+        yield (total + at) // BUCKET, members[at : at + room]
+        at += room
+
+
+def score(place: bytes) -> int:
+    """The score by which a sorted set has queue places in order: by priority and age, or time."""
+    if records.run_of(place) == records.DELAYED:
+        return int.from_bytes(place[9:15], "big")
+    return int.from_bytes(place[9:11], "big") << SERIAL_BITS | records.serial_of(place)
+
+
+def pack_queued(links: int, place: bytes, packed: bytes) -> bytes:
+    """The value in ``entries``: number of links to the URL, place in the queue, packed entry."""
+    return _QUEUED.pack(links, len(place)) + place + packed
+
+
+def unpack_queued(data: bytes) -> tuple[bytes, int, bytes]:
+    """Place, number of links, packed entry."""
+    links, length = _QUEUED.unpack_from(data)
+    return data[5 : 5 + length], links, data[5 + length :]
+
+
+def pack_visits(visits: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """URL keys and records of URLs that are done, for the commit record."""
+    return b"".join(key + _LENGTH.pack(len(record)) + record for key, record in visits)
+
+
+def unpack_visits(data: bytes) -> list[tuple[bytes, bytes]]:
+    visits, at = [], 0
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at + 16)
+        visits.append((data[at : at + 16], data[at + 20 : at + 20 + length]))
+        at += 20 + length
+    return visits

@@ -1,0 +1,97 @@
+"""What a commit changes in Redis, as commands that any worker can apply later.
+
+    changes = PartitionChanges(owner)
+    changes.put("HSET", key, field, value)
+    log = [*changes.steps(17, token, b"applied:w1", first)]
+    data = pack_log(log)                              # in the commit record
+    [step.command() for step in unpack_log(data)]
+
+A step is one call of lua/apply.lua: changes in one partition, made once however often it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from larmspider.cluster.redis_client import APPLY, Command, call
+
+STEP_WORDS = 2_000
+"""Arguments in one step, about: Redis does nothing else while it runs the step, some 1 ms."""
+_COMMAND_WORDS = 200  # in one command; Lua can unpack some 8,000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``keys[0]`` is the owner record of the partition; commands name the others from 2 on.
+
+    ``token`` is the owner's fencing token, b"" for what is forwarded to another owner; ``counter``
+    is the field in which the partition keeps the last ``number`` that it applied.
+    """
+
+    partition: int
+    token: bytes
+    counter: bytes
+    number: int
+    keys: list[bytes]
+    commands: list[list[Any]]
+
+    def command(self) -> Command:
+        packed = msgpack.packb(self.commands, use_bin_type=False)
+        return call(APPLY, self.keys, [self.token, self.counter, self.number, packed])
+
+
+def pack_log(steps: Iterable[Step]) -> bytes:
+    rows = [[s.partition, s.token, s.counter, s.number, s.keys, s.commands] for s in steps]
+    packed: bytes = msgpack.packb(rows, use_bin_type=False)
+    return packed
+
+
+def unpack_log(data: bytes) -> list[Step]:
+    return [Step(*row) for row in msgpack.unpackb(data, raw=True, use_list=True)]
+
+
+@dataclass(slots=True)
+class PartitionChanges:
+    """The commands of one partition; steps() makes calls of bearable length of them."""
+
+    owner: bytes
+    _lists: dict[tuple[str, bytes], list[Any]] = field(default_factory=dict)
+    _last: list[tuple[str, bytes, list[Any]]] = field(default_factory=list)
+
+    def put(self, command: str, key: bytes, *words: Any) -> None:
+        """``HSET key field value``, ``SADD key member``: joined with others of command and key."""
+        self._lists.setdefault((command, key), []).extend(words)
+
+    def put_last(self, command: str, key: bytes, *words: Any) -> None:
+        """A command that has to follow all that is put()."""
+        self._last.append((command, key, list(words)))
+
+    def __bool__(self) -> bool:
+        return bool(self._lists or self._last)
+
+    def _pieces(self) -> Iterator[tuple[str, bytes, Sequence[Any]]]:
+        for (command, key), words in self._lists.items():
+            for at in range(0, len(words), _COMMAND_WORDS):
+                yield command, key, words[at : at + _COMMAND_WORDS]
+        yield from self._last
+
+    def steps(self, partition: int, token: bytes, counter: bytes, first: int) -> Iterator[Step]:
+        """Numbered from ``first`` on."""
+        keys: list[bytes] = [self.owner]
+        commands: list[list[Any]] = []
+        words = 0
+        for command, key, piece in self._pieces():
+            if words and words + len(piece) > STEP_WORDS:
+                yield Step(partition, token, counter, first, keys, commands)
+                first += 1
+                keys, commands, words = [self.owner], [], 0
+            if key not in keys[1:]:
+                keys.append(key)
+            commands.append([command, keys.index(key, 1) + 1, *piece])
+            words += len(piece) + 1
+        if commands:
+            yield Step(partition, token, counter, first, keys, commands)
