@@ -84,7 +84,7 @@ class LarmCommand(ScrapyCommand):
             metavar="DIR",
             action="append",
             default=[],
-            help="a directory of the same crawl elsewhere, as of another machine; repeatable",
+            help="another directory of the same crawl, such as one of another machine; repeatable",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -143,7 +143,7 @@ def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSetting
 def one_argument(args: list[str], what: str) -> str:
     """The only argument. Raises UsageError, which prints the command's help line."""
     if len(args) != 1:
-        raise UsageError(f"exactly one {what} is expected, {len(args)} given", print_help=False)
+        raise UsageError(f"expected exactly one {what}, got {len(args)}", print_help=False)
     return args[0]
 
 

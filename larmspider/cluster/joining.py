@@ -157,7 +157,7 @@ def refuse_other(
     for part in [*parts, *(["shared"] if living else [])]:
         was, now = known.get(part) or {}, ours[part]
         if name := differing(was, now):
-            how = "" if living else "; -a resume=anyway goes on with it, -a fresh=yes starts over"
+            how = "" if living else "; -a resume=anyway continues it, -a fresh=yes starts over"
             raise ConfigError(
                 f"the crawl in Redis at {where} has other {name}:"
                 f" {shortened(was.get(name))} there, {shortened(now.get(name))} here{how}"

@@ -47,7 +47,7 @@ class Command(CrawlCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("exactly one spider is expected, such as: scrapy crawl intranet")
+            raise UsageError("expected exactly one spider, such as: scrapy crawl intranet")
         assert self.crawler_process is not None
         assert self.settings is not None
         try:
@@ -78,7 +78,7 @@ class Command(CrawlCommand):
             if summary.broken:
                 self._complain(
                     f"the crawl broke off: {summary.broken};"
-                    " the same command goes on from its last checkpoint"
+                    " run the same command to continue from its last checkpoint"
                 )
             self.exitcode = summary.exit_status
 

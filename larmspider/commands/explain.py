@@ -15,7 +15,7 @@ class Command(LarmCommand):
         return "[options] URL"
 
     def short_desc(self) -> str:
-        return "Say what each filter thinks of a URL, and whether and when it was fetched"
+        return "Show what each filter says about a URL, and whether and when it was fetched"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

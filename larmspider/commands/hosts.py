@@ -45,14 +45,19 @@ class Command(LarmCommand):
         super().add_options(parser)
         keys = ", ".join(_KEYS)
         parser.add_argument(
-            "--sort", default="queued", metavar="KEY", help=f"{keys} (queued); counts largest first"
+            "--sort",
+            default="queued",
+            metavar="KEY",
+            help=f"one of {keys} (default queued); counts are sorted largest first",
         )
-        parser.add_argument("-n", type=int, metavar="N", help="the first N hosts only (all)")
+        parser.add_argument(
+            "-n", type=int, metavar="N", help="only the first N hosts (default all)"
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if args:
-            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+            raise ConfigError(f"unexpected argument {args[0]!r}")
         if opts.sort not in _KEYS:
             raise ConfigError(f"--sort {opts.sort}: expected one of {', '.join(_KEYS)}")
         if opts.n is not None:

@@ -44,14 +44,17 @@ class Command(LarmCommand):
         parser.add_argument(
             "--broken", action="store_true", help="links whose last fetch failed or gave 4xx or 5xx"
         )
-        parser.add_argument("--csv", action="store_true", help="print CSV, a row for each page")
+        parser.add_argument("--csv", action="store_true", help="print CSV, one row a page")
         parser.add_argument(
-            "-n", type=int, metavar="N", help="the first N targets (20; with --broken, all)"
+            "-n",
+            type=int,
+            metavar="N",
+            help="only the first N targets (default 20; with --broken all)",
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
-            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+            raise ConfigError(f"unexpected argument {args[0]!r}")
         if opts.csv and opts.json:
             raise ConfigError("--csv and --json exclude each other")
         if opts.n is not None:
@@ -108,9 +111,11 @@ def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
         with doing("Counting links") as progress:
             bring_up_to_date(crawl, progress)
     except IndexBusyError:
-        print("Another process counts the links right now; these are its last ones",
+        print("Another process is counting the links; these are its last results",
               file=sys.stderr)  # fmt: skip
     with crawl.logs.index() as index:
         if index is None:
-            raise CrawlDirError(f"the links of the crawl in {crawl.path} cannot be counted now")
+            raise CrawlDirError(
+                f"the links of the crawl in {crawl.path} are not counted yet; try again later"
+            )
         yield index

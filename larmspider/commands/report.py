@@ -30,12 +30,12 @@ class Command(LarmCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--html", metavar="FILE", help="write one page that needs nothing else")
+        parser.add_argument("--html", metavar="FILE", help="write a self-contained web page")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if args:
-            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+            raise ConfigError(f"unexpected argument {args[0]!r}")
         if opts.html is not None and opts.json:
             raise ConfigError("--html and --json exclude each other")
         crawl = self.open_crawl()
@@ -43,7 +43,7 @@ class Command(LarmCommand):
             with doing("Counting links") as progress:
                 bring_up_to_date(crawl, progress)
         except IndexBusyError as error:
-            print(f"{error}; the report goes by what it has", file=sys.stderr)
+            print(f"{error}; the report shows what is counted so far", file=sys.stderr)
         with doing("Making the report"):
             report = crawl_report(crawl, self.settings, politeness_from(self.settings))
         if opts.json:
@@ -53,7 +53,7 @@ class Command(LarmCommand):
             from larmspider.web.render import report_page
 
             _write(Path(opts.html), report_page(report, str(crawl.path)))
-            print(f"{opts.html}: the report of {crawl.path}")
+            print(f"report of {crawl.path} written to {opts.html}")
         else:
             _print(report)
 

@@ -36,7 +36,7 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if args:
-            raise ConfigError(f"no argument is expected, {args[0]!r} was given")
+            raise ConfigError(f"unexpected argument {args[0]!r}")
         if opts.port is not None:
             self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
         # here, as Scrapy imports the modules of all commands for each: 0.3 s for the web pages

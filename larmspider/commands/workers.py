@@ -96,7 +96,9 @@ class Command(ScrapyCommand):
         if opts.logfile:
             raise ConfigError(f"--logfile: each worker logs to LARM_DIR/<worker>/{WORKER_LOG}")
         if options.text(settings, "LARM_WORKER"):
-            raise ConfigError("LARM_WORKER names one worker; those of one machine name themselves")
+            raise ConfigError(
+                "LARM_WORKER names a single worker; `scrapy workers` names its workers itself"
+            )
         root = options.crawl_root(settings)
         private = PrivateRedis(root / REDIS_DIR)
         if is_private := not options.many_workers(settings):

@@ -178,7 +178,7 @@ class LocalCrawl:
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
         operator = operator_of(self.crawler)
         if operator is None:
-            raise HttpError("This crawl's EXTENSIONS leave the operator out.", 409)
+            raise HttpError("This crawl's EXTENSIONS do not include the operator.", 409)
         try:
             done = await operator.act(name, form, who)
         except ConfigError as error:

@@ -49,7 +49,7 @@ TOLD_MOST = 5
 async def add_seeds(crawler: Crawler, text: str) -> str:
     """White space separates URLs. Raises ConfigError where one is none, and adds nothing then."""
     if "@" in text.split("/", 1)[0]:
-        raise ConfigError("seeds are URLs here; a file cannot be named")
+        raise ConfigError("seeds must be URLs here, not a file")
     seeds = read_seeds(text)
     if not seeds or len(seeds) > SEEDS_MOST:
         raise ConfigError(f"{len(seeds)} seeds: expected 1 to {SEEDS_MOST:,}")
@@ -105,9 +105,9 @@ async def _through(chain: Sequence[Any], requests: list[Request]) -> AsyncIterat
 
 
 CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
-KEPT = ", when this worker has it"
+KEPT = ", once this worker owns it"
 """Ends what is said of a host that another worker has."""
-UNSHARED = " (Redis does not answer: a worker that gets hosts later has not heard of it)"
+UNSHARED = " (Redis does not answer: workers that get hosts later do not know of it)"
 FACTOR_MOST, DELAY_MOST = 1_000.0, 86_400.0
 Form = Mapping[str, str]
 
@@ -181,25 +181,25 @@ class OperatorExtension:
     def _scheduler(self) -> FrontierScheduler:
         scheduler = scheduler_of(self.crawler) if self.crawler.engine.spider is not None else None
         if scheduler is None or scheduler.closed:
-            raise ConfigError("this crawl has no frontier of larmspider, or is closing")
+            raise ConfigError("this crawl does not use larmspider's frontier, or is closing")
         return scheduler
 
     # the crawl
 
     async def _pause(self, form: Form) -> str:
         self._scheduler.frontier.control.paused = True
-        return "the crawl is paused; what is in flight ends"
+        return "the crawl is paused; fetches under way finish"
 
     async def _resume(self, form: Form) -> str:
         scheduler = self._scheduler
         scheduler.frontier.control.paused = False
         scheduler.wake()
-        return "the crawl goes on"
+        return "the crawl continues"
 
     async def _stop(self, form: Form) -> str:
         self._scheduler.frontier.control.paused = False
         self._stopping = asyncio.get_running_loop().create_task(self.crawler.stop_async())
-        return "the crawl stops; the same command goes on with it"
+        return "the crawl stops; run the same command to continue it"
 
     async def _seeds(self, form: Form) -> str:
         return await add_seeds(self.crawler, form.get("urls", ""))
@@ -210,7 +210,7 @@ class OperatorExtension:
         sharing, kept = self._scheduler.sharing, True
         if sharing is not None and "everywhere" in form:
             kept = await asyncio.to_thread(sharing.orders.keep_factor, factor)
-        said = f"all hosts are asked {factor:g} times as slowly as their rules say"
+        said = f"all delays are {factor:g} times as long as the rules say"
         return said if kept else said + UNSHARED
 
     async def _scope(self, form: Form) -> str:
@@ -249,10 +249,11 @@ class OperatorExtension:
         control = self._scheduler.frontier.control
         if not form.get("seconds", "").strip():
             control.set_delay(name, None)
-            return f"{name} has the delay of its rules again{await self._share_host(name)}{later}"
+            return f"{name} has the delay of the rules again{await self._share_host(name)}{later}"
         seconds = _number(form, "seconds", 0.0, DELAY_MOST)
         control.set_delay(name, seconds)
-        return f"{name} is asked every {seconds:g} s at most{await self._share_host(name)}{later}"
+        shared = await self._share_host(name)
+        return f"{name} gets at most one request every {seconds:g} s{shared}{later}"
 
     async def _pause_host(self, form: Form) -> str:
         name, later = self._ordered(form)
@@ -263,19 +264,19 @@ class OperatorExtension:
         (name, later), scheduler = self._ordered(form), self._scheduler
         scheduler.frontier.control.resume_host(name)
         scheduler.wake()
-        return f"{name} is asked again{await self._share_host(name)}{later}"
+        return f"{name} is no longer paused{await self._share_host(name)}{later}"
 
     async def _retry_host(self, form: Form) -> str:
         name, scheduler = self._host(form), self._scheduler
         late = scheduler.frontier.control.retry_host(name)
         scheduler.wake()
-        return f"{name} is tried again now, {counted(late, 'URL')} that had failed among the rest"
+        return f"{name} is tried again now, with {counted(late, 'URL')} whose last attempt failed"
 
     async def _purge_host(self, form: Form) -> str:
         name, scheduler = self._host(form), self._scheduler
         gone = await self.scope.purge(name)
         scheduler.wake()
-        return f"{counted(gone, 'URL')} of {name} {'is' if gone == 1 else 'are'} purged"
+        return f"{counted(gone, 'URL')} of {name} {'was' if gone == 1 else 'were'} purged"
 
 
 def _number(form: Form, name: str, low: float, high: float) -> float:

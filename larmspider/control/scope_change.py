@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from larmspider import options, stats
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.middlewares.filter_middleware import FilterMiddleware
@@ -49,7 +50,7 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
     example = ""
     with crawl.frontier() as frontier:
         if frontier is None:
-            raise CrawlDirError("this crawl has no frontier of larmspider")
+            raise CrawlDirError("this crawl does not use larmspider's frontier")
         counts = frontier.counts()
         for entries in _slices(frontier.waiting):
             out, looked_at = _first_out_of(entries, pattern, end)
@@ -63,8 +64,8 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
         return f"{dropped:,} of {seen:,} queued URLs would be dropped{such}"
     share = dropped / max(1, seen)
     return (
-        f"about {share * total:,.0f} of {total:,} queued URLs would be dropped ({dropped:,} of the"
-        f" {seen:,} that were looked at){such}"
+        f"about {share * total:,.0f} of {total:,} queued URLs would be dropped ({dropped:,} of"
+        f" {seen:,} checked){such}"
     )
 
 
@@ -129,7 +130,7 @@ class ScopeChange:
             return
         orders = scheduler.frontier.control.orders
         if orders.restrict and orders.instead_of == self._of_the_settings:
-            logger.info("The scope is %s, as the operator set it", orders.restrict)
+            logger.info("The scope is %s, set by the operator", orders.restrict)
             self._restrict(compiled(orders.restrict))
 
     @property
@@ -143,11 +144,13 @@ class ScopeChange:
     async def change(self, restrict: str) -> str:
         """Raises ConfigError for what is no pattern, or while another change is under way."""
         if self._sweep is not None and not self._sweep.done():
-            raise ConfigError("the queues are still being searched for the last change; wait")
+            raise ConfigError(
+                "the last scope change is still searching the queues; try again later"
+            )
         if options.many_workers(self.crawler.settings):
             raise ConfigError(
-                "many workers share this crawl, and one cannot change the scope of all: stop them,"
-                " and begin with another restrict and resume=anyway"
+                "workers share this crawl, and one cannot change the scope of all: stop them and"
+                " start again with another restrict and resume=anyway"
             )
         pattern = await asyncio.to_thread(compiled, restrict)
         self._restrict(pattern)
@@ -157,8 +160,9 @@ class ScopeChange:
         self._sweep = asyncio.get_running_loop().create_task(self._drop(pattern))
         done, _ = await asyncio.wait([self._sweep], timeout=_SOON_SECS)
         if not done:
-            return f"the scope is {pattern.text}; queued URLs out of it are being dropped"
-        return f"the scope is {pattern.text}; {self._sweep.result():,} queued URLs were dropped"
+            return f"the scope is now {pattern.text}; queued URLs outside it are being dropped"
+        dropped = counted(self._sweep.result(), "queued URL was", "queued URLs were")
+        return f"the scope is now {pattern.text}; {dropped} dropped"
 
     def _restrict(self, pattern: Pattern) -> None:
         """In every place that judges scope."""
@@ -177,7 +181,10 @@ class ScopeChange:
         for _ in range(2):
             await self._checkpoint()
             dropped += await self._drop_once(pattern)
-        logger.info("Control: %d queued URLs were out of the new scope", dropped)
+        logger.info(
+            "Control: %s outside the new scope",
+            counted(dropped, "queued URL was", "queued URLs were"),
+        )
         return dropped
 
     async def _checkpoint(self) -> None:

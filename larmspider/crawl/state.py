@@ -73,8 +73,8 @@ class RunState:
             sentence = f"This crawl ended ({reason}) at {ended}."
             return cls(State.ENDED, sentence, began, ended, reason)
         sentence = (
-            f"This crawl, begun at {began}, was killed: no process runs it, and it did not say how"
-            " it ended. The same command goes on from its last checkpoint."
+            f"This crawl, begun at {began}, was killed: no process runs it, and it did not record"
+            " how it ended. Run the same command to continue from its last checkpoint."
         )
         return cls(State.KILLED, sentence, began)
 
@@ -100,7 +100,7 @@ class RunState:
         ):
             sentence = (
                 f"No worker runs this crawl here, and {killed:,} of {len(found):,} {_were(killed)}"
-                " killed. The same command goes on from their last checkpoints."
+                " killed. Run the same command to continue from their last checkpoints."
             )
             return cls(State.KILLED, sentence, began)
         ended = len(found) - killed

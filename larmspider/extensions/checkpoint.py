@@ -72,7 +72,7 @@ class CheckpointExtension:
             except LarmspiderError as error:
                 self._failure = str(error)
             except Exception as error:  # without this task nothing would be committed, for ever
-                logger.critical("A checkpoint cannot be taken", exc_info=True)
+                logger.critical("Error while taking a checkpoint", exc_info=True)
                 self._failure = " ".join(f"{type(error).__name__}: {error}".split())
             if self._failure:
                 self._broken()  # from now on; _watch() sees to the rest
@@ -117,7 +117,7 @@ class CheckpointExtension:
             scheduler.gate.set()
 
     async def _break_off(self, reason: str) -> None:
-        logger.critical("The crawl breaks off: %s", reason)
+        logger.critical("The crawl stops because of an error: %s", reason)
         await self.crawler.engine.close_spider_async(reason="broken")
 
     def _broken(self) -> str:

@@ -83,7 +83,7 @@ class PageRankExtension:
                 await self.reorder()
             except Exception:
                 # the crawl goes on in the order it has
-                logger.exception("Ranks could not be computed")
+                logger.exception("Error while computing PageRank")
 
     async def reorder(self) -> None:
         """Compute all ranks and move what waits."""

@@ -46,7 +46,7 @@ def check_pair(settings: BaseSettings) -> None:
     scheduler, downloader = load_object(settings["SCHEDULER"]), load_object(settings["DOWNLOADER"])
     ours = (_is_a(scheduler, FrontierScheduler), _is_a(downloader, LarmDownloader))
     if ours == (True, False):
-        why = "that downloader's slots would hold back what the frontier has found to be due"
+        why = "that downloader's slots would delay requests that the frontier has found due"
         change = f"DOWNLOADER={_PAIR[1]}"
     elif ours == (False, True):
         why = "this downloader has no slots: it leaves politeness to the frontier"
@@ -55,7 +55,7 @@ def check_pair(settings: BaseSettings) -> None:
         return
     raise ConfigError(
         f"SCHEDULER={settings['SCHEDULER']} and DOWNLOADER={settings['DOWNLOADER']} do not go"
-        f" together: {why}; set {change}, or both to others"
+        f" together: {why}; set {change}, or replace both"
     )
 
 
@@ -78,7 +78,7 @@ def check(crawler: Crawler) -> None:
     for warning in Sites.from_settings(crawler.settings).warnings:
         logger.warning("%s", warning)
     if not options.text(crawler.settings, "USER_AGENT").strip():
-        raise ConfigError("USER_AGENT is empty: a crawler says who it is")
+        raise ConfigError("USER_AGENT is empty: expected a name that identifies the crawler")
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
@@ -90,13 +90,14 @@ def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
     )
     if (egg := archive.shadowed()) is not None:
         logger.warning(
-            "The egg %s is not what runs: uninstall larmspider here, or unset PYTHONPATH", egg
+            "The egg %s is not the code that runs: uninstall larmspider here, or unset PYTHONPATH",
+            egg,
         )
     name = options.text(crawler.settings, "LARM_DIR")
     if not Path(name).expanduser().is_absolute():
         logger.warning(
-            "LARM_DIR=%s is relative, and so below the directory that scrapyd was started in:"
-            " schedule with setting=LARM_DIR=/... for a place that stays the same",
+            "LARM_DIR=%s is relative to the directory that scrapyd was started in; schedule with"
+            " setting=LARM_DIR=/... for a fixed place",
             name,
         )
 

@@ -114,7 +114,7 @@ class Progress:
     """``seconds`` since this run began; ``pages`` and ``bytes`` a second of late; ``memory`` in
     bytes; ``urls`` of the whole crawl by state; ``hosts`` numbers of hosts by state.
 
-    ``end``: seconds until then, None where that cannot be told; ``reasons`` are sentences.
+    ``end``: seconds until then, None where unknown; ``reasons`` are sentences.
     ``parked``: name, and for what and how long it waits. ``state``: running, paused, or what it
     waits for.
     """
@@ -184,7 +184,7 @@ def _head(progress: Progress) -> list[Text]:
     for name, number in progress.hosts.items():
         _add(hosts, count(number), f"{'host' if number == 1 else 'hosts'} {name}")
     end = Text("end  ", "dim")
-    end.append("not to be told" if progress.end is None else f"in {duration(progress.end)}", "bold")
+    end.append("unknown" if progress.end is None else f"in {duration(progress.end)}", "bold")
     for reason in progress.reasons[:1]:
         end.append(f": {printable(reason)}")
     return [line for line in (rates, urls, hosts, end) if line]

@@ -227,7 +227,7 @@ class FrontierScheduler(Commits):
         counts = frontier.audit()
         if directory.resumed:
             logger.info(
-                "Going on with the crawl in %s: %s%s",
+                "Continuing the crawl in %s: %s%s",
                 directory.path,
                 counts,
                 ""

@@ -157,17 +157,18 @@ def forecast(
         what = f"{counted(left, 'URL')} of {counted(len(out), 'host')}"
         reasons.append(f"{what} {'is' if left == 1 else 'are'} not fetched in this run.")
     if held:
-        more = f" and {count(len(held) - 1)} more" if len(held) > 1 else ""
-        reasons.insert(0, f"It does not end while {held[0].host}{more} is paused by the operator.")
+        who = f"{held[0].host} and {count(len(held) - 1)} more" if held[1:] else held[0].host
+        are = "are" if held[1:] else "is"
+        reasons.insert(0, f"No end while {who} {are} paused by the operator.")
     if not ends:
         return Forecast(None if held else 0.0, reasons, slowest, never, left)
     if most is not None and most < queued:
         queued = most
-        reasons.append(f"LARM_MAX_PAGES ends it after {counted(most, 'more page')}.")
+        reasons.append(f"LARM_MAX_PAGES ends the crawl after {counted(most, 'more page')}.")
     by_host, by_rate = ends[0][0], queued / rate if rate else 0.0
     seconds = by_rate if most is not None and queued == most and rate else max(by_host, by_rate)
     if by_host >= by_rate / CLEARLY:
-        reasons.append(f"{slowest[0].host} is done last: {slowest[0].reason}.")
+        reasons.append(f"{slowest[0].host} takes longest: {slowest[0].reason}.")
         others = sum(1 for need, _ in ends if need > by_host / 2)
         if others > 1:
             reasons.append(f"{count(others)} hosts need more than half as long.")
@@ -175,16 +176,16 @@ def forecast(
         reasons.append(
             f"{counted(queued, 'URL')} at {rate:.3g} a second {'takes' if queued == 1 else 'take'}"
             " longer than any host by itself:"
-            " the crawler, its places or its line are the limit."
+            " the crawler, its slots or its network are the limit."
         )
     if found > MOVES_AWAY * rate > 0:
         reasons.append(
-            f"As much or more is found ({found:.3g} a second) as fetched ({rate:.3g}):"
-            " the end moves away."
+            f"URLs are found about as fast as fetched ({found:.3g} and {rate:.3g} a second),"
+            " so the end moves away."
         )
     elif found > 0.05 * rate > 0:
         seconds /= 1 - found / rate
         reasons.append(
-            f"{found:.3g} new URLs a second are still found; the forecast counts on more of them."
+            f"{found:.3g} new URLs a second are still found; the forecast allows for more of them."
         )
     return Forecast(None if held else seconds, reasons, slowest, never, left)

@@ -13,8 +13,8 @@ from scrapy import signals
 from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
-from larmspider.formatting import counted, utc
-from larmspider.frontier.hosts import local_hour
+from larmspider.formatting import utc
+from larmspider.frontier.hosts import HostState, local_hour
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.snapshot import Snapshot
@@ -120,12 +120,42 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
         return "paused by the operator"
     host = frontier.waits_for()
     if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
-        hosts = counted(len(names), "host")
-        return f"waiting for {hosts} that the operator has paused, {names[0]} first"
+        others = f" and {len(names) - 1:,} more" if names[1:] else ""
+        return f"waiting for {names[0]}{others}, paused by the operator"
     if host is None or host.turn_time < now + LONG_WAIT_SECS:
         return ""
-    state, reason = host.record.state.name.lower(), host.record.reason
-    due = max(now, host.record.next_time, host.record.until)
-    closed = host.rule.why_closed(due, local_hour)
-    why = ": ".join(part for part in (state, reason, closed) if part)
-    return f"waiting {host.turn_time - now:.0f} s for {host.record.host} ({why})"
+    record = host.record
+    parts = []
+    if record.state is HostState.SNOOZED:
+        of = frontier.politeness.limits.max_failures
+        parts = [f"{failure_in_words(record.reason)}, attempt {record.failures} of {of}"]
+    elif record.state is HostState.PARKED:
+        parts = [f"parked: {failure_in_words(record.reason)}"]
+    parts.append(host.rule.why_closed(max(now, record.next_time, record.until), local_hour))
+    why = "; ".join(part for part in parts if part) or record.state.name.lower()
+    return f"waiting {host.turn_time - now:.0f} s for {record.host} ({why})"
+
+
+_FAILURES = {
+    "dns": "no address found",
+    "refused": "connection refused",
+    "timeout": "no reply in time",
+    "slow": "reply too slow",
+    "tls": "TLS error",
+    "reset": "connection closed by the server",
+    "bad-response": "invalid reply",
+}
+
+
+def failure_in_words(reason: str) -> str:
+    """A host's reason, which ends with a kind of failure, for people.
+
+    >>> failure_in_words("3 failures in a row: robots.txt: refused")
+    '3 failures in a row: connection refused while asking for robots.txt'
+    """
+    before, _, kind = reason.rpartition(": ")
+    words = _FAILURES.get(kind) or kind.replace("http-", "HTTP ")
+    if before.endswith("robots.txt"):
+        before = before.removesuffix("robots.txt").removesuffix(": ")
+        words += " while asking for robots.txt"
+    return f"{before}: {words}" if before else words

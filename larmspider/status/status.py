@@ -134,7 +134,7 @@ class CrawlStatus:
         rows = self.source.hosts(wait=True).values()
         running = self.source.condition.state is State.RUNNING
         if running and not any(row.counts.discovered for row in rows):
-            return Forecast(None, ["The first checkpoint is not taken yet."])
+            return Forecast(None, ["No forecast yet; it comes with the first checkpoint."])
         most = max(0, limit - sum(row.counts.stored for row in rows)) if limit else None
         loads = (Load.of(row, now) for row in rows)
         return forecast(loads, past.late_pages, past.late_found, most=most)

@@ -147,19 +147,22 @@ class Summary:
         """What is queued yet, by what it needs."""
         if self.beyond_max_pages:
             yield (
-                f"{'left':<9} {counted(self.beyond_max_pages, 'URL')}, beyond LARM_MAX_PAGES:"
-                " with more than that the same command goes on with them"
+                f"{'left':<9} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
+                " run the same command with a larger one to continue"
             )
         if self.beyond_host_budget:
             yield (
-                f"{'left':<9} {counted(self.beyond_host_budget, 'URL')}, beyond the budgets of"
-                f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):"
-                " with larger ones the same command goes on with them"
+                f"{'left':<9} {counted(self.beyond_host_budget, 'URL')} beyond the budgets of"
+                f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES);"
+                " run the same command with larger ones to continue"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget:
             were = "was" if self.given_up == 1 else "were"
             hosts = f"; {counted(self.given_up, 'host')} {were} given up" if self.given_up else ""
-            yield f"{'left':<9} {counted(left, 'URL')}, for the same command to go on with{hosts}"
+            yield (
+                f"{'left':<9} {counted(left, 'URL')} still queued;"
+                f" run the same command to continue{hosts}"
+            )
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:

@@ -63,7 +63,7 @@ async def act(request: web.Request) -> web.Response:
             crawl = await site.work.run(lambda: site.source.crawl)
             done = await site.work.run(preview, crawl, form.get("restrict", ""))
         elif site.source.live is None:
-            raise HttpError("No crawl that could be controlled runs here.", 409)
+            raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
             done = await site.source.live.act(name, form, request.remote or "")
             site.forget()

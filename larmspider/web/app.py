@@ -120,8 +120,10 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     except (ConnectionError, asyncio.CancelledError):
         raise
     except Exception:
-        logger.exception("The page %s could not be made", printable(request.path)[:200])
-        response = _error_page(request, HttpError("This page could not be made; see the log.", 500))
+        logger.exception("Error while making the page %s", printable(request.path)[:200])
+        response = _error_page(
+            request, HttpError("Error while making this page; see the log.", 500)
+        )
     if not response.prepared:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)

@@ -157,7 +157,7 @@ class Guard:
         if self.signed_in({}, authorization):
             return None
         if not hmac.compare_digest(csrf.encode("utf-8", "replace"), self.csrf.encode()):
-            return "the form is not of this server, or too old: load the page again"
+            return "the form is not from this server, or too old: load the page again"
         return None
 
     @staticmethod

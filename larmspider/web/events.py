@@ -60,7 +60,7 @@ class Events:
     async def listen(self, request: web.Request) -> web.StreamResponse:
         """Until the window goes, or the server stops."""
         if len(self._listeners) >= LISTENERS_MOST:
-            raise HttpError("Too many windows listen already.", 503)
+            raise HttpError("Too many windows get live updates already.", 503)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(1)
         self._listeners.add(queue)
         self._ticks = 0  # the next one is whole
@@ -91,7 +91,7 @@ class Events:
             except LarmspiderError:
                 message = b": nothing new\n\n"
             except Exception:
-                logger.exception("The overview's events end: its parts could not be made")
+                logger.exception("Error while making the overview; its live updates stop")
                 self._send(None)
                 return
             self._send(message)

@@ -66,9 +66,9 @@ class WebExtension:
             self._server = await Server.start(app, self.binding.address, self.binding.port)
             note_server(directory, self._server.url, token)
         except (ConfigError, OSError) as error:
-            logger.error("The crawl goes on without its web pages: %s", error)
+            logger.error("The crawl continues without its web pages: %s", error)
         else:
-            logger.info("See and steer this crawl at %s", self._server.url)
+            logger.info("Web pages of this crawl: %s", self._server.url)
 
     async def spider_closed(self) -> None:
         if self._server is not None:

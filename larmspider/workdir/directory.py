@@ -185,7 +185,7 @@ class CrawlDirectory:
         if was and not now:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
-                " with its REDIS_URL, goes on with it; -s LARM_DIR=DIR names another directory"
+                " with its REDIS_URL, continues it; -s LARM_DIR=DIR names another directory"
             )
         if now and not was:
             raise CrawlDirError(
@@ -236,7 +236,7 @@ class CrawlDirectory:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl with other {part}:"
                 f" {shortened(was.get(part))} then, {shortened(now.get(part))} now;"
-                " -a resume=anyway goes on with it, -a fresh=yes starts over,"
+                " -a resume=anyway continues it, -a fresh=yes starts over,"
                 " -s LARM_DIR=DIR names another directory"
             )
 

@@ -130,7 +130,9 @@ class Outcome:
         width = max(9, *map(len, self.workers), 0)
         for name, counts in sorted(self.workers.items()):
             yield f"{name:<{width}} {_listed(counts)}"
-        left = f"; {self.left:,} left for the same command to go on with" if self.left else ""
+        left = (
+            f"; {self.left:,} still queued; run the same command to continue" if self.left else ""
+        )
         yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
 
 

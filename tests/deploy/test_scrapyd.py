@@ -76,7 +76,7 @@ def test_a_cancelled_job_goes_on_where_it_was(node, site, tmp_path):
     site.hurried = True
     second = job(node, site, crawl)
     wait_for(node, second, "finished")
-    assert f"Going on with the crawl in {crawl}" in node.log(second)
+    assert f"Continuing the crawl in {crawl}" in node.log(second)
     after = stored(crawl)
     assert after[: len(kept)] == kept
     assert Counter(after) == everything(site)

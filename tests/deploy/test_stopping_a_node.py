@@ -26,7 +26,7 @@ def goes_on(folder: Path, site, crawl: Path) -> None:
     with Scrapyd(folder) as node:
         again = job(node, site, crawl)
         wait_for(node, again, "finished")
-        assert f"Going on with the crawl in {crawl}" in node.log(again)
+        assert f"Continuing the crawl in {crawl}" in node.log(again)
     assert Counter(stored(crawl)) == everything(site)
 
 

@@ -70,7 +70,7 @@ def test_whatever_goes_wrong_in_a_checkpoint_ends_the_crawl(
         return scheduler.broken
 
     assert asyncio.run(main()) == "RuntimeError: some of blocks [7] are leased"
-    assert "A checkpoint cannot be taken" in caplog.text
+    assert "Error while taking a checkpoint" in caplog.text
 
 
 def test_a_checkpoint_that_is_due_when_none_is_taken_any_more_leaves_the_loop_free() -> None:

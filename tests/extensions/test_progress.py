@@ -22,7 +22,7 @@ from tests.support.pseudo_terminal import PseudoTerminal
 
 COLORS = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|9[0-7]|38)[0-9;]*m")
 FORETOLD = (
-    r"end  in .*: (127\.0\.0\.1:\d+ is done last: one every 0\.1 s|\d+ URLs at [\d.]+ a second)"
+    r"end  in .*: (127\.0\.0\.1:\d+ takes longest: one every 0\.1 s|\d+ URLs at [\d.]+ a second)"
 )
 """The second one on a machine that has so much to do that the host's gap is not what limits it."""
 MONITOR = re.compile(r"\d+ pages \([\d.]+/s\)")
@@ -165,7 +165,7 @@ PROGRESS = Progress(
     urls={"stored": 4_501, "queued": 12_876, "in flight": 16, "failed": 3},
     hosts={"ready": 12, "parked": 1},
     end=7_500.0,
-    reasons=["slow.example:80 is done last: one every 10 s."],
+    reasons=["slow.example:80 takes longest: one every 10 s."],
     slowest=[
         HostForecast(f"host{n}.\x1b[31mexample:80", 600, 6_000.0, "漢" * 30) for n in range(9)
     ],
@@ -190,7 +190,7 @@ def test_what_the_picture_says() -> None:
     texts = [Text.from_ansi(line).plain.rstrip() for line in View().lines(PROGRESS, 80, 24)]
     assert texts[0] == "12.3 pages/s   1.2 MB/s   310.2 MB memory   12 min 05 s running"
     assert texts[1].startswith("4,501 stored   12,876 queued   16 in flight   3 failed   0 refused")
-    assert texts[3].startswith("end  in 2 h 05 min: slow.example:80 is done last")
+    assert texts[3].startswith("end  in 2 h 05 min: slow.example:80 takes longest")
     assert texts[4].split() == ["slowest", "hosts", "queued", "left", "because"]
     assert texts[5].split()[1:4] == ["600", "1", "h"]
     assert len([text for text in texts if text.startswith("host")]) == 5

@@ -101,7 +101,7 @@ def test_an_index_that_cannot_commit_ends_the_crawl(server: ScriptedServer, tmp_
     connections = {"CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
     with RunningCrawl(server.url(), tmp_path, settings_module=module, **connections) as crawl:
         assert crawl.end() == 1
-    assert crawl.err.count("The crawl breaks off") == 1
+    assert crawl.err.count("The crawl stops because of an error") == 1
     assert "scrapy crawl: the crawl broke off: UncommittedIndex cannot write: " in crawl.err
     assert "no such device; the same command goes on" in crawl.err
     assert description(crawl.crawl)["end"] == "broken"

@@ -30,7 +30,7 @@ def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
     assert not crawl.run(None, file_limit=file_limit, may_break=True)
     found = BROKE_OFF.search(crawl.log)
     assert found, crawl.log
-    assert crawl.log.count("The crawl breaks off") <= 1
+    assert crawl.log.count("The crawl stops because of an error") <= 1
     return found[1]
 
 

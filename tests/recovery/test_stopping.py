@@ -90,7 +90,7 @@ def test_stops_in_time_while_servers_hang_and_goes_on(
     _answer_all(server)
     with RunningCrawl(server.url(), tmp_path) as crawl:
         assert crawl.end() == 0, crawl.err
-    assert "Going on with the crawl" in crawl.err
+    assert "Continuing the crawl" in crawl.err
     assert description(crawl.crawl)["end"] == "finished"
     _complete(server, crawl.crawl)
 

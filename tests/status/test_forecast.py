@@ -60,14 +60,14 @@ def test_the_last_host_ends_the_crawl() -> None:
     assert found.left == 7
     text = " ".join(found.reasons)
     assert "7 URLs of 1 host are not fetched in this run" in text
-    assert "slow:80 is done last: one every 10 s (robots.txt Crawl-delay)" in text
+    assert "slow:80 takes longest: one every 10 s (robots.txt Crawl-delay)" in text
 
 
 def test_the_crawler_may_be_the_limit() -> None:
     """Thousands of hosts without delay take as long as all their URLs at the crawler's rate."""
     found = forecast([Load(f"h{n}:80", 100) for n in range(100)], rate=50.0)
     assert found.seconds == pytest.approx(200.0)
-    assert "the crawler, its places or its line are the limit" in found.reasons[-1]
+    assert "the crawler, its slots or its network are the limit" in found.reasons[-1]
 
 
 @pytest.mark.parametrize("others", [[], [Load("quick:80", 10, gap=1.0, gap_rule="delay")]])
@@ -76,7 +76,7 @@ def test_no_end_is_foretold_while_a_host_is_paused(others: list[Load]) -> None:
     held = Load("held:80", 7, never="paused by the operator", paused=True)
     found = forecast([held, *others], rate=1.0)
     assert found.seconds is None
-    assert found.reasons[0] == "It does not end while held:80 is paused by the operator."
+    assert found.reasons[0] == "No end while held:80 is paused by the operator."
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_nothing_queued_and_a_limit_of_pages() -> None:
     assert forecast([], rate=9.0).seconds == 0.0
     limited = forecast([Load("a:80", 2000, gap=1.0, gap_rule="delay")], rate=1.0, most=50)
     assert limited.seconds == pytest.approx(50.0)
-    assert "LARM_MAX_PAGES ends it after 50 more pages" in limited.reasons[0]
+    assert "LARM_MAX_PAGES ends the crawl after 50 more pages" in limited.reasons[0]
 
 
 def test_ten_thousand_hosts_are_quick() -> None:

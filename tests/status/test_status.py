@@ -35,7 +35,9 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
         fcntl.flock(lock, fcntl.LOCK_EX)
         with monkeypatch.context() as before:
             before.setattr(source._hosts, "_make", dict)
-            assert board.status(None).forecast.reasons == ["The first checkpoint is not taken yet."]
+            assert board.status(None).forecast.reasons == [
+                "No forecast yet; it comes with the first checkpoint."
+            ]
         now[0] = CURVES_SECS
         board.status(None, wait=wait)
         with board._forecast._making:

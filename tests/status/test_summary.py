@@ -23,7 +23,7 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
         f"failed    10 URLs (http-503 8, dns 2), each with its reason in {Path('/x/fetch.log')}",
         "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt, a store or the operator,"
         " 10 failed",
-        "left      100 URLs, for the same command to go on with",
+        "left      100 URLs still queued; run the same command to continue",
     ]
 
 
@@ -66,20 +66,20 @@ def test_nothing_failed_points_nowhere() -> None:
         (
             {"larm/left/max_pages": 100},
             "finished; LARM_MAX_PAGES is reached",
-            ["100 URLs, beyond LARM_MAX_PAGES: with more than that the same command goes on"],
+            ["100 URLs beyond LARM_MAX_PAGES; run the same command with a larger one"],
         ),
         (
             {"larm/left/host_budget": 60, "larm/left/hosts": 2},
             "finished",
             [
-                "60 URLs, beyond the budgets of 2 hosts (LARM_HOST_MAX_PAGES, LARM_HOST_RULES):",
-                "40 URLs, for the same command to go on with",
+                "60 URLs beyond the budgets of 2 hosts (LARM_HOST_MAX_PAGES, LARM_HOST_RULES);",
+                "40 URLs still queued; run the same command to continue",
             ],
         ),
         (
             {"larm/frontier/hosts_given_up": 3},
             "finished",
-            ["100 URLs, for the same command to go on with; 3 hosts were given up"],
+            ["100 URLs still queued; run the same command to continue; 3 hosts were given up"],
         ),
         ({"larm/frontier/queued": 0}, "finished", []),
     ],

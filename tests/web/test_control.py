@@ -124,7 +124,7 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
     with Crawling(tmp_path, server.url("/"), restrict="http://127[.]0[.]0[.]1:.*") as crawl:
         crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
         assert "Scope http://127[.]0[.]0[.]1:.* Slow-down none" in in_force(crawl)
-        assert "Single hosts nothing is ordered" in in_force(crawl)
+        assert "Single hosts no changes" in in_force(crawl)
         crawl.act("slow", {"factor": "2.5"})
         crawl.act("pause-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": "90"})
@@ -138,7 +138,7 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
         assert "paused by the operator" in page
         crawl.act("resume-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": ""})
-        assert "Single hosts nothing is ordered" in in_force(crawl)
+        assert "Single hosts no changes" in in_force(crawl)
 
 
 def test_without_a_scope_the_hosts_of_the_seeds_are_named(crawl: Crawling) -> None:
@@ -172,7 +172,7 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
         assert crawl.act("scope", {"restrict": " "}).status == 409
     fetched = len(records(crawl.directory / "store.log"))
     with Crawling(tmp_path, server.url("/")) as again:
-        assert f"The scope is {even}, as the operator set it" in again.said
+        assert f"The scope is {even}, set by the operator" in again.said
         again.until(lambda: len(records(again.directory / "store.log")) > fetched + 5, "it goes on")
         pages = records(again.directory / "store.log")[fetched:]
     assert all(int(page["url"].rpartition("/")[2]) % 2 == 0 for page in pages)
@@ -319,7 +319,7 @@ def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None
     before = crawl.numbers["pages"]
     assert browser.overflow() <= 0
     browser.find("form[action='/control/resume'] button").click()
-    browser.until(lambda: browser.text("#said") == "the crawl goes on", "what was done")
+    browser.until(lambda: browser.text("#said") == "the crawl continues", "what was done")
     crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
     host = f"127.0.0.1:{crawl.get('/stats.json').json['forecast']['last'][0][0].rpartition(':')[2]}"
     browser.find("input[name=host]").send_keys(host)

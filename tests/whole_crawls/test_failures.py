@@ -222,7 +222,10 @@ def test_a_host_that_recovers_while_parked_is_crawled(
     ran = crawl(seeds, tmp_path, **{**PARKING, **slower}, LARM_RETRY_TIMES="5")
     assert ran.status == 0
     host = f"127.0.0.1:{server.port}"
-    assert f"; waiting 2 s for {host} (parked: 3 failures in a row: reset)" in ran.err
+    assert (
+        f"; waiting 2 s for {host} (parked: 3 failures in a row: connection closed by the server)"
+        in ran.err
+    )
     assert len(records(tmp_path / "crawl" / "store.log")) == 5
     assert "given up" not in ran.out
 

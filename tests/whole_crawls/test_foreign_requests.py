@@ -188,7 +188,7 @@ def test_requests_survive_a_kill(scripted_server: Start, folder: Path) -> None:
     killed = len(server.log)
     ran = run(server, folder)
     assert ran.status == 0, ran.err
-    assert "Going on with the crawl" in ran.err
+    assert "Continuing the crawl" in ran.err
     assert len(server.requests("/")) == 1, "the page that gave them is not asked again"
     assert {request.path for request in server.log[killed:]} == {"/form", "/again", "/dead"}
     check(server, folder)

@@ -135,7 +135,7 @@ def test_pages_of_a_worker_say_whose_they_are(running: Running) -> None:
 
 
 def test_all_workers_are_paused_slowed_down_and_resumed(running: Running) -> None:
-    assert running.act("pause").json == {"done": "the crawl is paused; what is in flight ends"}
+    assert running.act("pause").json == {"done": "the crawl is paused; fetches under way finish"}
     assert running.each(lambda numbers: numbers["paused"]) == [True] * NUMBER
     assert "This crawl is paused." in running.site.get("/").text
     assert running.act("resume").status == 200
@@ -157,7 +157,7 @@ def test_a_host_is_paused_by_whoever_has_it(running: Running) -> None:
     host = _host(running, 2)
     paused = {"done": f"{host} is paused"}
     running.until(lambda: running.act("pause-host", host=host).json == paused, "somebody has it")
-    assert running.act("resume-host", host=host).json == {"done": f"{host} is asked again"}
+    assert running.act("resume-host", host=host).json == {"done": f"{host} is no longer paused"}
     answer = running.act("purge-host", host="nobody:80")
     assert (answer.status, "is no host of this crawl" in answer.json["error"]) == (409, True)
 
@@ -174,7 +174,7 @@ def test_seeds_go_in_once_whoever_is_to_have_them(running: Running) -> None:
 def test_the_scope_of_all_is_not_changed(running: Running) -> None:
     answer = running.act("scope", restrict=".*")
     assert answer.status == 409
-    assert "stop them, and begin with another restrict" in answer.json["error"]
+    assert "stop them and start again with another restrict" in answer.json["error"]
 
 
 def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:

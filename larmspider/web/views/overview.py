@@ -70,7 +70,7 @@ def parts(status: Status) -> dict[str, Any]:
             "first": when(moments[0]) if moments else "",
             "last": when(moments[-1]) if moments else "",
             "runs": counted(past.runs, "run"),
-            "end": "not to be told" if seconds is None else duration(seconds),
+            "end": "unknown" if seconds is None else duration(seconds),
             "end-time": when(status.time + seconds) if seconds and running else "",
         },
         "paths": {

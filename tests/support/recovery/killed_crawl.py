@@ -45,7 +45,7 @@ FINAL = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 MID_BODY = "mid-body"
 RANDOM = "random"
 _GOING_ON = re.compile(
-    r"Going on with .*: (\d+) URLs? discovered, (\d+) stored, (\d+) refused, (\d+) failed,"
+    r"Continuing .*: (\d+) URLs? discovered, (\d+) stored, (\d+) refused, (\d+) failed,"
     r" (\d+) to fetch"
 )
 

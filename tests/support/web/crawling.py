@@ -55,7 +55,7 @@ class Crawling:
         self._said = (self.folder / "said").open("w+")
         self.process = begin(*self._arguments, cwd=self.folder, out=self._said)
         found = self.until(
-            lambda: re.search(r"See and steer this crawl at (http://\S+)/\n", self.said),
+            lambda: re.search(r"Web pages of this crawl: (http://\S+)/\n", self.said),
             "its address",
         )
         self.url = found[1]
