@@ -19,22 +19,81 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-# What a pattern repeats, and what stands before it: ``https?://h/(ab)+`` repeats ab after
-# https://h/.
-#
-# The strings on which a pattern backtracks longest repeat its own parts. They are read from the
-# tree
-# that Python's ``re`` compiles patterns from. That parser is not public: should a Python come
-# without
-# it, ``repetitions`` finds nothing and common strings have to do (backtracking.py).
-
 _CANDIDATES = "a1/-._~?=&% !"
 _CATEGORIES = {"DIGIT": "1", "WORD": "a", "SPACE": " ", "NOT_DIGIT": "a", "NOT_WORD": "/"}
-_MOST = 40
+_MAX_REPETITIONS = 40
+
+
+LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 5000)
+"""Characters of the strings; exponential patterns show at the second length."""
+LONGEST_MATCH_SECS = 0.5
+"""CPU seconds that one match may take."""
+CPU_SECS = 1.5
+"""CPU seconds for all strings; after that only the slowest string is tried in greater lengths."""
+WALL_SECS = 20
+"""Where the child gets no CPU, or CPU time cannot be limited."""
+
+_COMMON_PREFIXES = ("", "http://h/", "http://docs.example/library/")
+_COMMON_UNITS = ("a", "1", "/", "a/", "-", ".", "&a=1", "%20")
+_SUFFIXES = ("!", "")
+_CHILD = "backtracking_child.py"
+
+
+def slow_string(pattern: str, flags: int, method: str) -> str | None:
+    """A string on which ``pattern`` takes too long, None without one, "" if the child gave no
+    answer.
+
+    ``method`` is "fullmatch" or "search"; ``flags`` are those of ``re.compile``, which must accept
+    the pattern. Takes 0.15 s for a harmless pattern, 3 s at most on an idle machine.
+    """
+    starts = repetitions(pattern, flags)
+    prefixes = dict.fromkeys((*_COMMON_PREFIXES, *(prefix for prefix, _ in starts)))
+    units = dict.fromkeys((*_COMMON_UNITS, *(unit for _, unit in starts)))
+    strings = [(prefix, unit) for prefix in list(prefixes)[:20] for unit in list(units)[:30]]
+    job = {
+        "pattern": pattern,
+        "flags": flags,
+        "method": method,
+        "strings": [*starts, *strings],
+        "suffixes": _SUFFIXES,
+        "lengths": LENGTHS,
+        "longest_match_secs": LONGEST_MATCH_SECS,
+        "cpu_secs": CPU_SECS,
+    }
+    return _run(json.dumps(job))
+
+
+def _run(job: str) -> str | None:
+    """The string that the child was at when it was stopped or gave up; None if it came through."""
+    # as text, for the package may lie in a zip file
+    program = resources.files("larmspider.urls").joinpath(_CHILD).read_text("utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own file, by this interpreter
+        [sys.executable, "-I", "-S", "-W", "ignore", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="ascii",
+    ) as child:
+        try:
+            output, _ = child.communicate(job, timeout=WALL_SECS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            output, _ = child.communicate()
+    lines = output.splitlines()
+    if lines and lines[-1] == "null":
+        return None
+    # The child names each string before it tries it.
+    return str(json.loads(lines[-1])) if lines else ""
 
 
 def repetitions(pattern: str, flags: int) -> list[tuple[str, str]]:
-    """Pairs of a text that leads to a repetition and a text it repeats, 40 at most."""
+    """Pairs of a text before a repetition and a text that it repeats, at most 40: ``https?://h/(ab)+``
+    gives ("https://h/", "ab").
+
+    They are read from the tree that Python's ``re`` compiles. Its parser is not public: with a
+    Python that lacks it there are no pairs, and common strings have to do.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -45,8 +104,8 @@ def repetitions(pattern: str, flags: int) -> list[tuple[str, str]]:
     try:
         reader.read(tree, "")
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
-        pass  # a tree in another shape: what was found until here is good
-    return list(dict.fromkeys(reader.found))[:_MOST]
+        pass  # a tree in another shape: the pairs found so far are good
+    return list(dict.fromkeys(reader.found))[:_MAX_REPETITIONS]
 
 
 class _Reader:
@@ -123,67 +182,3 @@ def _category_holds(category: str, char: str) -> bool:
     }
     holds = tests.get(category.removeprefix("NOT_"), False)
     return not holds if category.startswith("NOT_") else holds
-
-
-LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 5000)
-"""Characters of the strings that are tried; exponential patterns show at the second."""
-LONGEST_MATCH_SECS = 0.5
-"""CPU seconds that one match may take."""
-CPU_SECS = 1.5
-"""CPU seconds for all strings; after that only the slowest string is tried in greater lengths."""
-WALL_SECS = 20
-"""For a child that gets no CPU, and where CPU time cannot be limited."""
-
-_COMMON_PREFIXES = ("", "http://h/", "http://docs.example/library/")
-_COMMON_UNITS = ("a", "1", "/", "a/", "-", ".", "&a=1", "%20")
-_SUFFIXES = ("!", "")
-_CHILD = "backtracking_child.py"
-
-
-def slow_string(pattern: str, flags: int, method: str) -> str | None:
-    """A string on which ``pattern`` takes too long, or None if none was found.
-
-    The empty string where the child gave no answer at all.
-
-    ``method`` is "fullmatch" or "search"; ``flags`` are those of ``re.compile``, which must accept
-    the pattern. Takes 0.15 s for a harmless pattern, 3 s at most on an idle machine.
-    """
-    starts = repetitions(pattern, flags)
-    prefixes = dict.fromkeys((*_COMMON_PREFIXES, *(prefix for prefix, _ in starts)))
-    units = dict.fromkeys((*_COMMON_UNITS, *(unit for _, unit in starts)))
-    strings = [(prefix, unit) for prefix in list(prefixes)[:20] for unit in list(units)[:30]]
-    job = {
-        "pattern": pattern,
-        "flags": flags,
-        "method": method,
-        "strings": [*starts, *strings],
-        "suffixes": _SUFFIXES,
-        "lengths": LENGTHS,
-        "longest_match_secs": LONGEST_MATCH_SECS,
-        "cpu_secs": CPU_SECS,
-    }
-    return _run(json.dumps(job))
-
-
-def _run(job: str) -> str | None:
-    """The string that the child was at when it was stopped or gave up; None if it came through."""
-    # as text, for the package may lie in a zip file
-    program = resources.files("larmspider.urls").joinpath(_CHILD).read_text("utf-8")
-    with subprocess.Popen(  # noqa: S603 - our own file, by this interpreter
-        [sys.executable, "-I", "-S", "-W", "ignore", "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        encoding="ascii",
-    ) as child:
-        try:
-            output, _ = child.communicate(job, timeout=WALL_SECS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            output, _ = child.communicate()
-    lines = output.splitlines()
-    if lines and lines[-1] == "null":
-        return None
-    # The child names each string before it tries it.
-    return str(json.loads(lines[-1])) if lines else ""

@@ -1,7 +1,7 @@
 """The process in which a pattern may hang: run as a program by backtracking.py, never imported.
 
 Reads a job as JSON from standard input, writes each string to standard output before it tries it,
-and ``null`` when it is through. Without that last line the pattern is slow on the string before.
+and ``null`` at the end. Without that last line the pattern is slow on the string before it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _seconds(match: Callable[[str], object], string: str, limit: float) -> float
     sys.stdout.write(json.dumps(string) + "\n")
     sys.stdout.flush()
     before = time.process_time()
-    if hasattr(signal, "setitimer"):  # elsewhere the parent's clock is the only limit
+    if hasattr(signal, "setitimer"):  # elsewhere only the parent limits the time
         signal.setitimer(signal.ITIMER_PROF, 1.2 * limit)
     match(string)
     return time.process_time() - before

@@ -9,15 +9,15 @@ is fetched is always the original. The rules are LARM's (its overview, "URLNorma
   can be excepted;
 - ``//`` is ``/``; ``/./`` and ``/../`` are resolved; a file name ``index.*`` or ``default.*`` is
   that of its folder; an empty query is none;
-- one spelling for each escape (escapes.py), space is ``%20``; no session ids (session_ids.py).
+- one spelling for each escape (syntax.py), space is ``%20``; no session ids (session_ids.py).
 
 Kept apart on purpose: the case of the query (it is data), the order of its parameters, and ``+``
 and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that does not (WHATWG
 URL 4.3 gives it no meaning) answers ``?q=c++`` and ``?q=c%20%20`` with different documents. Two
 forms of one page cost a fetch, one form for two pages loses a page.
 
-Parsing is WHATWG's (can_ada, and odd_punycode.py for hosts that it does not take): ``\\`` is ``/``,
-white space at the ends is stripped, 0x7f.1 is 127.0.0.1.
+Parsing is WHATWG's (can_ada): ``\\`` is ``/``, white space at the ends is stripped, 0x7f.1 is
+127.0.0.1.
 """
 
 from __future__ import annotations
@@ -41,51 +41,9 @@ from larmspider.urls.syntax import (
     without_userinfo,
 )
 
-# Hosts such as ``xn--pokxncvks``: punycode that decodes to nothing, and a DNS name all the same.
-#
-# WHATWG's test cases take them, the parser (can_ada) does not. Letters, digits and hyphens need no
-# IDNA, so it is given another host in their place, and theirs is put back. Only URLs that it has
-# refused come here.
-
-_STAND_IN = "odd-punycode.invalid"
-# Scheme, host with punycode in ASCII, and what follows.
-_URL = re.compile(
-    r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
-    re.IGNORECASE | re.DOTALL | re.ASCII,
-)
-_C0_OR_SPACE = "".join(map(chr, range(0x21)))
-
-
-class Disguised(NamedTuple):
-    """``url`` with another host in place of ``host``, which is in lower case."""
-
-    url: str
-    host: str
-
-    def restore(self, url: str) -> str:
-        """``url``, made from ``self.url``, with ``host`` again if it is still there."""
-        scheme, slashes, rest = url.partition("//")
-        if not rest.startswith(_STAND_IN) or rest[len(_STAND_IN) :][:1] not in ("", "/", ":", "?"):
-            return url
-        return scheme + slashes + self.host + rest.removeprefix(_STAND_IN)
-
-
-def disguised(url: str) -> Disguised | None:
-    """None where ``url`` is not refused for such a host, or not for it alone."""
-    found = _URL.match(replace_escape_chars(url.strip(_C0_OR_SPACE)))
-    if found is None:
-        return None
-    scheme, host, rest = found.groups()
-    host = host.lower()
-    last = host.removesuffix(".").rpartition(".")[2]
-    if last.isdigit() or last.startswith("0x"):
-        return None  # WHATWG: it ends in a number, so it is an IPv4 address, and no good one
-    return Disguised(f"{scheme}://{_STAND_IN}{rest}", host)
-
-
 # The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
 # segment, no index or default file, no path parameters, a host that cannot be an IPv4 address
-# (its last label starts with a letter) nor punycode. All else goes the complete way.
+# (its last label starts with a letter) nor punycode. Other URLs take the complete way.
 _ORDINARY = re.compile(
     r"""
     (https?://(?:(?!xn--)[a-z0-9_-]++\.)*+(?!xn--)[a-z][a-z0-9_-]*+(?::(?!80/|443/)[1-9][0-9]{1,3})?)
@@ -96,12 +54,19 @@ _ORDINARY = re.compile(
     re.VERBOSE,
 ).fullmatch
 LONGEST_URL = 65_536
-"""Characters; no server takes that in a request line (8,000 to 32,000 are usual limits)."""
+"""Characters; servers take 8,000 to 32,000 in a request line."""
 _LONGEST_ORDINARY = LONGEST_HOST  # so that no host in it can be longer
 
 _FOLDER_FILE = re.compile(r"/(?:index|default)\.\w+\Z", re.IGNORECASE | re.ASCII)
 _SLASHES = re.compile("//+")
 _HOST_PATTERN = re.compile(r"[!-~]+")
+_STAND_IN = "odd-punycode.invalid"
+# Scheme, host with punycode in ASCII, and what follows.
+_URL = re.compile(
+    r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_C0_OR_SPACE = "".join(map(chr, range(0x21)))
 
 
 class Canonicalizer:
@@ -148,7 +113,7 @@ class Canonicalizer:
         return self.complete(url)
 
     def complete(self, url: str) -> str:
-        """The canonical form without the fast path: what tests hold that path against."""
+        """The canonical form without the fast path; tests compare the two."""
         parsed = _parse(url)
         host = parsed.hostname
         if host[-1] == "." and host[-2:] not in (".", ".."):
@@ -178,12 +143,12 @@ _default = Canonicalizer()
 
 
 def canonicalize(url: str) -> str:
-    """The canonical form with the default options: see Canonicalizer.__call__."""
+    """The canonical form with the default options."""
     return _default(url)
 
 
 class _Parts(NamedTuple):
-    """What is used of a can_ada.URL."""
+    """The parts of a can_ada.URL that are used."""
 
     protocol: str
     hostname: str
@@ -215,3 +180,35 @@ def _parse(url: str) -> can_ada.URL | _Parts:
 
 def _host_of(origin: str) -> str:
     return origin.partition("://")[2].partition(":")[0]
+
+
+class Disguised(NamedTuple):
+    """``url`` with another host in place of ``host``, which is in lower case.
+
+    For hosts such as ``xn--pokxncvks``: punycode that decodes to nothing, yet a DNS name. WHATWG's
+    test cases accept them, can_ada does not. Letters, digits and hyphens need no IDNA, so can_ada
+    is given another host, and theirs is put back.
+    """
+
+    url: str
+    host: str
+
+    def restore(self, url: str) -> str:
+        """``url``, made from ``self.url``, with ``host`` again if its host did not change."""
+        scheme, slashes, rest = url.partition("//")
+        if not rest.startswith(_STAND_IN) or rest[len(_STAND_IN) :][:1] not in ("", "/", ":", "?"):
+            return url
+        return scheme + slashes + self.host + rest.removeprefix(_STAND_IN)
+
+
+def disguised(url: str) -> Disguised | None:
+    """None unless can_ada refused ``url`` for such a host alone."""
+    found = _URL.match(replace_escape_chars(url.strip(_C0_OR_SPACE)))
+    if found is None:
+        return None
+    scheme, host, rest = found.groups()
+    host = host.lower()
+    last = host.removesuffix(".").rpartition(".")[2]
+    if last.isdigit() or last.startswith("0x"):
+        return None  # WHATWG: it ends in a number, so it is an IPv4 address, an invalid one
+    return Disguised(f"{scheme}://{_STAND_IN}{rest}", host)

@@ -1,7 +1,18 @@
 """Many names, one host: www.wiki.example and 10.0.0.7 are wiki.example, if the rules say so.
 
-The resolver is applied to the canonical form, never to the URL that is fetched. What LARM's rules
-(host_rules.py) mean here:
+The rules stand in LARM's properties file, one a line, in the syntax of Java's ``Properties.load``
+(``#`` or ``!`` starts a comment line, ``\\`` at the end continues a line, ``\\u00fc`` is an
+escape)::
+
+    startsWith(www.)=             hosts that start with "www." lose it
+    endsWith(.old.example)=.example
+    synonym(10.0.0.7)=wiki.example
+
+The case of the keywords matters. In the parentheses ``,`` may stand for ``.``; ``:``, ``=`` and
+spaces would end the key and need a ``\\``: ``synonym([\\:\\:1])=wiki.example``. Hosts are put in
+lower case and punycode.
+
+The resolver is applied to the canonical form, never to the URL that is fetched:
 
 - One pass applies startsWith, then endsWith, of each the longest part that matches, once; then
   synonyms, through chains. Parts are plain text: ``startsWith(www)=`` matches www2.example as well.
@@ -29,21 +40,6 @@ import javaproperties
 from larmspider.errors import ConfigError
 from larmspider.urls.syntax import LONGEST_HOST
 
-# Rules for hosts in LARM's properties format: ``startsWith(www.)=``, ``synonym(w3)=intranet``.
-#
-# One rule a line, in the syntax of Java's ``Properties.load``: ``#`` or ``!`` starts a comment
-# line,
-# ``\`` at the end continues a line, ``\u00fc`` is an escape. Three keywords, their case matters::
-#
-#     startsWith(www.)=             hosts that start with "www." lose it
-#     endsWith(.old.example)=.example
-#     synonym(10.0.0.7)=wiki.example
-#
-# Inside the parentheses ``,`` may stand for ``.``; ``:``, ``=`` and spaces would end the key and
-# need
-# a ``\``: ``synonym([\:\:1])=wiki.example``. Hosts are lower-cased, host names of synonyms are
-# put in punycode. What the rules mean is in host_resolver.py.
-
 STARTS_WITH = "startsWith"
 ENDS_WITH = "endsWith"
 SYNONYM = "synonym"
@@ -59,7 +55,7 @@ _HOST_CHARS = re.compile(r"[^\x00-\x20/\\?#@:%\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """``keyword(part)=value`` and where it stands; ``line`` counts from 1."""
+    """``keyword(part)=value``; ``line`` counts from 1."""
 
     keyword: str
     part: str
@@ -72,10 +68,10 @@ class HostRule:
 
 
 def parse_host_rules(text: str, source: str) -> list[HostRule]:
-    """The rules of ``text`` in their order; ``source`` is the file's name for messages.
+    """The rules of ``text`` in their order, each once; ``source`` is the file's name for messages.
 
-    Raises ConfigError, with file and line, for what is no rule and for two rules that contradict
-    each other. The same rule twice is one rule.
+    Raises ConfigError, with file and line, for an invalid rule and for two that contradict each
+    other.
     """
     rules: dict[tuple[str, str], HostRule] = {}
     for key, value, line in _entries(text, source):
@@ -101,7 +97,7 @@ def canonical_host(text: str) -> str | None:
 
 
 def _entries(text: str, source: str) -> Iterator[tuple[str, str, int]]:
-    """Key, value and first line of each entry."""
+    """Yields key, value and line number."""
     line = 1
     elements = javaproperties.parse(text)
     while True:
@@ -158,9 +154,9 @@ def _piece(text: str, where: str) -> str:
 
 
 MAX_PASSES = 64
-"""More than any sensible set of rules needs; the limit for rules that keep each other busy."""
+"""More than sensible rules need."""
 CACHE_SIZE = 65_536
-"""Hosts whose resolution is remembered; about 15 MB when full."""
+"""Resolved hosts that are remembered; about 15 MB."""
 
 
 class HostResolver:
@@ -180,12 +176,11 @@ class HostResolver:
 
     @classmethod
     def from_properties(cls, text: str, source: str = "<string>") -> Self:
-        """The resolver of a properties text. Raises ConfigError with ``source`` and line."""
         return cls(parse_host_rules(text, source))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """The resolver of a properties file in UTF-8. Raises ConfigError, also if it is missing."""
+        """For a file in UTF-8. Raises ConfigError, also if the file is missing."""
         try:
             content = Path(path).read_bytes()
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -203,7 +198,7 @@ class HostResolver:
         return cls.from_properties(text, os.fspath(path))
 
     def resolve(self, host: str) -> str:
-        """The host that stands for ``host``, in lower case. Idempotent."""
+        """The host that ``host`` stands for, in lower case. Idempotent."""
         return self._remembered(host.lower())
 
     def explain(self, host: str) -> list[str]:
@@ -247,7 +242,7 @@ class HostResolver:
                 )
 
     def _settle(self, host: str) -> tuple[str, list[HostRule]]:
-        """Where the passes end, and the rules that led there."""
+        """The host after all passes, and the rules that led there."""
         hosts, rules = [host], list[list[HostRule]]()
         for _ in range(MAX_PASSES):
             following, applied = self._pass(hosts[-1])

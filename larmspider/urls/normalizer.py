@@ -1,4 +1,4 @@
-"""The canonical form that a crawl compares by: urls/canonical.py, then urls/host_resolver.py.
+"""The canonical form that a crawl compares URLs by: urls/canonical.py, then urls/host_resolver.py.
 
 >>> normalize = normalizer_from_settings(settings)
 >>> normalize("http://WWW.Wiki.example:80/Start/index.html#top")
@@ -19,41 +19,36 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 
-# Answers that depend on a URL alone are found once: navigation stands on each page of a site.
-#
-# canonical = UrlMemo(canonicalize)
-# canonical["http://H/a#b"], canonical["http://H/a#b"]     # the second without canonicalize
-
 T = TypeVar("T")
 
 CACHE_SIZE = 16_384
-"""URLs; about 7 MB with answers if they are 100 characters long."""
+"""URLs; about 7 MB if they are 100 characters long."""
 LONGEST_CACHED = 1024
-"""Characters; longer URLs are not remembered, so that hostile ones cannot fill the memory."""
+"""Characters; longer URLs are not remembered, so that they cannot fill the memory."""
 
 
 class UrlMemo(dict[str, T]):
-    """``memory[url]`` is ``ask(url)``, or what it was before; what it raises is not remembered.
+    """``memo[url]`` is ``compute(url)``, computed once: navigation stands on each page of a site.
 
-    With ``size`` answers it begins anew. An lru_cache forgets better and costs three times as much
-    in a crawl: it moves each answer that it gives, in a list that no processor's cache holds.
+    A full memo is cleared. An lru_cache keeps more and costs three times as much in a crawl: it
+    moves each entry that it returns, in a list that no processor's cache holds.
     """
 
-    def __init__(self, ask: Callable[[str], T], size: int = CACHE_SIZE) -> None:
+    def __init__(self, compute: Callable[[str], T], size: int = CACHE_SIZE) -> None:
         super().__init__()
-        self._ask, self._size = ask, size
+        self._compute, self._size = compute, size
 
     def __missing__(self, url: str) -> T:
-        answer = self._ask(url)
+        value = self._compute(url)
         if len(url) <= LONGEST_CACHED:
             if len(self) >= self._size:
                 self.clear()
-            self[url] = answer
-        return answer
+            self[url] = value
+        return value
 
 
 def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
-    """The canonical form as the settings want it, without host rules."""
+    """Without the host rules."""
     return Canonicalizer(
         lowercase_path=options.boolean(settings, "LARM_LOWERCASE_PATH"),
         lowercase_exceptions=options.strings(settings, "LARM_LOWERCASE_PATH_EXCEPTIONS"),
@@ -62,16 +57,13 @@ def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
 
 
 def host_resolver_from_settings(settings: Settings) -> HostResolver:
-    """The rules of LARM_HOST_RESOLVER_FILE; none where that setting is empty."""
+    """Without rules where LARM_HOST_RESOLVER_FILE is empty."""
     path = options.text(settings, "LARM_HOST_RESOLVER_FILE")
     return HostResolver.from_file(Path(path).expanduser()) if path else HostResolver()
 
 
 def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
-    """A function from URL to canonical form, which raises InvalidURL where there is none.
-
-    It remembers what it was asked last: the navigation of a site stands on each of its pages.
-    """
+    """A function from URL to canonical form, which raises InvalidURL where there is none."""
     canonicalize = canonicalizer_from_settings(settings)
     apply_rules = host_resolver_from_settings(settings).apply
 

@@ -1,8 +1,8 @@
 """Links are resolved as browsers do: ``../a b`` on http://h/x/y is http://h/a%20b.
 
 The result is what will be fetched: absolute, without fragment, and without user name and password,
-which belong in no request line and no log. Nothing else is changed; it is not the canonical form
-(canonical.py), which is for comparison only. The base is parsed once a page::
+which belong in no request line and no log. Unlike the canonical form (canonical.py), which is for
+comparison only, nothing else is changed. The base is parsed once a page::
 
     base = parse_base("http://wiki.example/Main/Start")
     resolve(base, "../Help#top")  # http://wiki.example/Help
@@ -24,10 +24,7 @@ _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 def parse_base(url: str) -> can_ada.URL:
-    """The base of a page's links, to be parsed once and handed to ``resolve`` for each of them.
-
-    Raises InvalidURL if ``url`` is not an absolute URL.
-    """
+    """The base of a page's links, parsed once. Raises InvalidURL if ``url`` is not absolute."""
     if host_too_long(url):
         raise InvalidURL(f"host is too long: {without_userinfo(url)!a:.100}")
     try:
@@ -39,9 +36,8 @@ def parse_base(url: str) -> can_ada.URL:
 def resolve(base: can_ada.URL | str, href: str) -> str | None:
     """The absolute URL, without fragment and userinfo, that ``href`` names on a page at ``base``.
 
-    None where it does not resolve (``http://[``, port 99999) or where a ``base`` given as a string
-    is not a URL; never raises for any string. Schemes other than http and https resolve too
-    (``mailto:a@b``): rejecting those is the filters' part.
+    None where it does not resolve (``http://[``, port 99999) or ``base`` is not a URL; never
+    raises. Other schemes than http and https resolve too (``mailto:a@b``); filters reject them.
     """
     try:
         if isinstance(base, str):
@@ -51,7 +47,7 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
         url = (base + href).href
     except (ValueError, TypeError):  # TypeError: lone surrogates; InvalidURL is a ValueError
         return _resolve_odd(base, href)
-    # The serialization holds no "#" but the one that starts the fragment.
+    # a serialized URL has no other "#"
     url = url.partition("#")[0] if "#" in url else url
     if "@" in url:
         url = without_userinfo(url)
@@ -59,7 +55,7 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
 
 
 def _resolve_odd(base: can_ada.URL | str, href: str) -> str | None:
-    """The same where link or base has a host that the parser refuses (odd_punycode.py)."""
+    """``resolve`` for a link or base with odd punycode, which can_ada refuses."""
     if (odd := disguised(href)) is not None:
         url = resolve(odd.url, "")
     elif isinstance(base, str) and (odd := disguised(base)) is not None:
@@ -70,16 +66,13 @@ def _resolve_odd(base: can_ada.URL | str, href: str) -> str | None:
 
 
 def location_of(header: bytes) -> str:
-    """A Location header as a link, to be resolved: its bytes beyond ASCII as escapes.
-
-    UTF-8 comes out as a browser would write it; what is not UTF-8 (``/caf%E9``) is asked for as it
-    was sent.
-    """
+    """A Location header as a link: its bytes beyond ASCII become escapes, UTF-8 as browsers write
+    it, other bytes as they were sent (``/caf%E9``)."""
     return _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], header).decode("ascii").strip()
 
 
 def _with_dots_resolved(url: str) -> str:
-    """Complete what can_ada leaves of dot segments (dots.py)."""
+    """Resolve the dot segments that can_ada leaves."""
     start = url.find("/", 8)
     if start < 0 or not url.startswith(("http:", "https:")):
         return url

@@ -18,7 +18,7 @@ from larmspider.urls.resolve import resolve
 # Up to the last "@" before path, query and fragment; WHATWG takes any number of slashes.
 _USERINFO = re.compile(r"((?:[a-z][a-z0-9+.-]*:[/\\]+|https?:)?)[^/\\?#]*@", re.IGNORECASE)
 
-# others may be a host and its port: localhost:80
+# other words before a colon may be a host: localhost:80
 _NOT_CRAWLED = re.compile(r"(mailto|javascript|data|tel):", re.IGNORECASE)
 
 
@@ -74,7 +74,7 @@ def _checked(seed: str, where: str) -> str:
     try:
         canonicalize(seed)
     except InvalidURL as error:
-        if "@" in seed:  # whatever it is, it may hold a password
+        if "@" in seed:  # it may hold a password
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
         hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
         raise ConfigError(

@@ -1,14 +1,9 @@
-"""One spelling for each escape: ``%7euser/a%2fb c`` becomes ``~user/a%2Fb%20c``.
+"""Parts of a URL as strings: escapes, dot segments, the length of a host, user names and passwords.
 
-After WHATWG parsing a path or query is ASCII but may still spell one thing in many ways. Here
-
-- escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
-- hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
-- characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
-- a percent sign that starts no escape is escaped itself: ``100%`` is ``100%25``; without that,
-  ``%%341`` would become ``%41`` and, read again, ``A``.
-
-Escaped delimiters stay apart from bare ones (``%2F`` is no ``/``): servers tell them apart.
+>>> normalize_escapes("%7euser/a%2fb c"), resolve_dots("/a/./b/../c")
+('~user/a%2Fb%20c', '/a/c')
+>>> without_userinfo("http://user:word@wiki/")
+'http://wiki/'
 """
 
 from __future__ import annotations
@@ -17,91 +12,12 @@ import re
 
 from w3lib.html import replace_escape_chars
 
-# Dot segments: ``/a/./b/../c`` is ``/a/c`` (WHATWG URL 4.4, "path state").
-#
-# can_ada resolves them while it parses, but not in a path that has a segment which begins with a
-# dot
-# and is none itself: ``/a/.b/../c`` stays as it is.
-
-_DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
-
-
-def resolve_dots(path: str) -> str:
-    """``path``, which begins with a slash, without segments that are dots, escaped or not.
-
-    As in browsers ``..`` takes an empty segment back as well: ``/a//../b`` is ``/a/b``.
-    """
-    if not _DOT_SEGMENT.search(path):
-        return path
-    segments: list[str] = []
-    last = ""
-    for segment in path[1:].split("/"):
-        last = segment.lower().replace("%2e", ".")
-        if last == "..":
-            del segments[-1:]
-        elif last != ".":
-            segments.append(segment)
-    if last in (".", ".."):
-        segments.append("")
-    return "/" + "/".join(segments)
-
-
-# A host of 100,000 accents costs the parser seconds: punycode is quadratic in its length.
-#
-# ``http://a`` + 50,000 times U+0301 U+0316 took can_ada 1.9 s; 2,000 characters take 1 ms. So the
-# host is looked at before the parser sees it. Only strings that are long at all pay for the look.
-
-LONGEST_HOST = 253
-"""Characters of a host name in ASCII (RFC 1035 2.3.4)."""
-LONGEST_RAW_HOST = 2048
-"""Characters of a host as written: room for 253 with every one escaped."""
-
-# The schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
-_AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
-_C0_OR_SPACE = "".join(map(chr, range(0x21)))
-
-
-def host_too_long(url: str) -> bool:
-    """Whether the host of ``url``, absolute or a link, is longer than any that can be looked up."""
-    if len(url) <= LONGEST_RAW_HOST:
-        return False
-    # The parser drops these before it looks (WHATWG URL 4.4).
-    authority = _AUTHORITY.match(replace_escape_chars(url.lstrip(_C0_OR_SPACE)))
-    return authority is not None and len(authority[1].rpartition("@")[2]) > LONGEST_RAW_HOST
-
-
-# User names and passwords in URLs are asked for nowhere and shown nowhere.
-#
-# >>> without_userinfo("http://user:word@[bad")
-# 'http://[bad'
-
-# As WHATWG reads them: up to the last "@" before path, query and fragment; a scheme of the web
-# takes any number of slashes, and a link may start with the host.
-_USERINFO = re.compile(
-    r"([\x00-\x20]*+(?:(?:https?|wss?|ftp|file):[/\\]*+|[a-z][a-z0-9+.-]*+://|[/\\]{2,}+))[^/\\?#]*@",
-    re.IGNORECASE,
-)
-
-
-def without_userinfo(url: str) -> str:
-    """``url``, absolute or a link, parsed or what cannot be, without user name and password.
-
-    Others than those with a host stay as they are (``mailto:a@b``). Linear time, never raises.
-    """
-    if "@" not in url:
-        return url
-    url = replace_escape_chars(url)
-    found = _USERINFO.match(url)  # a search would be quadratic in slashes
-    return found[1] + url[found.end() :] if found else url
-
-
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 """RFC 3986 2.3: escaped or not, the same."""
 DELIMITERS = "!$&'()*+,;=:@/?"
 """RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
 
 # Escapes of unreserved characters, escapes with digits in lower case, and what has to be escaped.
-# What has its one spelling already does not match, so that it costs little.
 _TO_NORMALIZE = re.compile(
     r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f]"
     rf"|(?![0-9A-Fa-f]{{2}}))|[^{re.escape(UNRESERVED + DELIMITERS)}%]"
@@ -109,6 +25,21 @@ _TO_NORMALIZE = re.compile(
 _ESCAPES = re.compile(r"((?:%[0-9A-F]{2})+)")
 _ASCII = re.compile("[\0-\x7f]")
 _NON_ASCII_RUN = re.compile(r"(?:%[89A-F][0-9A-F])+")
+_DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
+LONGEST_HOST = 253
+"""Characters of a host name in ASCII (RFC 1035 2.3.4)."""
+LONGEST_RAW_HOST = 2048
+"""Characters of a host as written: room for 253 with every one escaped."""
+
+# Schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
+_AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
+_C0_OR_SPACE = "".join(map(chr, range(0x21)))
+# As WHATWG reads them: up to the last "@" before path, query and fragment; a scheme of the web
+# takes any number of slashes, and a link may start with the host.
+_USERINFO = re.compile(
+    r"([\x00-\x20]*+(?:(?:https?|wss?|ftp|file):[/\\]*+|[a-z][a-z0-9+.-]*+://|[/\\]{2,}+))[^/\\?#]*@",
+    re.IGNORECASE,
+)
 
 
 def _spellings() -> dict[str, str]:
@@ -131,7 +62,17 @@ _SPELLINGS = _spellings()
 
 
 def normalize_escapes(text: str) -> str:
-    """``text``, a path or query of ASCII characters, with one spelling for each escape."""
+    """``text``, an ASCII path or query as WHATWG parsing leaves it, with one spelling for each
+    escape.
+
+    - escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
+    - hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
+    - characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
+    - a percent sign that starts no escape is escaped: ``100%`` is ``100%25``; or ``%%341`` would
+      become ``%41`` and then ``A``.
+
+    Escaped delimiters and bare ones differ (``%2F`` is no ``/``): servers tell them apart.
+    """
     return _TO_NORMALIZE.sub(lambda found: _SPELLINGS[found[0]], text)
 
 
@@ -156,4 +97,52 @@ def _lowercase_run(found: re.Match[str]) -> str:
         return found[0]
     lower = decoded.lower()
     escaped = f"%{lower.encode().hex('%').upper()}"
-    return normalize_escapes(escaped) if _ASCII.search(lower) else escaped  # the Kelvin sign is k
+    return (
+        normalize_escapes(escaped) if _ASCII.search(lower) else escaped
+    )  # the Kelvin sign becomes k
+
+
+def resolve_dots(path: str) -> str:
+    """``path``, which begins with a slash, without dot segments, escaped or not (WHATWG URL 4.4).
+
+    As in browsers ``..`` also removes an empty segment: ``/a//../b`` is ``/a/b``. can_ada leaves
+    dot segments in a path with a segment that begins with a dot: ``/a/.b/../c``.
+    """
+    if not _DOT_SEGMENT.search(path):
+        return path
+    segments: list[str] = []
+    last = ""
+    for segment in path[1:].split("/"):
+        last = segment.lower().replace("%2e", ".")
+        if last == "..":
+            del segments[-1:]
+        elif last != ".":
+            segments.append(segment)
+    if last in (".", ".."):
+        segments.append("")
+    return "/" + "/".join(segments)
+
+
+def host_too_long(url: str) -> bool:
+    """Whether the host of ``url``, absolute or a link, is longer than any that can be looked up.
+
+    Punycode is quadratic: ``http://a`` with 50,000 times U+0301 U+0316 took can_ada 1.9 s, 2,000
+    characters take 1 ms. So the host is measured before it is parsed.
+    """
+    if len(url) <= LONGEST_RAW_HOST:
+        return False
+    # the parser drops white space first (WHATWG URL 4.4)
+    authority = _AUTHORITY.match(replace_escape_chars(url.lstrip(_C0_OR_SPACE)))
+    return authority is not None and len(authority[1].rpartition("@")[2]) > LONGEST_RAW_HOST
+
+
+def without_userinfo(url: str) -> str:
+    """``url``, absolute or a link, valid or not, without user name and password.
+
+    URLs without a host stay as they are (``mailto:a@b``). Linear time, never raises.
+    """
+    if "@" not in url:
+        return url
+    url = replace_escape_chars(url)
+    found = _USERINFO.match(url)  # a search would be quadratic in slashes
+    return found[1] + url[found.end() :] if found else url
