@@ -18,7 +18,7 @@ from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
 DOCS = Path(__file__).parents[1] / "docs"
-SETTINGS = sorted(name for name in options.defaults() if name.startswith("LARM_"))
+SETTINGS = [name for name in options.defaults() if name.startswith("LARM_")]
 STATS = sorted(
     value for name, value in vars(stats).items() if name.isupper() and isinstance(value, str)
 )
@@ -30,29 +30,16 @@ def test_the_reference_is_up_to_date(page: Path) -> None:
     assert page.read_text("utf-8") == pages()[page]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_setting_has_a_row_in_the_docs(name: str) -> None:
-    """Each LARM_ setting has a table row that starts with its name."""
-    assert re.search(rf"^\| `{name}` \|", (DOCS / "settings.md").read_text("utf-8"), re.MULTILINE)
+def test_every_setting_has_a_row() -> None:
+    """Each LARM_ setting, and no other one is named."""
+    text = (DOCS / "settings.md").read_text("utf-8")
+    assert sorted(re.findall(r"^\| `(LARM_\w+)` \|", text, re.MULTILINE)) == sorted(SETTINGS)
+    assert set(re.findall(r"`(LARM_[A-Z0-9_]+)`", text)) == set(SETTINGS)
 
 
-def test_documented_settings_exist() -> None:
-    """docs/settings.md names no LARM_ setting that is gone."""
-    named = re.findall(r"`(LARM_[A-Z0-9_]+)`", (DOCS / "settings.md").read_text("utf-8"))
-    assert set(named) == set(SETTINGS)
-
-
-@pytest.mark.parametrize("key", STATS)
-def test_stats_key_has_a_row_in_the_docs(key: str) -> None:
-    """Each stats key has a table row that starts with it."""
-    rows = (DOCS / "stats.md").read_text("utf-8").splitlines()
-    assert any(row.startswith(f"| `{key}` |") for row in rows)
-
-
-def test_documented_stats_exist() -> None:
-    """docs/stats.md names no key that is gone."""
-    named = re.findall(r"^\| `(larm/[^`]+)`", (DOCS / "stats.md").read_text("utf-8"), re.MULTILINE)
-    assert set(named) == set(STATS)
+def test_every_stats_key_has_a_row() -> None:
+    text = (DOCS / "stats.md").read_text("utf-8")
+    assert sorted(re.findall(r"^\| `(larm/[^`]+)` \|", text, re.MULTILINE)) == STATS
 
 
 def test_every_result_of_fetch_log_is_documented() -> None:
@@ -116,3 +103,46 @@ def test_no_stats_key_is_written_out_in_the_code() -> None:
     for path in (DOCS.parent / "larmspider").rglob("*.py"):
         if path.name != "stats.py":
             assert '"larm/' not in path.read_text("utf-8"), path
+
+
+PAGES = [*DOCS.parent.glob("*.md"), *DOCS.glob("*.md"), *DOCS.parent.glob("benchmarks/*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """To files that there are, and headings in them."""
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text("utf-8")):
+        path, _, heading = target.partition("#")
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        headings = (
+            re.findall(r"^#+ (.+)$", linked.read_text("utf-8"), re.MULTILINE) if heading else []
+        )
+        slugs = {re.sub(r"[^\w\- ]", "", text).lower().replace(" ", "-") for text in headings}
+        assert not heading or heading in slugs, target
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"])
+def test_modules_that_are_named_exist(page: Path) -> None:
+    """By their path, or the end of it."""
+    project = DOCS.parent
+    files = [
+        path
+        for top in project.iterdir()
+        if top.is_dir() and top.name[0] != "."
+        for path in top.rglob("*.py")
+    ]
+    known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
+    examples = {"drafts.py", "language_log.py"}
+    for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
+        assert any(path.endswith(f"/{name}") for path in known), name
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    """docs/performance.md, ARCHITECTURE.md and the like, in any text file of the project."""
+    project = DOCS.parent
+    for top in ("larmspider", "tests", "benchmarks", "deploy", "examples"):
+        for path in (project / top).rglob("*"):
+            if path.suffix in {".py", ".conf", ".yaml", ".service", ".lua", ".sh"}:
+                for name in re.findall(r"\bdocs/[a-z-]+\.md", path.read_text("utf-8")):
+                    assert (project / name).exists(), f"{path}: {name}"

@@ -1,0 +1,206 @@
+"""Every command that README.md and docs/ show is run: here, or by the test that the table names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import FAST, PROJECT, Ran, scrapy
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import ScriptedServer
+
+PAGES = [
+    *(PROJECT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+    *(PROJECT / "docs").glob("*.md"),
+    *(PROJECT / "benchmarks").glob("*.md"),
+    PROJECT / "examples" / "intranet" / "README.md",
+]
+SITE = {
+    "/": "<title>Wiki</title><a href=/Start>Start</a> <a href=/gone>gone</a>",
+    "/Start": "<title>Start</title>vpn: your first login, and the rotor",
+}
+ELSEWHERE = {
+    r"make test|\.ci/run": "a run of the tests",
+    r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
+    r"scrapy serve": "tests/web/test_serve.py",
+    r"scrapy workers": "tests/workers/test_command.py",
+    r"scrapy crawl intranet -a start=http://127": "tests/examples/test_demo_site.py",
+    r"python -m examples\.intranet": "tests/examples/test_demo_site.py",
+    r"kinit ": "tests/fetch/test_negotiate.py",
+    r"curl -H": "tests/web/test_control.py",
+    r"scrapyd-deploy|curl -n|node=": "tests/deploy/test_scrapyd.py",
+    r"docker compose": "tests/deploy/test_examples.py, against the schema; not run",
+    r"# |apt |pip |\$ ": "root commands of a node, by hand; what they install: tests/deploy/",
+    r"unshare .*silent_names": "tests/hostile/test_silent_names.py",
+    r"python -m pytest tests/hostile": "a run of the tests",
+    r"openssl rand|openssl pkcs12|chmod 600|curl -V": "other programs, as their manuals have it",
+}
+"""Beginnings of commands, and where they are run. A path of a test has to exist."""
+
+
+PROGRAMS = "|".join(
+    (
+        r"scrapy [a-z]+ -?\S|scrapy (?:serve|hosts)$|make [a-z]+|\.ci/run|python3? |scrapyd-deploy",
+        r"redis-cli |curl |docker |openssl |unshare |apt |pip |kinit |chmod |node=|# [a-z(]",
+    )
+)
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """Page and command: lines of code blocks, and what stands between backticks."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        text = re.sub(r"<!-- walk -->.*<!-- end of walk -->", "", text, flags=re.DOTALL)
+        for block in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE):
+            for line in re.sub(r"\\\n\s*", "", block).splitlines():
+                command = line.strip().removeprefix("$ ").partition("   #")[0].strip()
+                if re.match(PROGRAMS, command) and not command.startswith("scrapy crawl: "):
+                    yield page.name, command
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        for quoted in re.findall(r"`([^`]+)`", text):
+            command = " ".join(quoted.split())
+            if re.match(PROGRAMS, command) and not re.search(r"URL$|LARM_DIR$", command):
+                yield page.name, command
+
+
+COMMANDS = sorted(set(shown()))
+
+
+def commands(beginning: str) -> list[str]:
+    """Those that begin so, each once."""
+    return sorted({command for _, command in COMMANDS if re.match(beginning, command)})
+
+
+HERE = (
+    r"scrapy (crawl intranet|search|explain|page|hosts|links|report)|redis-cli|make|python -m bench"
+)
+CRAWLS = [
+    one for one in commands("scrapy crawl intranet -a start=(?!http://127)") if "REDIS" not in one
+]
+READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report)")
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_a_shown_command_is_run(page: str, command: str) -> None:
+    """By a test below, or elsewhere."""
+    if re.match(HERE, command):
+        return
+    places = [place for beginning, place in ELSEWHERE.items() if re.match(beginning, command)]
+    assert places, f"{page} shows what no test runs: {command}"
+    for path in re.findall(r"tests/\S+\.py", places[0]):
+        assert (PROJECT / path).is_file(), path
+
+
+def run(command: str, server: ScriptedServer, folder: Path, *more: str) -> Ran:
+    """As it stands, but for the host, and what a shell would do with its output."""
+    ours = server.url("/")
+    command = command.replace("http://wiki.example/", ours)
+    command = command.replace(r"[^/]*\.example/", re.escape(ours.partition("//")[2]))
+    words = shlex.split(command.partition(" > ")[0])
+    return scrapy(*words[1:], *more, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[ScriptedServer]:
+    with ScriptedServer(SITE) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def crawled(site: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the first crawl of the README ran."""
+    folder = tmp_path_factory.mktemp("shown")
+    fast = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]
+    for number, command in enumerate(CRAWLS):
+        (folder / "seeds.txt").write_text(site.url("/"))
+        (folder / "hosts.properties").write_text("startsWith(www.) =\n")
+        directory = ["-s", f"LARM_DIR=crawl-{number}"] if "seeds.txt" in command else []
+        ran = run(command, site, folder, *fast, *directory)
+        assert ran.status == 0, f"{command}: {ran.err}"
+    return folder
+
+
+def test_crawls_are_shown() -> None:
+    assert len(CRAWLS) == 2
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_crawl_is_read_as_shown(command: str, site: ScriptedServer, crawled: Path) -> None:
+    """Each command says something, and ends with 0."""
+    ran = run(command, site, crawled)
+    assert ran.status == 0, ran.err
+    assert ran.out or (crawled / "report.html").stat().st_size > 1000
+
+
+@pytest.mark.skipif(REDIS_SERVER is None or not shutil.which("redis-cli"), reason="no redis")
+def test_redis_is_looked_at_as_shown(site: ScriptedServer, tmp_path: Path) -> None:
+    """Seeds are pushed, a worker crawls, its keys are read, another one starts over."""
+    fast = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]
+    (crawl,) = [one for one in commands("scrapy crawl intranet") if "REDIS_URL" in one]
+    (fresh,) = commands("scrapy crawl intranet -a fresh")
+    shell = commands("redis-cli")
+    assert len(shell) == 7
+    with RedisServer("127.39.255.9") as server:
+        crawl = crawl.replace("redis://redis.example:6379/0", server.url)
+        fresh = crawl + fresh.partition("intranet")[2].replace(" ...", "")
+        (push,) = [command for command in shell if "rpush" in command]
+        (delete,) = [command for command in shell if "UNLINK" in command]
+        assert in_shell(push, server) == "2"
+        assert run(crawl, site, tmp_path, *fast).status == 0
+        for command in {*shell} - {push, delete}:
+            in_shell(command, server)
+        assert run(fresh, site, tmp_path, *fast).status == 0
+        in_shell(delete, server)
+        left = server.client().keys("*")
+        assert [key for key in left if b"{" in key] == []
+
+
+def in_shell(command: str, server: RedisServer) -> str:
+    """What it says; its redis-cli asks this server."""
+    command = re.sub("redis-cli", f"redis-cli -s {server.socket}", command)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert not re.match(r"ERR|WRONGTYPE|NOPERM|\(error\)", done.stdout), f"{command}: {done.stdout}"
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", [one for one in commands("make ") if one != "make test"])
+def test_make_knows_what_is_shown(command: str) -> None:
+    """What its recipes run is tested on its own: examples/, deploy/, benchmarks/, docs/."""
+    done = subprocess.run(
+        [*shlex.split(command), "--dry-run"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for path in re.findall(r"bin/python (\S+\.py)", done.stdout):
+        assert (PROJECT / path).is_file(), path
+    for module in re.findall(r"-m (benchmarks\.\w+|docs\.\w+)", done.stdout):
+        assert importlib.util.find_spec(module), module
+
+
+@pytest.mark.parametrize("command", commands("python -m benchmarks"))
+def test_a_benchmark_takes_the_options_shown(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It can be imported, and its --help names them."""
+    module, *words = shlex.split(command)[2:]
+    monkeypatch.setattr(sys, "argv", [module, "--help"])
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module(module).main()
+    assert end.value.code in (0, None)
+    told = capsys.readouterr().out
+    for word in words:
+        if word.startswith("--") or word.islower():
+            assert word in told, word
