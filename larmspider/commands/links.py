@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
-from larmspider.crawl.log_index.index import CARRIERS, IndexBusyError
+from larmspider.crawl.log_index.index import MAX_REFERRERS, IndexBusyError
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, doing, printable
@@ -63,7 +63,7 @@ class Command(LarmCommand):
         with _index(crawl) as index:
             if opts.broken:
                 rows = index.broken()[: opts.n]
-                self._broken(opts, broken_links(crawl.logs, index, rows, CARRIERS))
+                self._broken(opts, broken_links(crawl.logs, index, rows, MAX_REFERRERS))
             else:
                 self._most(opts, crawl, index)
 

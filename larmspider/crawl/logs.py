@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from io import RawIOBase
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
 
 from larmspider.crawl.log_index.index import (
+    DATABASE,
     FOLDER,
     LogIndex,
-    SharedHandles,
     Target,
+    is_index_of,
     kind_of,
-    mark_of,
-    marks,
-    shard_and_offset,
-    shard_of,
+    split_offset,
+    worker_of,
 )
 from larmspider.errors import CrawlDirError
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
@@ -43,8 +43,6 @@ NORMALIZED = 2
 TABLES = {"store.log": "stored", "fetch.log": "fetched"}
 _WINDOW = 4 << 20
 _LONGEST_LINE = 1 << 20
-
-_indexes = SharedHandles(LogIndex)
 
 
 class CrawlLogs:
@@ -65,23 +63,19 @@ class CrawlLogs:
 
     @contextmanager
     def index(self) -> Iterator[LogIndex | None]:
-        """The index of the logs; None where there is none, or one of another crawl."""
-        folder = self.path / FOLDER
-        if not (folder / "data.mdb").exists():
-            yield None
-            return
+        """The index of the logs; None where there is none, or one of another crawl. 0.2 ms."""
         with ExitStack() as stack:
             index = None
-            with suppress(CrawlDirError):  # one that is only just being made
-                index = stack.enter_context(_indexes.of(folder))
-            yield index if index is not None and self._is_ours(index) else None
+            if (self.path / FOLDER / DATABASE).exists():
+                with suppress(CrawlDirError):  # one that is only just being made
+                    index = stack.enter_context(closing(LogIndex(self.path / FOLDER)))
+                    if not is_index_of(index.state(), self.began, self.path, self._size_of):
+                        index = None
+            yield index
 
-    def _is_ours(self, index: LogIndex) -> bool:
-        state = index.state()
-        return state.get("began") == self.began and all(
-            position <= self.size(name) and mark_of(self.path / name, position) == mark
-            for name, position, mark in marks(state)
-        )
+    def _size_of(self, log: str) -> int:
+        """Bytes that count of a log in the index."""
+        return self.size(log)
 
     def size(self, name: str) -> int:
         """Bytes of a log that count, 0 where there is none."""
@@ -93,9 +87,9 @@ class CrawlLogs:
     def last(self, name: str, normalized: str) -> list[str] | None:
         """The last record of a canonical form in store.log or fetch.log."""
         with self.index() as index:
-            place = None if index is None else index.place(TABLES[name], normalized)
+            offsets = [] if index is None else index.offsets(TABLES[name], normalized)
             start = 0 if index is None else index.end(name)
-        found = None if place is None else self.record(name, place)
+        found = self.record(name, offsets[0]) if offsets else None
         for _, fields in self.search(name, normalized, NORMALIZED, start):
             found = fields
         return found
@@ -106,7 +100,7 @@ class CrawlLogs:
         with self.index() as index:
             target = None if index is None else index.target(normalized)
             start = 0 if index is None else index.end("links.log")
-        for fields in self.records_at("links.log", () if target is None else target.places):
+        for fields in self.records_at("links.log", () if target is None else target.offsets):
             if fields:
                 yield fields
         for _, found in self.search("links.log", normalized, NORMALIZED, start):
@@ -120,47 +114,47 @@ class CrawlLogs:
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time."""
         with self.index() as index:
-            place = None if index is None else index.place("sources", page)
+            offsets = [] if index is None else index.offsets("sources", page)
             start = 0 if index is None else index.end("links.log")
-        if place is None:
+        if not offsets:
             found = next(self.search("links.log", page, 0, start), None)
             if found is None:
                 return None if self.cut_short else []
-            place = found[0]
-        return self.links_at(place, page, limit)
+            offsets = [found[0]]
+        return self.links_at(offsets[0], page, limit)
 
-    def links_at(self, place: int, page: str, limit: int) -> list[list[str]]:
-        """The links of a page whose first one is at ``place`` of links.log."""
+    def links_at(self, offset: int, page: str, limit: int) -> list[list[str]]:
+        """The links of a page whose first one is at ``offset`` of links.log."""
         links: list[list[str]] = []
-        for fields in self.records("links.log", place):
+        for fields in self.records("links.log", offset):
             if fields[0] != page or len(links) >= limit:
                 break
             links.append(fields)
         return links
 
-    def record(self, name: str, place: int) -> list[str] | None:
-        """The record that begins at ``place``; None if it is not there, or damaged."""
-        return next(self.records_at(name, (place,)))
+    def record(self, name: str, offset: int) -> list[str] | None:
+        """The record that begins at ``offset``; None if it is not there, or damaged."""
+        return next(self.records_at(name, (offset,)))
 
-    def records_at(self, name: str, places: Iterable[int]) -> Iterator[list[str] | None]:
-        """The same for many places; the file is opened once."""
+    def records_at(self, name: str, offsets: Iterable[int]) -> Iterator[list[str] | None]:
+        """record() for many offsets; the file is opened once."""
         with ExitStack() as opened:
             file: BinaryIO | None = None
             with suppress(FileNotFoundError):
                 file = opened.enter_context((self.path / name).open("rb"))
-            for place in places:
+            for offset in offsets:
                 line = b""
                 if file is not None:
-                    file.seek(place)
+                    file.seek(offset)
                     line = file.readline(_LONGEST_LINE)
                 fields = _fields(line[:-1]) if line.endswith(b"\n") else []
                 yield fields if len(fields) == COLUMNS[name] else None
 
-    def records(self, name: str, place: int) -> Iterator[list[str]]:
-        """Records from ``place`` on, until one is damaged."""
+    def records(self, name: str, offset: int) -> Iterator[list[str]]:
+        """Records from ``offset`` on, until one is damaged."""
         try:
             with (self.path / name).open("rb") as file:
-                file.seek(place)
+                file.seek(offset)
                 while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
                     fields = _fields(line[:-1])
                     if len(fields) != COLUMNS[name]:
@@ -172,7 +166,7 @@ class CrawlLogs:
     def search(
         self, name: str, value: str | None, field: int, start: int = 0
     ) -> Iterator[tuple[int, list[str]]]:
-        """Place and fields of records that hold ``value`` in ``field``, all for None, in order."""
+        """Offset and fields of records that hold ``value`` in ``field``, all for None, in order."""
         try:
             with (self.path / name).open("rb", buffering=0) as file:
                 end = self._end(name, file.seek(0, 2))
@@ -187,7 +181,7 @@ class CrawlLogs:
     def _hits(
         self, file: RawIOBase, value: str | None, field: int, start: int, end: int
     ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
-        """Lines that may be records wanted, by their places in a stretch of some 4 MB, and where
+        """Lines that may be records wanted, by their offsets in a stretch of some 4 MB, and where
         that begins. It is read and not mapped: a crawl that goes on from its last checkpoint cuts
         its logs, and who reads a map behind a file's end is ended by the system."""
         window = _WINDOW
@@ -212,7 +206,7 @@ class CrawlLogs:
 
 
 def _lines(data: bytes) -> list[tuple[int, bytes]]:
-    """All lines, each with its place."""
+    """All lines, each with its offset."""
     lines = data.split(b"\n")[:-1]
     return list(zip(accumulate((len(line) + 1 for line in lines), initial=0), lines, strict=False))
 
@@ -239,21 +233,17 @@ def _fields(line: bytes) -> list[str]:
     return line.decode("utf-8", "replace").split("\t")
 
 
-# The logs of all shards of a crawl, looked up as one: by one index over all of them as far as it
-# goes, the rest by searching.
-#
-#     logs = WorkersLogs(Path("crawl"), began, {"atlas-1": ..., "atlas-2": ...}, visit_time)
-#     logs.last("fetch.log", "http://wiki/a")      # the latest of all workers
-#
-# The index lies in LARM_DIR/logs.idx; its places say whose log is meant (log_index/places.py).
-
 VisitTime = Callable[[str, str], float]
-"""Of a shard and a URL: when that worker was last done with it; 0.0: it was not."""
+"""Given a worker and a URL: when that worker was last done with it; 0.0: it was not."""
 
 
 class WorkersLogs(CrawlLogs):
-    """``parts`` are the logs of each shard by its path from ``path``; each bounds its own
-    searches."""
+    """The logs of all workers of a crawl as one: by one index over all of them as far as it goes,
+    the rest by searching.
+
+    ``parts`` are the logs of each worker by its directory's path from ``path``; each bounds its own
+    searches. Offsets in the index say whose log is meant: split_offset().
+    """
 
     def __init__(
         self, path: Path, began: str, parts: Mapping[str, CrawlLogs], visit_time: VisitTime
@@ -265,119 +255,92 @@ class WorkersLogs(CrawlLogs):
     def cut_short(self) -> bool:  # type: ignore[override]
         return any(logs.cut_short for logs in self.parts.values())
 
-    def _is_ours(self, index: LogIndex) -> bool:
-        state = index.state()
-        return state.get("began") == self.began and all(
-            position <= self._size_of(name) and mark_of(self.path / name, position) == mark
-            for name, position, mark in marks(state)
-        )
-
-    def _size_of(self, name: str) -> int:
-        part = self.parts.get(shard_of(name))
-        return 0 if part is None else part.size(kind_of(name))
-
     def size(self, name: str) -> int:
         return sum(logs.size(name) for logs in self.parts.values())
 
-    # one line for each worker that has one
+    def _size_of(self, log: str) -> int:
+        part = self.parts.get(worker_of(log))
+        return 0 if part is None else part.size(kind_of(log))
 
     def last_of_each(self, name: str, normalized: str) -> list[tuple[str, list[str]]]:
-        """The last record of a canonical form in each shard: its name, the fields."""
-        with self.index() as index:
-            known = self._known(index, TABLES[name], normalized)
-            ends = self._ends(index, name)
+        """The last record of a canonical form in the log of each worker: its name, the fields."""
+        known, ends = self._in_index(TABLES[name], normalized, name)
         found = []
-        for shard, logs in self.parts.items():
-            place = known.get(shard)
-            last = None if place is None else logs.record(name, place)
-            for _, fields in logs.search(name, normalized, NORMALIZED, ends[shard]):
+        for worker, logs in self.parts.items():
+            offset = known.get(worker)
+            last = None if offset is None else logs.record(name, offset)
+            for _, fields in logs.search(name, normalized, NORMALIZED, ends[worker]):
                 last = fields
             if last is not None:
-                found.append((shard, last))
+                found.append((worker, last))
         return found
 
-    def _known(self, index: LogIndex | None, table: str, url: str) -> dict[str, int]:
-        """By shard, where its last line in the index is; of fetches the latest of all alone."""
-        if index is None:
-            return {}
-        shards = index.shards()
-        if table == "fetched":
-            places = [index.place(table, url)]
-        else:
-            places = [index.place(table, url, number) for number in range(len(shards))]
-        split = (shard_and_offset(place) for place in places if place is not None)
-        return {shards[number]: offset for number, offset in split}
+    def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
+        """By worker the offset of the last line that the index has of a URL (of fetches the latest
+        of all workers alone), and where what the index does not have begins."""
+        with self.index() as index:
+            if index is None:
+                return {}, dict.fromkeys(self.parts, 0)
+            workers = index.workers()
+            split = map(split_offset, index.offsets(table, url))
+            return {workers[number]: offset for number, offset in split}, self._ends(index, log)
 
-    def _ends(self, index: LogIndex | None, name: str) -> dict[str, int]:
-        """By shard, where what the index does not have begins."""
-        ends = {} if index is None else index.state().get("positions", {})
-        return {shard: int(ends.get(str(Path(shard, name)), 0)) for shard in self.parts}
+    def _ends(self, index: LogIndex, log: str) -> dict[str, int]:
+        ends = index.state().get("positions", {})
+        return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
 
     def last(self, name: str, normalized: str) -> list[str] | None:
-        """Of all shards the latest."""
         found = self.last_of_each(name, normalized)
         if name == "fetch.log":
             return max((fields for _, fields in found), key=lambda one: one[0], default=None)
-        times = [self._visit_time(shard, normalized) for shard, _ in found]
+        times = [self._visit_time(worker, normalized) for worker, _ in found]
         return found[times.index(max(times))][1] if found else None
-
-    # links
 
     def links_to(self, normalized: str) -> Iterator[list[str]]:
         with self.index() as index:
             target = None if index is None else index.target(normalized)
-            ends = self._ends(index, "links.log")
-        for fields in self.records_at("links.log", () if target is None else target.places):
+            ends = {} if index is None else self._ends(index, "links.log")
+        for fields in self.records_at("links.log", () if target is None else target.offsets):
             if fields:
                 yield fields
-        for shard, logs in self.parts.items():
-            for _, found in logs.search("links.log", normalized, NORMALIZED, ends[shard]):
+        for worker, logs in self.parts.items():
+            for _, found in logs.search("links.log", normalized, NORMALIZED, ends.get(worker, 0)):
                 yield found
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """Where several workers have fetched the page, by the one that did so last."""
-        with self.index() as index:
-            known = self._known(index, "sources", page)
-            ends = self._ends(index, "links.log")
-        places = []
-        for shard, logs in self.parts.items():
-            place = known.get(shard)
-            if place is None:
-                hit = next(logs.search("links.log", page, 0, ends[shard]), None)
-                place = None if hit is None else hit[0]
-            if place is not None:
-                places.append((self._visit_time(shard, page), shard, place))
-        if not places:
+        known, ends = self._in_index("sources", page, "links.log")
+        found = []
+        for worker, logs in self.parts.items():
+            offset = known.get(worker)
+            if offset is None:
+                hit = next(logs.search("links.log", page, 0, ends[worker]), None)
+                offset = None if hit is None else hit[0]
+            if offset is not None:
+                found.append((self._visit_time(worker, page), worker, offset))
+        if not found:
             return None if self.cut_short else []
-        _, shard, place = max(places)
-        return self.parts[shard].links_at(place, page, limit)
+        _, worker, offset = max(found)
+        return self.parts[worker].links_at(offset, page, limit)
 
-    # lines by their places in the index
-
-    def records_at(self, name: str, places: Iterable[int]) -> Iterator[list[str] | None]:
-        """Neighbours in one log are read with the file opened once."""
+    def records_at(self, name: str, offsets: Iterable[int]) -> Iterator[list[str] | None]:
         with self.index() as index:
-            shards = [] if index is None else index.shards()
-        split = [shard_and_offset(place) for place in places]
-        at = 0
-        while at < len(split):
-            number, begin = split[at][0], at
-            while at < len(split) and split[at][0] == number:
-                at += 1
-            offsets = [offset for _, offset in split[begin:at]]
-            logs = self.parts.get(shards[number]) if number < len(shards) else None
-            yield from logs.records_at(name, offsets) if logs else [None] * len(offsets)
+            workers = [] if index is None else index.workers()
+        for number, neighbours in groupby(map(split_offset, offsets), key=itemgetter(0)):
+            inner = [offset for _, offset in neighbours]
+            logs = self.parts.get(workers[number]) if number < len(workers) else None
+            yield from logs.records_at(name, inner) if logs else [None] * len(inner)
 
-    def records(self, name: str, place: int) -> Iterator[list[str]]:
+    def records(self, name: str, offset: int) -> Iterator[list[str]]:
         with self.index() as index:
-            shards = [] if index is None else index.shards()
-        number, offset = shard_and_offset(place)
-        if number < len(shards) and shards[number] in self.parts:
-            yield from self.parts[shards[number]].records(name, offset)
+            workers = [] if index is None else index.workers()
+        number, offset = split_offset(offset)
+        if number < len(workers) and workers[number] in self.parts:
+            yield from self.parts[workers[number]].records(name, offset)
 
     def search(
         self, name: str, value: str | None, field: int, start: int = 0
     ) -> Iterator[tuple[int, list[str]]]:
-        """One log after the other; the numbers are places in each of them, not in the index."""
+        """One log after the other; offsets are those in each of them, not the index's."""
         for logs in self.parts.values():
             yield from logs.search(name, value, field, start)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 HOSTS = 50
 SLOWEST = 20
 BROKEN = 100
-CARRIERS = 3
+REFERRERS = 3
 LINKED = 20
 
 
@@ -123,12 +123,12 @@ def _report(
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,
-        broken=broken_links(crawl.logs, index, broken[:BROKEN], CARRIERS),
+        broken=broken_links(crawl.logs, index, broken[:BROKEN], REFERRERS),
         broken_in_all=len(broken),
         linked=most_linked(crawl.logs, index, 0, LINKED),
         linked_hosts=linked_hosts[:LINKED],
         duplicates=duplicates(frontier),
-        graph=host_graph(inward, index.edges()),
+        graph=host_graph(inward, index.host_links()),
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge, nlargest
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,7 +99,7 @@ def last_lines(path: Path, limit_bytes: int, end: int | None = None) -> Iterator
 # explain`` does. What they let pass was refused for what only the crawl knew: nofollow, its depth.
 
 EXAMPLES = 5
-ASKED_MOST = 200_000
+MAX_ASKED = 200_000
 """Targets that go through the filters; 20 us each."""
 OTHER = "nofollow, depth or other"
 REFUSED = "robots.txt, a store or the operator"
@@ -137,20 +138,19 @@ def refusals(
         one for one in filters(settings, crawl.seeds) if not isinstance(one, _NOT_BY_URL)
     ]
     found: dict[str, Refusals] = {}
-    count, whole = 0, True
-    for key, target in index.targets():
-        if frontier.state(key) is not UrlState.UNKNOWN or not target.places:
-            continue
-        if count == ASKED_MOST:
-            whole = False
-            break
-        count += 1
-        fields = crawl.logs.record("links.log", target.places[0])
-        if fields is None:
-            continue
-        page, url, normalized, _, anchor = fields
-        rule, reason = _verdict(asked, Link(url, normalized, anchor=anchor), Page(page))
-        found.setdefault(rule, Refusals(rule)).add(Example(url, reason, page), target.pages)
+    unknown = (
+        (target.offsets[0], target.pages)
+        for key, target in index.targets()
+        if target.offsets and frontier.state(key) is UrlState.UNKNOWN
+    )
+    targets = list(islice(unknown, MAX_ASKED))
+    whole = next(unknown, None) is None
+    records = crawl.logs.records_at("links.log", (offset for offset, _ in targets))
+    for (_, pages), fields in zip(targets, records, strict=True):
+        if fields is not None:
+            page, url, normalized, _, anchor = fields
+            rule, reason = _verdict(asked, Link(url, normalized, anchor=anchor), Page(page))
+            found.setdefault(rule, Refusals(rule)).add(Example(url, reason, page), pages)
     rows = sorted(found.values(), key=lambda row: -row.targets)
     return [*rows, *_of_urls(crawl, frontier)], whole
 

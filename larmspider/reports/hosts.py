@@ -233,10 +233,10 @@ def host_page(
     obeyed = options.scrapys_boolean(settings, "ROBOTSTXT_OBEY")
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
     with crawl.logs.index() as index:
-        places = [] if index is None else index.failures(host, FAILURES)
+        offsets = [] if index is None else index.failures(host, FAILURES)
         results = {} if index is None else index.results(host)
         indexed = 0.0 if index is None else float(index.state()["time"])
-    failures = [fields for fields in crawl.logs.records_at("fetch.log", places) if fields]
+    failures = [fields for fields in crawl.logs.records_at("fetch.log", offsets) if fields]
     failures.sort(key=lambda fields: fields[0], reverse=True)  # of many workers: one after another
     return HostPage(
         row=row,

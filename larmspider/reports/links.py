@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import cos, hypot, log, pi, sin, sqrt
 
 from larmspider.crawl.log_index.index import LinkedHost, LogIndex
@@ -271,8 +272,8 @@ def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> lis
     found = []
     for pages, key in index.most_linked()[start : start + limit]:
         target = index.target_of(key)
-        places = () if target is None else target.places[:3]
-        links = [link for link in logs.records_at("links.log", places) if link]
+        offsets = () if target is None else target.offsets[:3]
+        links = [link for link in logs.records_at("links.log", offsets) if link]
         if links:
             anchor = next((link[4] for link in links if link[4]), "")
             found.append(LinkedPage(links[0][1], links[0][2], pages, anchor))
@@ -292,11 +293,11 @@ def broken_links(
 ) -> list[BrokenLink]:
     """Of ``rows``, as LogIndex.broken() gives them: who carries each, ``carriers`` at most."""
     targets = [index.target_of(key) for _, key, _ in rows]
-    places = [() if target is None else target.places[:carriers] for target in targets]
-    links = logs.records_at("links.log", (place for some in places for place in some))
+    offsets = [() if target is None else target.offsets[:carriers] for target in targets]
+    links = logs.records_at("links.log", chain.from_iterable(offsets))
+    fetches = logs.records_at("fetch.log", (offset for _, _, offset in rows))
     found = []
-    fetches = logs.records_at("fetch.log", (place for _, _, place in rows))
-    for (pages, _, _), some, fields in zip(rows, places, fetches, strict=True):
+    for (pages, _, _), some, fields in zip(rows, offsets, fetches, strict=True):
         carried = [next(links) for _ in some]
         if fields is None:
             continue

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider.crawl.log_index.builder import Indexed, LogIndexing
+from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
@@ -60,7 +60,7 @@ class Source:
         self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._searcher: tuple[object, Searcher] | None = None
-        self._indexing = LogIndexing()
+        self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
     # the crawl
@@ -128,7 +128,7 @@ class Source:
             found = () if frontier is None else host_rows(frontier, self.politeness, time.time())
             return {row.host: row for row in found}
 
-    def keep_logs_indexed(self) -> Indexed:
+    def keep_logs_indexed(self) -> IndexProgress:
         """How up to date the index of the logs is; where it is behind, a process sees to it."""
         return self._indexing.keep(self.crawl)
 

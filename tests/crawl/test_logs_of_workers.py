@@ -158,7 +158,7 @@ def test_counts_are_those_of_all_logs_together(tmp_path: Path) -> None:
         assert index is not None
         target = index.target("http://b/gone")
         assert target is not None
-        assert (target.pages, len(target.places)) == (11, 11)
+        assert (target.pages, len(target.offsets)) == (11, 11)
         [(pages, key, place)] = index.broken()
         assert (pages, key) == (11, url_key("http://b/gone"))
         [fields] = logs.records_at("fetch.log", [place])

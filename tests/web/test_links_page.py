@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.crawl.log_index.builder import LogIndexing
+from larmspider.crawl.log_index.builder import IndexBuilder
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.reader import CrawlDir
 from tests.support.web.browser import Browser
@@ -148,7 +148,7 @@ def test_no_list_is_given_before_it_is_whole(
         assert "format=" not in page.text
 
     site = served(folder)
-    site.source._indexing = LogIndexing(waiting)
+    site.source._indexing = IndexBuilder(waiting)
     refused()
     crawl = site.source.crawl
     ends = crawl.committed()
@@ -158,7 +158,7 @@ def test_no_list_is_given_before_it_is_whole(
     assert site.get(f"/links?format={form}").status == 200
 
     site.source._indexing.stop()
-    site.source._indexing = LogIndexing(waiting)
+    site.source._indexing = IndexBuilder(waiting)
     for log in ("links.log", "fetch.log"):
         (folder / log).write_text("")
     assert site.get(f"/links?format={form}").status == 200

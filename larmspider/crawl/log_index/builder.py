@@ -1,11 +1,11 @@
 """Keeps the index of the logs up to date beside the web pages, in a process of lowest priority.
 
-    indexing = LogIndexing()
-    indexing.keep(crawl)      # Indexed(time=1769860800.0, running=True, done=0.4)
+    builder = IndexBuilder()
+    builder.keep(crawl)      # IndexProgress(time=1769860800.0, running=True, done=0.4)
 
-It begins when a page that needs the index is looked at and the logs have grown, one process at a
-time, and rests ten times as long as it took: a crawl that nobody looks at pays nothing, one that
-is looked at all the time 9% of a processor that nothing else wants.
+A process starts when a page that needs the index is looked at and the logs have grown: one at a
+time, and the next after ten times as long as the last one took. A crawl that nobody looks at pays
+nothing, a crawl that is looked at all the time 9% of a processor that nothing else wants.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import LarmspiderError
 
 REST = 10
-"""Times as long as it took."""
-REST_SECS = 10.0
-"""At least."""
+"""The pause between two updates, in durations of the one before."""
+MIN_REST_SECS = 10.0
+_BUSY = 3
+"""Exit status while another process brings the index up to date."""
 _PROGRAM = """\
 import sys
 sys.path[:] = {path!r}
 from larmspider.crawl.log_index.builder import child
-child({directory!r}, {shards!r}, {parent!r})
+child({directory!r}, {workers!r}, {parent!r})
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexProgress:
     """``time`` as of which the index is, 0.0 for none; ``done`` is the part of the logs' bytes that
     is in it, ``running``: more is being read now. ``problem`` says why it cannot be made."""
 
@@ -50,16 +51,16 @@ class Indexed:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been whole once: before that it has a part of the lists alone."""
+        """Whether the index has been whole once: before, its lists lack most of the crawl."""
         return self.time > 0 or (self.done >= 1 and not self.running)
 
 
 def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
-    """In this process, until it is done. Raises CrawlDirError; IndexBusyError: another one does."""
+    """In this process. Raises CrawlDirError; IndexBusyError while another process does it."""
     Update(crawl.path, crawl.committed(), crawl.began, progress=progress).run()
 
 
-class LogIndexing:
+class IndexBuilder:
     """``start`` makes the process; threads may use it together."""
 
     def __init__(
@@ -67,36 +68,37 @@ class LogIndexing:
         start: Callable[[CrawlDir], subprocess.Popen[bytes]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._start, self._clock = start or _process, clock
+        self._start, self._clock = start or _start_process, clock
         self._child: subprocess.Popen[bytes] | None = None
         self._began = self._due = 0.0
         self._problem = ""
         self._lock = threading.Lock()
 
-    def keep(self, crawl: CrawlDir) -> Indexed:
-        """How up to date it is; a process is started where that is not enough. 1 ms."""
+    def keep(self, crawl: CrawlDir) -> IndexProgress:
+        """How far the index is; starts a process where the logs have grown. 1 ms."""
         with crawl.logs.index() as index:
             state = {} if index is None else index.state()
         ends = crawl.committed()
-        read = sum(min(end, state.get("positions", {}).get(n, 0)) for n, end in ends.items())
+        positions = state.get("positions", {})
+        read = sum(min(end, positions.get(log, 0)) for log, end in ends.items())
         whole = sum(ends.values())
         with self._lock:
-            self._look_after()
+            self._reap()
             if self._child is None and read < whole and self._clock() >= self._due:
                 self._began = self._clock()
                 self._child = self._start(crawl)
-            return Indexed(
+            return IndexProgress(
                 time=float(state.get("time", 0.0)),
                 running=self._child is not None,
                 done=read / whole if whole else 1.0,
                 problem=self._problem,
             )
 
-    def _look_after(self) -> None:
+    def _reap(self) -> None:
         if self._child is None or (status := self._child.poll()) is None:
             return
         took = self._clock() - self._began
-        self._due = self._clock() + max(REST_SECS, REST * took)
+        self._due = self._clock() + max(MIN_REST_SECS, REST * took)
         self._child = None
         self._problem = "" if status in (0, _BUSY) else f"its process ended with status {status}"
 
@@ -111,13 +113,10 @@ class LogIndexing:
             self._due = float("inf")
 
 
-_BUSY = 3
-
-
-def _process(crawl: CrawlDir) -> subprocess.Popen[bytes]:
-    listed = [str(part.path) for part in crawl.parts if part is not crawl]
+def _start_process(crawl: CrawlDir) -> subprocess.Popen[bytes]:
+    workers = [str(part.path) for part in crawl.parts if part is not crawl]
     program = _PROGRAM.format(
-        path=sys.path, directory=str(crawl.path), shards=listed, parent=os.getpid()
+        path=sys.path, directory=str(crawl.path), workers=workers, parent=os.getpid()
     )
     return subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
         [sys.executable, "-W", "ignore", "-c", program],
@@ -127,8 +126,8 @@ def _process(crawl: CrawlDir) -> subprocess.Popen[bytes]:
     )
 
 
-def child(directory: str, shards: list[str], parent: int) -> None:
-    """What the process does; it ends with its parent."""
+def child(directory: str, workers: list[str], parent: int) -> None:
+    """The process's program; it ends with its parent."""
     os.nice(19)
 
     def still_wanted(_done: int, _all: int) -> None:
@@ -136,7 +135,7 @@ def child(directory: str, shards: list[str], parent: int) -> None:
             raise SystemExit(1)
 
     try:
-        bring_up_to_date(open_crawl(Path(directory), [*map(Path, shards)]), still_wanted)
+        bring_up_to_date(open_crawl(Path(directory), [*map(Path, workers)]), still_wanted)
     except IndexBusyError:
         raise SystemExit(_BUSY) from None
     except LarmspiderError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from larmspider.crawl.log_index.builder import Indexed
-from larmspider.crawl.log_index.index import CARRIERS
+from larmspider.crawl.log_index.builder import IndexProgress
+from larmspider.crawl.log_index.index import MAX_REFERRERS
 from larmspider.reports.links import (
     BROKEN_COLUMNS,
     BrokenLink,
@@ -46,7 +46,7 @@ def links(ask: WebRequest) -> WebResponse:
         return ask.render(
             "links.html", indexed=indexed, show=show, state=index.state(), number=number,
             pages=pages, total_broken=len(broken), start=start, exported=EXPORTED,
-            carriers_kept=CARRIERS,
+            carriers_kept=MAX_REFERRERS,
             broken=broken_links(logs, index, broken[start : start + SHOWN], CARRIERS_SHOWN)
             if show == "broken" else [],
             linked=most_linked(logs, index, start, SHOWN) if show == "pages" else [],
@@ -66,7 +66,7 @@ def _exported(ask: WebRequest, show: str, form: str) -> WebResponse:
     with crawl.logs.index() as index:
         if index is not None and show == "broken":
             found = ask.source.broken.rows(index)[:EXPORTED]
-            broken = broken_links(crawl.logs, index, found, CARRIERS)
+            broken = broken_links(crawl.logs, index, found, MAX_REFERRERS)
             rows = list(broken_rows(broken))
         elif index is not None and show == "pages":
             rows = [(p.pages, p.url, p.anchor) for p in most_linked(crawl.logs, index, 0, MOST)]
@@ -84,7 +84,7 @@ def _exported(ask: WebRequest, show: str, form: str) -> WebResponse:
     return json_reply({**_as_of(indexed), "links": list(map(asdict, broken)) or named})
 
 
-def _not_yet(indexed: Indexed, form: str) -> WebResponse:
+def _not_yet(indexed: IndexProgress, form: str) -> WebResponse:
     text = f"The links of this crawl are being counted: {int(100 * indexed.done)}%."
     if indexed.problem:
         text = f"The logs cannot be counted: {indexed.problem}."
@@ -94,7 +94,7 @@ def _not_yet(indexed: Indexed, form: str) -> WebResponse:
     return replace(reply, headers={"Retry-After": AGAIN_SECS})
 
 
-def _as_of(indexed: Indexed) -> dict[str, object]:
+def _as_of(indexed: IndexProgress) -> dict[str, object]:
     return {"as_of": indexed.time, "complete": indexed.done >= 1.0}
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from larmspider.crawl.log_index import index as leaders
+from larmspider.crawl.log_index import index as index_module
 from larmspider.crawl.log_index import update
-from larmspider.crawl.log_index import update as batch
-from larmspider.crawl.log_index.index import CARRIERS, FOLDER, IndexBusyError, IndexFiles, LogIndex
+from larmspider.crawl.log_index.index import (
+    DATABASE,
+    FOLDER,
+    MAX_REFERRERS,
+    IndexBusyError,
+    LogIndex,
+    connect,
+)
 from larmspider.crawl.log_index.update import Update
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
@@ -69,12 +78,12 @@ def expected_links(lines: list[bytes]) -> tuple[Counter[str], dict[str, list[int
 
 
 @pytest.mark.parametrize("pieces", [1, 7])
-@pytest.mark.parametrize("many", [batch.MANY, 10])
+@pytest.mark.parametrize("many", [update.BATCH_TARGETS, 10])
 def test_links_are_counted_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int, many: int
 ) -> None:
     """However often the index is brought up to date, and in batches of any size."""
-    monkeypatch.setattr(batch, "MANY", many)
+    monkeypatch.setattr(update, "BATCH_TARGETS", many)
     monkeypatch.setattr(update, "_CHUNK", 700)
     rng = random.Random(1)
     written: list[bytes] = []
@@ -91,12 +100,12 @@ def test_links_are_counted_by_page(
         for target, count in counts.items():
             found = index.target(target)
             assert found is not None
-            assert (found.pages, list(found.places)) == (count, places[target][:CARRIERS])
+            assert (found.pages, list(found.offsets)) == (count, places[target][:MAX_REFERRERS])
         assert index.target("http://h0/nowhere") is None
         assert len(list(index.targets())) == len(counts)
         expected = sorted(((c, url_key(t)) for t, c in counts.items()), reverse=True)
         assert index.most_linked() == expected[:1000]
-        starts = [index.place("sources", page) for page in PAGES]
+        starts = [offset for page in PAGES for offset in index.offsets("sources", page)]
         first = {line.split(b"\t")[0]: at for line, at in reversed(with_places(written))}
         assert starts == [first[page.encode()] for page in PAGES]
 
@@ -109,7 +118,7 @@ def with_places(lines: list[bytes]) -> list[tuple[bytes, int]]:
     return places
 
 
-def test_hosts_and_edges_are_sums_of_links(tmp_path: Path) -> None:
+def test_hosts_and_host_links_are_sums_of_links(tmp_path: Path) -> None:
     """Also those from other hosts only."""
     lines = link_lines(random.Random(2), PAGES)
     (tmp_path / "links.log").write_bytes(b"".join(lines))
@@ -120,7 +129,7 @@ def test_hosts_and_edges_are_sums_of_links(tmp_path: Path) -> None:
         if target and page != url:
             edges[page.split("/")[2] + ":80", target.split("/")[2] + ":80"] += 1
     with index_of(tmp_path) as index:
-        assert index.edges() == dict(edges)
+        assert index.host_links() == dict(edges)
         for host in index.most_linked_hosts():
             into = {pair: count for pair, count in edges.items() if pair[1] == host.name}
             assert host.links == sum(into.values())
@@ -212,15 +221,18 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
 
 def test_only_one_process_writes(tmp_path: Path) -> None:
     """The second is told so, and changes nothing."""
-    writer = IndexFiles(tmp_path / FOLDER, readonly=False)
-    with pytest.raises(IndexBusyError):
-        bring_up_to_date(tmp_path)
-    writer.close()
-    bring_up_to_date(tmp_path)
+    (tmp_path / "fetch.log").write_bytes(fetch_line("http://h/a", "404"))
+
+    def second(_done: int, _all: int) -> None:
+        with pytest.raises(IndexBusyError):
+            bring_up_to_date(tmp_path)
+
+    assert Update(tmp_path, sizes(tmp_path), "b", progress=second).run()["fetches"] == 1
+    assert bring_up_to_date(tmp_path)["fetches"] == 1
 
 
 def test_a_reader_without_an_index_is_an_error_of_ours(tmp_path: Path) -> None:
-    """One line, no traceback of LMDB."""
+    """One line, no traceback of SQLite."""
     with pytest.raises(CrawlDirError):
         LogIndex(tmp_path / FOLDER)
 
@@ -232,26 +244,73 @@ def test_an_index_that_cannot_be_written_is_one_too(tmp_path: Path) -> None:
         bring_up_to_date(tmp_path)
 
 
-def test_a_map_that_is_full_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is counted twice by that."""
-    monkeypatch.setattr("larmspider.crawl.log_index.index.FIRST_MAP_BYTES", 1 << 17)
-    lines = [f"http://h/\thttp://x/{n}\thttp://x/{n}\t0\t\n".encode() for n in range(5000)]
-    (tmp_path / "links.log").write_bytes(b"".join(lines))
-    state = bring_up_to_date(tmp_path)
-    assert state["pairs"] == 5000
-    with index_of(tmp_path) as index:
-        assert index.most_linked_hosts()[0].links == 5000
-        assert {target.pages for _, target in index.targets()} == {1}
-
-
-def test_leaders_are_exact() -> None:
-    """Counts that grow in any order."""
+@pytest.mark.parametrize("frequent", [1, 3, 1000])
+@pytest.mark.parametrize("batch", [10, 100_000])
+def test_the_most_linked_are_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frequent: int, batch: int
+) -> None:
+    """Whether they are in the table's index by pages or not."""
+    monkeypatch.setattr(update, "BATCH_TARGETS", batch)
+    monkeypatch.setattr(update, "SCHEMA", update.SCHEMA.replace(">= 20", f">= {frequent}"))
+    monkeypatch.setattr(index_module, "FREQUENT", frequent)
+    monkeypatch.setattr(index_module, "TOP", 10)
     rng = random.Random(3)
-    counts: Counter[bytes] = Counter()
-    first = leaders.TopN(10)
-    for _ in range(5000):
-        key = b"%d" % int(rng.expovariate(0.01))
-        counts[key] += rng.randrange(1, 5)
-        first.offer(key, counts[key])
-    best = sorted(((count, key) for key, count in counts.items()), reverse=True)[:10]
-    assert [count for count, _ in first.first()] == [count for count, _ in best]
+    lines = link_lines(rng, [f"http://h/{n}" for n in range(300)])
+    (tmp_path / "links.log").write_bytes(b"".join(lines))
+    bring_up_to_date(tmp_path)
+    counts, _ = expected_links(lines)
+    best = sorted(((count, url_key(url)) for url, count in counts.items()), reverse=True)
+    with index_of(tmp_path) as index:
+        assert index.most_linked() == best[:10]
+
+
+def test_a_killed_update_goes_on_from_its_last_batch(tmp_path: Path) -> None:
+    """Killed at any moment; readers see whole batches, and nothing is counted twice."""
+    lines = link_lines(random.Random(5), [f"http://h/{n}" for n in range(400)])
+    (tmp_path / "links.log").write_bytes(b"".join(lines))
+    program = (
+        "import sys; from pathlib import Path; from larmspider.crawl.log_index import update;"
+        "update.BATCH_TARGETS = 10; update._CHUNK = 700; print(flush=True);"
+        f"update.Update(Path({str(tmp_path)!r}), {sizes(tmp_path)!r}, 'b').run()"
+    )
+    for tenths in range(6):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            time.sleep(tenths / 20)
+            writer.kill()
+        if not (tmp_path / FOLDER / DATABASE).exists():
+            continue
+        with suppress(CrawlDirError), index_of(tmp_path) as index:  # perhaps without tables yet
+            read = b"".join(lines)[: index.end("links.log")].splitlines(keepends=True)
+            assert index.state().get("links", 0) == len(read)
+            assert len(list(index.targets())) == len(expected_links(read)[0])
+    state = bring_up_to_date(tmp_path)
+    counts, _ = expected_links(lines)
+    assert (state["links"], state["pairs"]) == (len(lines), counts.total())
+    with index_of(tmp_path) as index:
+        menu = index.target("http://h0/menu")
+        assert menu is not None
+        assert menu.pages == 400
+
+
+def test_an_index_in_lmdb_is_made_anew(tmp_path: Path) -> None:
+    """As versions before SQLite kept it, in the same folder."""
+    (tmp_path / FOLDER).mkdir()
+    for name in ("data.mdb", "lock.mdb"):
+        (tmp_path / FOLDER / name).write_bytes(b"\0" * 8192)
+    (tmp_path / "fetch.log").write_bytes(fetch_line("http://h/a", "404"))
+    assert bring_up_to_date(tmp_path)["fetches"] == 1
+    assert {path.name for path in (tmp_path / FOLDER).iterdir()} == {DATABASE, "writer.lock"}
+
+
+def test_an_index_of_another_format_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "fetch.log").write_bytes(fetch_line("http://h/a", "404"))
+    bring_up_to_date(tmp_path)
+    with closing(connect(tmp_path / FOLDER, readonly=False)) as database:
+        database.execute("PRAGMA user_version = 99")
+    with index_of(tmp_path) as index:
+        assert index.state() == {}
+    bring_up_to_date(tmp_path)
+    with index_of(tmp_path) as index:
+        assert index.state()["fetches"] == 1
