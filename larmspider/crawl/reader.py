@@ -183,7 +183,7 @@ class CrawlDir:
 
     def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
         """The links to this canonical form in the order they were found: the page, the type. What
-        an index of the logs has of many may be their first ones (log_index/records.py)."""
+        an index of the logs has of many may be their first ones (MAX_REFERRERS)."""
         for fields in self.logs.links_to(normalized):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 

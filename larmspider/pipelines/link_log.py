@@ -23,7 +23,7 @@ class LinkLogPipeline(LogStore):
     """Writes links.log."""
 
     file_name = "links.log"
-    files = (file_name, "logs.idx")  # the index is made from it (log_index/)
+    files = (file_name, "logs.idx")  # the index is made from it (crawl/log_index/)
     columns = LINK_LOG_COLUMNS
 
     def __init__(self, directory: Path, counters: StatsCollector) -> None:

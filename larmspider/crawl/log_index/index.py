@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import struct
 import threading
@@ -145,11 +146,14 @@ def is_index_of(
 
 
 def connect(path: Path, *, readonly: bool = True) -> sqlite3.Connection:
-    """The database of the index in the folder ``path``. Raises sqlite3.Error."""
-    # autocommit: transactions are begun by name
-    mode = "ro" if readonly else "rwc"
+    """The database of the index in the folder ``path``, in autocommit mode. Raises sqlite3.Error,
+    OSError."""
+    options = "mode=ro" if readonly else "mode=rwc"
+    wal = path / f"{DATABASE}-wal"
+    if readonly and os.statvfs(path).f_flag & os.ST_RDONLY and not wal.exists():
+        options += "&immutable=1"  # else SQLite makes a file for its readers' locks
     return sqlite3.connect(
-        f"{(path / DATABASE).absolute().as_uri()}?mode={mode}",
+        f"{(path / DATABASE).absolute().as_uri()}?{options}",
         uri=True,
         timeout=30.0,
         isolation_level=None,
@@ -177,7 +181,7 @@ class LogIndex:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise CrawlDirError(f"the index of the logs in {self.path}: {error}") from error
 
     def _rows(self, query: str, *values: object) -> list[Any]:

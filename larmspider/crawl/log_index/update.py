@@ -11,13 +11,12 @@ killed goes on from the last.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
@@ -39,6 +38,7 @@ from larmspider.crawl.log_index.index import (
 )
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import host_of, url_key
+from larmspider.workdir.files import lock
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""
@@ -87,11 +87,15 @@ class Update:
         folder = self.directory / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _sole_writer(folder / "writer.lock"):
+            with lock(folder / "writer.lock"):
                 for old in ("data.mdb", "lock.mdb"):  # of format 2
                     (folder / old).unlink(missing_ok=True)
                 with closing(connect(folder, readonly=False)) as self._database:
                     self._update()
+        except BlockingIOError:
+            raise IndexBusyError(
+                f"another process brings the index of the logs in {folder} up to date"
+            ) from None
         except (sqlite3.Error, OSError) as error:
             raise CrawlDirError(f"the index of the logs in {folder}: {error}") from error
         return self._state
@@ -111,8 +115,7 @@ class Update:
             for log in sorted(log for log in self.ends if kind_of(log) == kind):
                 while positions.get(log, 0) < self.ends[log]:
                     self._read_batch(log, batch(workers.index(worker_of(log))))
-        with database:
-            self._write_state(time=began, seconds=round(self.clock() - began, 3))
+        self._write_state(time=began, seconds=round(self.clock() - began, 3))
 
     def _checked_state(self) -> dict[str, Any]:
         """The state of the index, which begins anew for another crawl, log or format."""
@@ -121,7 +124,7 @@ class Update:
             return state
         with self._database as database:
             database.execute("BEGIN IMMEDIATE")
-            tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for (table,) in tables.fetchall():
                 database.execute(f"DROP TABLE {table}")
             for statement in SCHEMA.split(";"):
@@ -161,8 +164,8 @@ class Update:
 
     def _write_state(self, **changed: float) -> None:
         self._state |= changed
-        self._database.execute("DELETE FROM state")
-        self._database.execute("INSERT INTO state VALUES (?)", (json.dumps(self._state),))
+        state = json.dumps(self._state)
+        self._database.execute("REPLACE INTO state (rowid, state) VALUES (1, ?)", (state,))
 
 
 class Batch(Protocol):
@@ -394,15 +397,3 @@ def _whole_lines(log: IO[bytes], size: int) -> Iterator[bytes]:
         rest = tail
         if end:
             yield whole + end
-
-
-@contextmanager
-def _sole_writer(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IndexBusyError(
-                f"another process brings the index of the logs in {path.parent} up to date"
-            ) from None
-        yield
