@@ -14,7 +14,7 @@ from larmspider.formatting import counted, printable
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
-from larmspider.index.search import LIMIT_MOST, OFFSET_MOST, results_json
+from larmspider.index.search import MAX_LIMIT, MAX_OFFSET, results_json
 from larmspider.index.spelling import Suggestion
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -36,7 +36,7 @@ class Command(LarmCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "-n", type=int, default=10, metavar="N", help=f"show N pages (10, at most {LIMIT_MOST})"
+            "-n", type=int, default=10, metavar="N", help=f"show N pages (10, at most {MAX_LIMIT})"
         )
         parser.add_argument("--offset", type=int, default=0, metavar="N", help="skip the best N")
         parser.add_argument(
@@ -62,8 +62,8 @@ class Command(LarmCommand):
         query = " ".join(args)
         if not query.strip():
             raise QueryError("the query is empty: name at least one word")
-        options.as_integer("-n", opts.n, minimum=1, maximum=LIMIT_MOST)
-        options.as_integer("--offset", opts.offset, minimum=0, maximum=OFFSET_MOST)
+        options.as_integer("-n", opts.n, minimum=1, maximum=MAX_LIMIT)
+        options.as_integer("--offset", opts.offset, minimum=0, maximum=MAX_OFFSET)
         filters = Filters.of(
             hosts=opts.host,
             kinds=opts.type,

@@ -1,14 +1,14 @@
 """Anchor texts: what other pages call a page, often in better words than its own.
 
-They are found on other pages, before and after the page itself is indexed. So they are kept in an
-LMDB table beside the index, by target::
+They come before and after the page itself is indexed, so they are kept in an LMDB table beside the
+index, by target::
 
     anchors.add([("http://wiki.example/vpn", "remote access"), ...])   # once a page, all its links
     anchors.flush()
     anchors.texts("http://wiki.example/vpn")     # ["remote access", "remote access", "VPN how-to"]
 
-anchor_target.py says how a text weighs and when a page is due to be indexed again. Texts, what was
-indexed of them and what is due change in one transaction, so an interrupted crawl goes on.
+AnchorTarget says how a text weighs and when a page is due to be indexed again. Texts, what was
+indexed of them and what is due change in one transaction.
 """
 
 from __future__ import annotations
@@ -26,33 +26,15 @@ import lmdb
 
 from larmspider.errors import CrawlDirError
 
-# What is known of the links to one page: their texts, and what of it the index has.
-#
-# How a text weighs. A navigation bar says "Home" on ten thousand pages, one colleague says "remote
-# access" once. So a text is repeated 1 + log2(links) times, at most `COPIES_LIMIT`: the bar speaks
-# 4 times as loud as the colleague, not 10,000 times. And a text that many different targets share
-# ("next", "index") needs no rule: BM25 weighs each word by its rarity among the documents'
-# anchors.
-#
-# When a page is due. A record remembers how many copies its page was indexed with. It is *dirty*
-# when
-# that has changed and *due* when it has doubled; 256 copies are the most there can be, so being
-# due
-# costs a page at most 9 more rounds, however many links point to it::
-#
-#     target = AnchorTarget("http://wiki.example/vpn", indexed=1)
-#     target.merge({"remote access": 2})
-#     target.texts(), target.due_state()     # ["remote access", "remote access"], DUE
-
-TEXTS_LIMIT = 64
+MAX_TEXTS = 64
 """Distinct texts kept for a target; later ones are dropped."""
-TEXTS_LIMIT_BYTES = 2_048
-"""UTF-8 bytes of all texts of a target."""
-TEXT_LIMIT = 128
-"""A longer text is a paragraph that someone made a link of; it is dropped. In characters."""
-COPIES_LIMIT = 4
-"""Copies of one text in the index, reached at `_COUNT_LIMIT` links; beyond it nobody counts."""
-_COUNT_LIMIT = 1 << (COPIES_LIMIT - 1)
+MAX_TEXTS_BYTES = 2_048
+"""Of all texts of a target, in UTF-8."""
+MAX_TEXT = 128
+"""Characters; a longer text, a paragraph made a link, is dropped."""
+MAX_COPIES = 4
+"""Copies of one text in the index, reached at `_MAX_COUNT` links."""
+_MAX_COUNT = 1 << (MAX_COPIES - 1)
 
 CLEAN, DIRTY, DUE = 0, 1, 2
 
@@ -60,69 +42,12 @@ _HEADER = struct.Struct("<BH")  # state, copies indexed
 NOT_INDEXED = 0xFFFF
 
 
-@dataclass(slots=True)
-class AnchorTarget:
-    """A record: header, then UTF-8 lines: the canonical URL, then text and count in turn."""
-
-    normalized: str
-    state: int = CLEAN
-    indexed: int = NOT_INDEXED
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def decode(cls, record: bytes) -> AnchorTarget:
-        state, indexed = _HEADER.unpack_from(record)
-        lines = record[_HEADER.size :].decode().split("\n")
-        return cls(
-            lines[0], state, indexed, dict(zip(lines[1::2], map(int, lines[2::2]), strict=True))
-        )
-
-    def encode(self) -> bytes:
-        lines = [self.normalized]
-        for text, count in self.counts.items():
-            lines += (text, str(count))
-        return _HEADER.pack(self.state, self.indexed) + "\n".join(lines).encode()
-
-    def merge(self, texts: Mapping[str, int]) -> bool:
-        """Take in new texts; True if anything changed."""
-        changed = False
-        room = TEXTS_LIMIT_BYTES - sum(len(text.encode()) for text in self.counts)
-        for text, count in texts.items():
-            known = self.counts.get(text)
-            if known is None:
-                room_left = room - len(text.encode())
-                if len(self.counts) >= TEXTS_LIMIT or room_left < 0:
-                    continue
-                room, known = room_left, 0
-            if known < _COUNT_LIMIT:
-                self.counts[text] = min(_COUNT_LIMIT, known + count)
-                changed = True
-        return changed
-
-    def copies(self) -> int:
-        # n.bit_length() is 1 + floor(log2(n))
-        return sum(count.bit_length() for count in self.counts.values())
-
-    def texts(self) -> list[str]:
-        return [text for text, count in self.counts.items() for _ in range(count.bit_length())]
-
-    def due_state(self) -> int:
-        if self.indexed == NOT_INDEXED:
-            return CLEAN
-        copies = self.copies()
-        if copies == self.indexed:
-            return CLEAN
-        return DUE if copies >= max(1, 2 * self.indexed) else DIRTY
-
-
 class AnchorTable:
     """The table in ``directory``. `add` may run in one thread while another runs the rest."""
 
     def __init__(self, directory: Path, map_bytes: int = 1 << 26) -> None:
-        """Open or create it. ``map_bytes`` is the file's first limit; it doubles by itself.
-
-        Raises CrawlDirError where it cannot be opened.
-        """
+        """Open or create the table; its limit ``map_bytes`` doubles as needed. Raises
+        CrawlDirError."""
         directory.mkdir(parents=True, exist_ok=True)
         try:
             # metasync: a crash of the machine may undo the last commit, never damage the table
@@ -141,25 +66,21 @@ class AnchorTable:
         self._lock = threading.Lock()
 
     def add(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text), all links of one page; written by `flush`.
-
-        Leave out a page's links to itself: navigation. 0.2 us a link, because only the distinct
-        pairs of a whole batch are looked at more closely.
-        """
+        """Take in (canonical target, anchor text) of a page's links to other pages; `flush` writes
+        them. 0.2 us a link: only the distinct pairs of a batch are examined."""
         with self._lock:
             self._pairs.update(links)
 
     def __len__(self) -> int:
-        """Distinct pairs that wait for `flush`."""
+        """Distinct pairs since the last `flush`."""
         return len(self._pairs)
 
     def flush(self, indexed: Mapping[str, int | None] | None = None) -> None:
-        """Write what waits, in one transaction, keys in order.
+        """Write the pairs in one transaction, keys in order.
 
-        ``indexed`` names documents that were indexed since (canonical URL: copies of anchor texts
-        they were indexed with) or removed (None).
-
-        Raises CrawlDirError where the disk refuses; nothing is lost by that: flush again.
+        ``indexed`` has the documents indexed since (canonical URL: copies of anchor texts) or
+        removed (None). Raises CrawlDirError where the disk refuses; the pairs stay for the next
+        flush.
         """
         with self._lock:
             pairs, self._pairs = self._pairs, Counter()
@@ -199,7 +120,7 @@ class AnchorTable:
                 txn.put(key, target.encode())
 
     def texts(self, normalized: str) -> list[str]:
-        """The flushed texts that point to a page, repeated as they weigh."""
+        """The flushed texts of links to a page, repeated by weight."""
         with self._env.begin(db=self._targets) as txn:
             record = txn.get(_key(normalized))
         return AnchorTarget.decode(record).texts() if record else []
@@ -212,7 +133,8 @@ class AnchorTable:
                 yield AnchorTarget.decode(record).texts() if record else []
 
     def changed(self, limit: int, due_only: bool) -> list[tuple[str, list[str]]]:
-        """Indexed pages whose texts have doubled, or changed at all, since: URL and texts."""
+        """URL and texts of indexed pages whose texts have since doubled or, unless ``due_only``,
+        changed."""
         found: list[tuple[str, list[str]]] = []
         with self._env.begin(db=self._targets) as txn:
             for state in (DUE,) if due_only else (DUE, DIRTY):
@@ -225,8 +147,73 @@ class AnchorTable:
         return found
 
     def close(self) -> None:
-        """Close the table; what was not flushed is lost."""
+        """Close the table; unflushed pairs are lost."""
         self._env.close()
+
+
+@dataclass(slots=True)
+class AnchorTarget:
+    """The texts of the links to one page, and how many copies of them the index has.
+
+    A text is repeated 1 + log2(links) times, at most `MAX_COPIES`: "Home" in the navigation of ten
+    thousand pages counts 4 times as much as "remote access" on one, not 10,000 times. A text that
+    many targets share ("next") needs no rule: BM25 weighs words by their rarity.
+
+    A page is *dirty* when its copies have changed since it was indexed, and *due* when they have
+    doubled. There are at most 256, so being due costs a page at most 9 more rounds.
+
+    A record is a header and UTF-8 lines: the canonical URL, then text and count in turn.
+    """
+
+    normalized: str
+    state: int = CLEAN
+    indexed: int = NOT_INDEXED
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, record: bytes) -> AnchorTarget:
+        state, indexed = _HEADER.unpack_from(record)
+        lines = record[_HEADER.size :].decode().split("\n")
+        return cls(
+            lines[0], state, indexed, dict(zip(lines[1::2], map(int, lines[2::2]), strict=True))
+        )
+
+    def encode(self) -> bytes:
+        lines = [self.normalized]
+        for text, count in self.counts.items():
+            lines += (text, str(count))
+        return _HEADER.pack(self.state, self.indexed) + "\n".join(lines).encode()
+
+    def merge(self, texts: Mapping[str, int]) -> bool:
+        """Add texts; True if anything changed."""
+        changed = False
+        room = MAX_TEXTS_BYTES - sum(len(text.encode()) for text in self.counts)
+        for text, count in texts.items():
+            known = self.counts.get(text)
+            if known is None:
+                room_left = room - len(text.encode())
+                if len(self.counts) >= MAX_TEXTS or room_left < 0:
+                    continue
+                room, known = room_left, 0
+            if known < _MAX_COUNT:
+                self.counts[text] = min(_MAX_COUNT, known + count)
+                changed = True
+        return changed
+
+    def copies(self) -> int:
+        # n.bit_length() is 1 + floor(log2(n))
+        return sum(count.bit_length() for count in self.counts.values())
+
+    def texts(self) -> list[str]:
+        return [text for text, count in self.counts.items() for _ in range(count.bit_length())]
+
+    def due_state(self) -> int:
+        if self.indexed == NOT_INDEXED:
+            return CLEAN
+        copies = self.copies()
+        if copies == self.indexed:
+            return CLEAN
+        return DUE if copies >= max(1, 2 * self.indexed) else DIRTY
 
 
 @dataclass(slots=True)
@@ -243,7 +230,7 @@ def _by_key(
     texts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for (target, anchor), count in pairs.items():
         text = " ".join(anchor.split()).encode("utf-8", "replace").decode()
-        if len(text) <= TEXT_LIMIT and any(map(str.isalnum, text)):
+        if len(text) <= MAX_TEXT and any(map(str.isalnum, text)):
             texts[target][text] = texts[target].get(text, 0) + count
     changes = {url: _Change(url, found) for url, found in texts.items()}
     for url, copies in indexed.items():

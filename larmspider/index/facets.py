@@ -1,7 +1,7 @@
-"""How many of the pages found are on which host, of which kind, in which language, how old.
+"""Counts of matches by host, kind, language and age.
 
-A facet is counted without its own filter: who has chosen one host still sees how many pages the
-others have. Counts of several indexes add up::
+A facet is counted without its own filter: with one host chosen, the others still show their counts.
+Counts of several indexes add up::
 
     facets = merge([one.facets, other.facets])
     facets.hosts, facets.dates       # {"wiki.example": 12, ...}, {"day": 0, "week": 3, ...}
@@ -20,16 +20,16 @@ from tantivy import Query
 
 from larmspider.index.query import DAYS, FILTER_FIELDS, Filters, narrowed
 
-VALUES_MOST = 20
-"""Values of one facet, those with most pages."""
+MAX_VALUES = 20
+"""Values of a facet, those with most pages."""
 _DAY_SECS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
     """Pages by value, most first; a page without a language counts in none. ``other_hosts`` are
-    pages of hosts beyond the first `VALUES_MOST`. ``dates`` are the periods of filters.DAYS, each
-    with the shorter ones in it."""
+    pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the periods of query.DAYS, each
+    including the shorter ones."""
 
     hosts: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -45,9 +45,10 @@ def count_facets(
     filters: Filters,
     now: float,
 ) -> Facets:
-    """Counts of what matches ``wanted``; ``now``, seconds since the epoch, ends the periods."""
+    """Counts of the matches of ``wanted``; the periods end at ``now``, in seconds since the
+    epoch."""
     narrowing = filters.queries(schema)
-    # all facets without a filter of their own count the same pages: one pass for them
+    # one pass for all facets without a filter of their own
     passes: dict[str | None, dict[str, Any]] = {}
     for name in FILTER_FIELDS:
         own = name if name in narrowing else None
@@ -66,7 +67,7 @@ def count_facets(
 
 
 def merge(parts: Iterable[Facets]) -> Facets:
-    """The counts of several indexes as of one. Exact for hosts that are in one index only."""
+    """The sum over several indexes, exact for hosts that are in one index only."""
     hosts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     languages: Counter[str] = Counter()
@@ -78,11 +79,11 @@ def merge(parts: Iterable[Facets]) -> Facets:
         languages.update(part.languages)
         dates.update(part.dates)
         others += part.other_hosts
-    first = dict(hosts.most_common(VALUES_MOST))
+    first = dict(hosts.most_common(MAX_VALUES))
     return Facets(
         hosts=first,
-        kinds=dict(kinds.most_common(VALUES_MOST)),
-        languages=dict(languages.most_common(VALUES_MOST)),
+        kinds=dict(kinds.most_common(MAX_VALUES)),
+        languages=dict(languages.most_common(MAX_VALUES)),
         dates={name: dates[name] for name in DAYS},
         other_hosts=others + hosts.total() - sum(first.values()),
     )
@@ -90,8 +91,8 @@ def merge(parts: Iterable[Facets]) -> Facets:
 
 def _aggregation(name: str, now: float) -> dict[str, Any]:
     if name != "date":
-        return {"terms": {"field": FILTER_FIELDS[name], "size": VALUES_MOST}}
-    # Tantivy takes the bounds of dates in nanoseconds, and adds what is before the first
+        return {"terms": {"field": FILTER_FIELDS[name], "size": MAX_VALUES}}
+    # Tantivy takes nanoseconds, and adds a range before the first
     bounds = sorted((now - days * _DAY_SECS) * 1e9 for days in DAYS.values())
     ranges = [{"from": start, "to": end} for start, end in pairwise(bounds)]
     return {"range": {"field": FILTER_FIELDS[name], "ranges": [*ranges, {"from": bounds[-1]}]}}
@@ -102,8 +103,8 @@ def _terms(counted: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _periods(counted: Mapping[str, Any]) -> dict[str, int]:
-    """The ranges stand side by side, oldest first; a period has all from its own range on. An
-    index without pages gives none."""
+    """Ranges, oldest first, become periods, each with all ranges since. An index without pages has
+    no ranges."""
     ranges = sorted(
         (bucket for bucket in counted["buckets"] if "from" in bucket), key=lambda b: -b["from"]
     )

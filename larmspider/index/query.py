@@ -1,7 +1,7 @@
 """What a person typed, taken apart: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
 
-Five clauses: a filter, a phrase, a word, an excluded word, a fuzzy word. The reader is lenient.
-What people paste is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``), and
+Five clauses: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is lenient:
+what people paste is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``), and
 AND, OR and NOT are words like others. Only what cannot mean anything raises QueryError.
 """
 
@@ -18,29 +18,99 @@ from tantivy import FieldType, Occur, Query
 from larmspider.errors import QueryError
 from larmspider.index.schema import HOST_LIMIT, KINDS, tongue_of, typed_host
 
-# What narrows a search beside its words: hosts, kinds of document, languages, dates.
-#
-#     Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
-#
-# Values of one filter are alternatives; all filters must hold. They decide what is found, never in
-# which order.
+MAX_QUERY_CHARS = 1_000
+"""Characters of a query."""
+MAX_CLAUSES = 32
+"""Clauses of a query; each costs a few term look-ups an index segment."""
+MAX_FUZZY_WORDS = 4
+"""Fuzzy words of a query; each walks the whole dictionary."""
+
+FIELDS = ("title", "url", "host", "lang", "mime")
+
+# A minus excludes, but two of them, or one before one character, are an option: --help, -m.
+_CLAUSE = re.compile(
+    rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(FIELDS)}):)?"
+    r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
+    re.IGNORECASE,
+)
+_FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
+_FIELD_ALONE = re.compile(rf"-?(?:{'|'.join(FIELDS)}):", re.IGNORECASE)
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-"""Periods by name, that end now."""
-VALUES_LIMIT = 32
+"""Days of the periods that end now."""
+MAX_VALUES = 32
 """Alternatives of one filter."""
 _LAST_YEAR = 2200  # Tantivy's nanoseconds end in 2262
-_VALUE_LIMIT = HOST_LIMIT  # the longest values are names of hosts
+_MAX_VALUE = HOST_LIMIT  # hosts are the longest values
 
 FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """One part of a query: ``text`` as typed, without its signs.
+
+    ``field`` is one of `FIELDS` or None, a ``phrase`` was quoted, in a ``fuzzy`` word so many
+    letters may differ.
+    """
+
+    text: str
+    field: str | None = None
+    phrase: bool = False
+    excluded: bool = False
+    fuzzy: int = 0
+
+
+def parse_query(query: str) -> list[Clause]:
+    """The clauses in their order, at least one.
+
+    Raises QueryError for a query that is empty or too long, or a field without a value.
+    """
+    if not query.strip():
+        raise QueryError("the query is empty")
+    if len(query) > MAX_QUERY_CHARS:
+        raise QueryError(f"the query has {len(query)} characters, {MAX_QUERY_CHARS} are the most")
+    # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
+    query = query.encode("utf-8", "replace").decode()
+    clauses = [_clause(match) for match in _CLAUSE.finditer(query)]
+    if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
+        # "-Werror" alone is an option too: there is nothing to exclude it from
+        clauses = [replace(clause, excluded=False) for clause in clauses]
+    if not clauses:
+        raise QueryError(f"the query has no word to look for: {query!r:.100}")
+    if len(clauses) > MAX_CLAUSES:
+        raise QueryError(f"the query has {len(clauses)} words, {MAX_CLAUSES} are the most")
+    if sum(1 for clause in clauses if clause.fuzzy) > MAX_FUZZY_WORDS:
+        raise QueryError(f"the query has more than {MAX_FUZZY_WORDS} fuzzy words")
+    return clauses
+
+
+def _clause(match: re.Match[str]) -> Clause:
+    field = (match["field"] or "").lower() or None
+    excluded = match["minus"] is not None
+    phrase: str | None = match["phrase"]
+    if phrase is not None:
+        return Clause(phrase, field, phrase=True, excluded=excluded)
+    word: str = match["word"]
+    if field is None and _FIELD_ALONE.fullmatch(match[0]):
+        raise QueryError(f"{match[0]} needs a value right behind the colon")
+    if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
+        # two letters may differ in a long word; in a short one that would match anything
+        distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
+        return Clause(fuzzy["word"], fuzzy=distance)
+    return Clause(word, field, excluded=excluded)
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
-    """``hosts`` are exact host names, ``kinds`` those of kinds.py, ``languages`` primary subtags
-    (de, en). ``since`` and ``until`` are seconds since the epoch, of when a page was modified or,
-    where its server did not say, fetched; ``until`` itself is not within."""
+    """What narrows a search beside its words, without changing the order of the results.
+
+        Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
+
+    Values of one filter are alternatives; all filters must hold. ``hosts`` are exact names,
+    ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and ``until``
+    (exclusive) are seconds since the epoch, when a page was modified or, if unknown, fetched."""
 
     hosts: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -58,7 +128,7 @@ class Filters:
         since: float | None = None,
         until: float | None = None,
     ) -> Filters:
-        """Filters from what a person typed. Raises QueryError for what cannot match anything."""
+        """Filters as a person typed them. Raises QueryError for one that can match nothing."""
         if since is not None and until is not None and since >= until:
             raise QueryError("the dates are the wrong way round: the first is not before the last")
         found = cls(
@@ -80,7 +150,7 @@ class Filters:
         return replace(found, languages=tongues)
 
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
-        """One query for each filter that is set, by its name in `FILTER_FIELDS`; scores nothing."""
+        """A query without score for each filter that is set, by its name in `FILTER_FIELDS`."""
         found = {}
         for name, values in (
             ("host", self.hosts),
@@ -105,15 +175,15 @@ NO_FILTERS = Filters()
 
 
 def narrowed(ranked: Query, filters: Iterable[Query]) -> Query:
-    """What matches ``ranked`` and each of the filters, in the order of ``ranked``."""
+    """``ranked`` and all filters, in the order of ``ranked``."""
     must = [(Occur.Must, query) for query in filters]
     return Query.boolean_query([(Occur.Must, ranked), *must]) if must else ranked
 
 
 def since_time(text: str, now: float) -> float:
-    """When a period that a person named begins: one of `DAYS`, or a day as ``2026-01-31`` (UTC).
+    """The start of a period: one of `DAYS` before ``now``, or a day as ``2026-01-31`` (UTC).
 
-    ``now`` and the result are in seconds since the epoch. Raises QueryError for anything else.
+    In seconds since the epoch. Raises QueryError for another text.
     """
     word = text.strip().lower()
     if word in DAYS:
@@ -132,7 +202,7 @@ def since_time(text: str, now: float) -> float:
 
 
 def until_time(text: str) -> float:
-    """When the day ``2026-01-31`` (UTC) is over, for `Filters.until`. Raises QueryError."""
+    """The end of the day ``2026-01-31`` (UTC), for `Filters.until`. Raises QueryError."""
     if text.strip().lower() in DAYS:
         raise QueryError(f"date {text!r:.50} is unknown; expected a day as in 2026-01-31")
     return since_time(text, 0.0) + timedelta(days=1).total_seconds()
@@ -140,83 +210,9 @@ def until_time(text: str) -> float:
 
 def _distinct(name: str, values: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(value for value in values if value))
-    if len(found) > VALUES_LIMIT:
-        raise QueryError(f"{len(found)} values of {name}, {VALUES_LIMIT} are the most")
+    if len(found) > MAX_VALUES:
+        raise QueryError(f"{len(found)} values of {name}, {MAX_VALUES} are the most")
     for value in found:
-        if len(value) > _VALUE_LIMIT or not value.isprintable():
+        if len(value) > _MAX_VALUE or not value.isprintable():
             raise QueryError(f"{name} {value!r:.50} cannot be in the index")
     return found
-
-
-QUERY_LIMIT = 1_000
-"""Characters of a query."""
-CLAUSES_LIMIT = 32
-"""Clauses of a query; each costs a few term lookups an index segment."""
-FUZZY_LIMIT = 4
-"""Fuzzy words of a query; each walks the whole dictionary."""
-
-FIELDS = ("title", "url", "host", "lang", "mime")
-
-# A minus excludes, but two of them, or one before one character, are an option: --help, -m.
-_CLAUSE = re.compile(
-    rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(FIELDS)}):)?"
-    r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
-    re.IGNORECASE,
-)
-_FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
-_FIELD_ALONE = re.compile(rf"-?(?:{'|'.join(FIELDS)}):", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One part of a query: ``text`` as typed, without its signs.
-
-    ``field`` is one of `FIELDS` or None, ``phrase`` says that it was quoted, ``fuzzy`` is the
-    number of letters that may differ (0 for none).
-    """
-
-    text: str
-    field: str | None = None
-    phrase: bool = False
-    excluded: bool = False
-    fuzzy: int = 0
-
-
-def parse_query(query: str) -> list[Clause]:
-    """The clauses in their order, at least one.
-
-    Raises QueryError for a query that is empty or too long, or a field without a value.
-    """
-    if not query.strip():
-        raise QueryError("the query is empty")
-    if len(query) > QUERY_LIMIT:
-        raise QueryError(f"the query has {len(query)} characters, {QUERY_LIMIT} are the most")
-    # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
-    query = query.encode("utf-8", "replace").decode()
-    clauses = [_clause(match) for match in _CLAUSE.finditer(query)]
-    if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
-        # "-Werror" alone is an option too: there is nothing to exclude it from
-        clauses = [replace(clause, excluded=False) for clause in clauses]
-    if not clauses:
-        raise QueryError(f"the query has no word to look for: {query!r:.100}")
-    if len(clauses) > CLAUSES_LIMIT:
-        raise QueryError(f"the query has {len(clauses)} words, {CLAUSES_LIMIT} are the most")
-    if sum(1 for clause in clauses if clause.fuzzy) > FUZZY_LIMIT:
-        raise QueryError(f"the query has more than {FUZZY_LIMIT} fuzzy words")
-    return clauses
-
-
-def _clause(match: re.Match[str]) -> Clause:
-    field = (match["field"] or "").lower() or None
-    excluded = match["minus"] is not None
-    phrase: str | None = match["phrase"]
-    if phrase is not None:
-        return Clause(phrase, field, phrase=True, excluded=excluded)
-    word: str = match["word"]
-    if field is None and _FIELD_ALONE.fullmatch(match[0]):
-        raise QueryError(f"{match[0]} needs a value right behind the colon")
-    if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
-        # two letters may differ in a long word; in a short one that would match anything
-        distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
-        return Clause(fuzzy["word"], fuzzy=distance)
-    return Clause(word, field, excluded=excluded)

@@ -32,104 +32,33 @@ from larmspider.index.results import Document
 from larmspider.index.schema import exact_analyzer, stemmed_analyzer, typed_host
 from larmspider.index.snippets import SnippetMaker
 
-# Which words tell a page from the others: those it has often and few others have (tf-idf).
-#
-# Tantivy has a query for that, more_like_this; it counts deleted pages in one place and not in the
-# other, and panics (0.27.0: "57 >= 67", idf in bm25.rs), so after any page was indexed again.
+STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
+EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
+PAIR_WEIGHT = 1.5
+"""Neighbours in the query that are neighbours in title or body."""
+ALL_WORDS_BONUS = 4.0
+"""Added where every word is found; a rare word in the body scores 5 to 10."""
 
+MAX_WORDS = 64
+"""Words of a query, ``os.path.join()`` being three: about 0.5 ms each where all are frequent."""
+
+_LIKE_CHARS = 20_000  # of a page, whose salient words are looked for
+
+_UNSTEMMED = ("exact", "anchors")
+_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime"}
 SALIENT_WORDS = 20
-"""Words by which similar pages are looked for."""
-_LOOKED_UP = 200  # the most frequent words of a page, among which they are found
+"""Words by which more pages like one are searched."""
+_LOOKED_UP = 200  # the most frequent words of a page, among which the salient ones are
 _SHORTEST = 3  # letters
 _TOO_OFTEN = 0.5  # share of the pages that have a word which says nothing,
 _FEW_PAGES = 50  # where there are as many as that
 
-
-def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:
-    """The words that say most about a page, best first.
-
-    ``words`` are all of the page's, ``frequency`` says how many of the ``pages`` have one. A word
-    that only this page has finds no other and is left out.
-    """
-    counted = Counter(word for word in words if len(word) >= _SHORTEST and not word.isdigit())
-    weights: dict[str, float] = {}
-    for word, times in counted.most_common(_LOOKED_UP):
-        having = frequency(word)
-        if having >= 2 and (having <= _TOO_OFTEN * pages or pages < _FEW_PAGES):
-            weights[word] = (1 + log(times)) * log(1 + pages / having)
-    return sorted(weights, key=lambda word: (-weights[word], word))[:SALIENT_WORDS]
-
-
-# How rare a word is over several indexes, for each weighs its words by its own pages alone.
-#
-# BM25 multiplies what a word earns by idf = ln(1 + (N - n + 0.5) / (n + 0.5)), n of N pages having
-# it (Robertson and Zaragoza 2009, 3.3; Tantivy's ``idf()``). Where all pages of an index are of
-# the
-# wiki, "wiki" earns nothing there and much elsewhere, so scores of two indexes do not compare.
-# Each
-# index's query is therefore boosted, word by word, by idf over all indexes / idf of its own:
-#
-#     rarity = GlobalIdf([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
-#     boost = rarity.of(0)                       # boost("body", ["wiki"]) -> 7.3
-#
-# What is left between one index and several are the average lengths of pages, which each index
-# takes
-# from its own.
-
 Boost = Callable[[str, Sequence[str]], float]
-"""By which factor a word, or a phrase, of a field counts more in an index than that says."""
-
-
-def idf(pages: int, having: int) -> float:
-    """Inverse document frequency; more for rarer words, never negative."""
-    return log(1 + (max(pages, having) - having + 0.5) / (having + 0.5))
-
-
-class GlobalIdf:
-    """Of the words of one query; asks each index once for a word, 0.3 us."""
-
-    def __init__(self, indexes: Sequence[tuple[tantivy.Searcher, int]]) -> None:
-        self._indexes = indexes
-        self._pages = sum(pages for _, pages in indexes)
-        self._overall: dict[tuple[str, str], float] = {}
-
-    def of(self, number: int) -> Boost:
-        """The boost for queries to one of the indexes. A phrase's idf is the sum of its words'."""
-        searcher, pages = self._indexes[number]
-
-        def boost(field: str, words: Sequence[str]) -> float:
-            own = sum(idf(pages, searcher.doc_freq(field, word)) for word in words)
-            return sum(self._idf(field, word) for word in words) / own if own else 1.0
-
-        return boost
-
-    def _idf(self, field: str, word: str) -> float:
-        found = self._overall.get((field, word))
-        if found is None:
-            having = sum(searcher.doc_freq(field, word) for searcher, _ in self._indexes)
-            found = self._overall[field, word] = idf(self._pages, having)
-        return found
-
-
-STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
-EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
-PAIR_WEIGHT = 1.5
-"""Two words that stand side by side in the query, found side by side in title or body."""
-ALL_WORDS_BONUS = 4.0
-"""Added where each word is found somewhere; a rare word's score in the body is 5 to 10."""
-
-WORDS_LIMIT = 64
-"""Words of a query, ``os.path.join()`` being three: about 0.5 ms each where all are frequent."""
-
-_LIKE_CHARS = 20_000  # of a page, among which the words that tell it from others are found
-
-_UNSTEMMED = ("exact", "anchors")
-_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime"}
+"""The factor for a word or phrase of a field, over the score in its own index."""
 
 
 class Ranking:
-    """Builds queries for an index with this schema and stemmer; ``boost`` where it is one of
-    several."""
+    """Builds queries for an index with this schema and stemmer; ``boost`` for one of several."""
 
     def __init__(self, schema: tantivy.Schema, stemmer: str, boost: Boost | None = None) -> None:
         self._schema = schema
@@ -138,13 +67,13 @@ class Ranking:
         self._stemmed = stemmed_analyzer(stemmer)
 
     def build(self, clauses: Sequence[Clause], *, ranks: bool = True) -> Query:
-        """The query that ranks; without ``ranks`` one that only finds the same, sooner.
+        """The query that ranks; without ``ranks`` one with the same matches, faster.
 
-        Raises QueryError where no clause says what to find, or for more than `WORDS_LIMIT` words.
+        Raises QueryError where no clause names a word to find, or for more than `MAX_WORDS` words.
         """
         count = sum(len(self._exact.analyze(clause.text)) for clause in clauses)
-        if count > WORDS_LIMIT:
-            raise QueryError(f"the query has {count} words, {WORDS_LIMIT} are the most")
+        if count > MAX_WORDS:
+            raise QueryError(f"the query has {count} words, {MAX_WORDS} are the most")
         must: list[Query] = []
         must_not: list[Query] = []
         filters: dict[str, list[Query]] = {}
@@ -172,22 +101,22 @@ class Ranking:
         )
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
-        """What shows the words of the query on the pages that were found."""
+        """Marks the words of the query in the pages found."""
         words = [c.text for c in clauses if not c.excluded and c.field in (None, "title")]
         return SnippetMaker(words, self._exact, self._stemmed)
 
     def words(self, text: str) -> list[str]:
-        """The words of a text as the exact fields have them."""
+        """The words of a text as in the exact fields."""
         return self._exact.analyze(text.encode("utf-8", "replace").decode())
 
     def terms(self, word: str) -> list[tuple[str, str]]:
-        """Where a plain word of a query is looked for: field and term, at least one."""
+        """The fields and terms in which a plain word is searched, at least one."""
         found = [(field, word) for field in EXACT_WEIGHTS]
         stems = self._stemmed.analyze(word)
         return found + [(field, stem) for field in STEMMED_WEIGHTS for stem in stems]
 
-    def like(self, document: Document, searcher: tantivy.Searcher) -> Query:
-        """Pages that share the words by which this page differs from the others."""
+    def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
+        """Pages that share the salient words of this one."""
         words = salient_words(
             self._stemmed.analyze(f"{document.title} {document.text[:_LIKE_CHARS]}"),
             lambda word: searcher.doc_freq("body", word),
@@ -197,14 +126,14 @@ class Ranking:
             return Query.empty_query()
         alike = [self._term(field, word) for word in words for field in ("body", "title")]
         unwanted = [self._term("key", document.normalized)]
-        if document.digest:  # its copies say nothing new
+        if document.digest:  # copies of the page
             unwanted.append(self._term("digest", document.digest))
         return Query.boolean_query(
             [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]
         )
 
     def _words(self, clauses: Sequence[Clause], *, ranks: bool) -> Query | None:
-        """Plain and fuzzy words: OR, with more for all and for neighbours."""
+        """Plain and fuzzy words: OR, with a bonus for all words and for neighbours."""
         each = [query for clause in clauses if (query := self._word(clause))]
         if not each:
             return None
@@ -245,7 +174,8 @@ class Ranking:
         )
 
     def _required(self, clause: Clause) -> Query | None:
-        """Phrases, fields and excluded words: the clause's words, in this order, side by side."""
+        """For phrases, fields and excluded words: the clause's words side by side, in this
+        order."""
         if clause.field == "host":
             return self._term("domains", typed_host(clause.text))
         if clause.field == "title":
@@ -258,7 +188,7 @@ class Ranking:
         tokens = self._exact.analyze(clause.text)
         if not tokens:
             return None
-        # an excluded word is looked for in the page, not in what others say of it
+        # an excluded word is searched in the page, not in texts of links to it
         fields = ("exact",) if clause.excluded else _UNSTEMMED
         return _any([self._sequence(field, tokens) for field in fields])
 
@@ -283,7 +213,65 @@ class Ranking:
 
 
 def _any(queries: Sequence[Query]) -> Query:
-    """Any of the queries, at least one; the scores add up."""
+    """At least one of the queries; the scores add up."""
     if len(queries) == 1:
         return queries[0]
     return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:
+    """The words that tell a page from the others, by tf-idf, best first.
+
+    ``words`` are all of the page's, ``frequency`` says how many of the ``pages`` have a word. One
+    that only this page has is left out. (Tantivy's more_like_this panics once a page was indexed
+    again, for it counts deleted pages in one place and not in another: 0.27.0, "57 >= 67" in
+    bm25.rs.)
+    """
+    counted = Counter(word for word in words if len(word) >= _SHORTEST and not word.isdigit())
+    weights: dict[str, float] = {}
+    for word, times in counted.most_common(_LOOKED_UP):
+        having = frequency(word)
+        if having >= 2 and (having <= _TOO_OFTEN * pages or pages < _FEW_PAGES):
+            weights[word] = (1 + log(times)) * log(1 + pages / having)
+    return sorted(weights, key=lambda word: (-weights[word], word))[:SALIENT_WORDS]
+
+
+class GlobalIdf:
+    """The global IDF of a query's words over several indexes, each looked up once, 0.3 us.
+
+        global_idf = GlobalIdf([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
+        boost = global_idf.boost(0)               # boost("body", ["wiki"]) -> 7.3
+
+    BM25 multiplies a word's score by the IDF in its own index. Where all pages of an index are of
+    the wiki, "wiki" scores nothing there and much elsewhere, so scores of two indexes do not
+    compare. So each index's query is boosted, word by word, by global IDF / own IDF. What still
+    differs are the average lengths of pages, which each index takes from its own.
+    """
+
+    def __init__(self, indexes: Sequence[tuple[tantivy.Searcher, int]]) -> None:
+        self._indexes = indexes
+        self._pages = sum(pages for _, pages in indexes)
+        self._overall: dict[tuple[str, str], float] = {}
+
+    def boost(self, number: int) -> Boost:
+        """For queries to one index. The IDF of a phrase is the sum over its words."""
+        searcher, pages = self._indexes[number]
+
+        def boost(field: str, words: Sequence[str]) -> float:
+            own = sum(idf(pages, searcher.doc_freq(field, word)) for word in words)
+            return sum(self._idf(field, word) for word in words) / own if own else 1.0
+
+        return boost
+
+    def _idf(self, field: str, word: str) -> float:
+        found = self._overall.get((field, word))
+        if found is None:
+            having = sum(searcher.doc_freq(field, word) for searcher, _ in self._indexes)
+            found = self._overall[field, word] = idf(self._pages, having)
+        return found
+
+
+def idf(pages: int, having: int) -> float:
+    """Inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)), of a word that n of N pages
+    have (Robertson and Zaragoza 2009, 3.3; Tantivy's ``idf()``); never negative."""
+    return log(1 + (max(pages, having) - having + 0.5) / (having + 0.5))

@@ -1,4 +1,4 @@
-"""What a search gives back: hits, their page of the index, and counts of all that was found."""
+"""The results of a search: hits, stored documents, and counts of all matches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from larmspider.index.snippets import Snippet
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. ``url`` is as fetched, ``normalized`` its canonical form, by which
-    `Searcher.get` and `similar` know it. ``fetched`` and ``modified`` are in seconds since the
-    epoch, ``modified`` None where the server did not say; ``size`` the body's bytes, ``depth``
-    links from a seed. ``score`` orders the hits of one search only."""
+    """One result. ``url`` is as fetched, ``normalized`` its canonical form, the key of
+    `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
+    if the server sent none; ``size`` in bytes, ``depth`` in links from a seed. ``score`` orders the
+    hits of one search only."""
 
     url: str
     normalized: str
@@ -32,8 +32,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """``total`` pages match, of which ``hits`` are shown; ``seconds`` is the time it took.
-    ``facets`` is None where they were not asked for."""
+    """``total`` pages match, ``hits`` are some of them; ``seconds`` is the time of the search.
+    ``facets`` is None unless asked for."""
 
     total: int
     hits: list[Hit]
@@ -43,7 +43,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page as the index has it; ``digest`` is the body's, in hex. Units as in `Hit`."""
+    """A stored page; ``digest`` is that of the body, in hex. Units as in `Hit`."""
 
     url: str
     normalized: str

@@ -25,14 +25,36 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.items import Page
 
-# What kind of document a media type is, for people: ``application/msword`` is a document.
-#
-# There are hundreds of media types and people look for a handful of kinds, so results are counted
-# and
-# filtered by kind::
-#
-#     kind_of("application/vnd.oasis.opendocument.spreadsheet")   # "spreadsheet"
-#     kind_of("application/x-unheard-of")                         # "other"
+SCHEMA_VERSION = 2
+"""Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
+refuses an index of another version."""
+
+TEXT_LIMIT = 1_000_000
+"""Characters of a page's text that are stored and searched."""
+
+WORD_LIMIT_BYTES = 80
+"""Longer words (base64, keys) are not indexed."""
+
+HOST_LIMIT = 255
+"""Characters."""
+
+STEMMERS = frozenset(
+    {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
+    | {"italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish"}
+    | {"tamil", "turkish"}
+)
+"""Languages that ``body``, ``title`` and ``description`` can be stemmed for, one an index."""
+
+_FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
+_CLOCKS_DIFFER_SECS = 86_400.0
+
+_STEMMED = "larm_stemmed"
+_EXACT = "larm_exact"
+
+# Chinese and Japanese write no spaces: there each character is a word, and a run of them a phrase.
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}"
+# Words keep their underscores, and a single letter keeps what makes it a language: C++, C#.
+_EXACT_WORD = rf"[{_CJK}]|[A-Za-z](?:\+\+|#)|[\w--[{_CJK}]]+"
 
 OTHER = "other"
 
@@ -68,53 +90,7 @@ _FAMILIES = ("image", "audio", "video")
 _KINDS = MappingProxyType({mime: kind for kind, mimes in _MEMBERS.items() for mime in mimes})
 
 KINDS = (*_MEMBERS, *_FAMILIES, OTHER)
-"""All kinds there are."""
-
-
-def kind_of(mime: str) -> str:
-    """The kind of a media type in lower case and without parameters; `OTHER` for an unknown one."""
-    if kind := _KINDS.get(mime):
-        return kind
-    family, _, subtype = mime.partition("/")
-    if family in _FAMILIES:
-        return family
-    if subtype.endswith(("+xml", "+json")):
-        return "data"
-    return OTHER
-
-
-SCHEMA_VERSION = 2
-"""Raise it with every change of fields, of their words or of Tantivy's format (0.27 writes v7).
-
-version.py writes it beside the index and refuses an index of another version.
-"""
-
-TEXT_LIMIT = 1_000_000
-"""Characters of a page's text that are stored and searched; the rest is cut off."""
-
-WORD_LIMIT_BYTES = 80
-"""Longer words (base64, keys) are not indexed."""
-
-HOST_LIMIT = 255
-"""Characters; no host name has more."""
-
-STEMMERS = frozenset(
-    {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
-    | {"italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish"}
-    | {"tamil", "turkish"}
-)
-"""Languages that ``body``, ``title`` and ``description`` can be stemmed for, one an index."""
-
-_FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
-_CLOCKS_DIFFER_SECS = 86_400.0
-
-_STEMMED = "larm_stemmed"
-_EXACT = "larm_exact"
-
-# Chinese and Japanese write no spaces: there each character is a word, and a run of them a phrase.
-_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}"
-# Words keep their underscores, and a single letter keeps what makes it a language: C++, C#.
-_EXACT_WORD = rf"[{_CJK}]|[A-Za-z](?:\+\+|#)|[\w--[{_CJK}]]+"
+"""Results are counted and filtered by these, for there are hundreds of media types."""
 
 
 def exact_analyzer() -> tantivy.TextAnalyzer:
@@ -145,7 +121,7 @@ def stemmed_analyzer(stemmer: str) -> tantivy.TextAnalyzer:
 
 
 def register_analyzers(index: tantivy.Index, stemmer: str) -> None:
-    """Tantivy stores analyzers by name only, so each opened index needs them anew."""
+    """For each index that is opened: Tantivy stores only the names of analyzers."""
     index.register_tokenizer(_STEMMED, stemmed_analyzer(stemmer))
     index.register_tokenizer(_EXACT, exact_analyzer())
 
@@ -161,7 +137,7 @@ def build_schema() -> tantivy.Schema:
     )
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
-    # what the hits of a search are counted by (facets.py)
+    # facets
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("tongue", fast=True, tokenizer_name="raw", index_option="basic")
     # words, stemmed
@@ -186,7 +162,7 @@ def build_schema() -> tantivy.Schema:
 def page_fields(page: Page, digest: str) -> dict[str, Any]:
     """The stored fields of a page; ``key`` is its canonical URL, or its URL where it has none.
 
-    ``modified`` is absent where the server did not say, or said what cannot be.
+    ``modified`` is absent without a plausible Last-Modified.
     """
     modified = last_modified(page.last_modified, page.fetched)
     return ({} if modified is None else {"modified": modified}) | {
@@ -225,15 +201,15 @@ def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Docum
 
 
 def url_words(url: str) -> str:
-    """Host, path and query as people read them: "wiki/Über uns" for http://wiki/%C3%9Cber%20uns."""
+    """Host, path and query as text: "wiki/Über uns" for http://wiki/%C3%9Cber%20uns."""
     _, _, rest = url.partition("://")
     # an underscore joins words in a path, unlike in a program
     return unquote(rest or url).replace("_", " ")
 
 
 def last_modified(header: str, fetched: float) -> datetime | None:
-    """A Last-Modified header, None where it is no date or none that can be: before the web, or
-    after the fetch (more than a clock may differ)."""
+    """A Last-Modified header, None for no date, or one before the web or after the fetch (by more
+    than clocks may differ)."""
     try:
         told = parsedate_to_datetime(header)
         if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
@@ -245,13 +221,13 @@ def last_modified(header: str, fetched: float) -> datetime | None:
 
 
 def tongue_of(language: str) -> str:
-    """What pages are counted and filtered by: "en" for en-US; "" for what is no language tag."""
+    """The primary language, "en" for en-US; "" for what is no language tag."""
     primary = language.replace("_", "-").partition("-")[0].strip().lower()
     return primary if 2 <= len(primary) <= 8 and primary.isascii() and primary.isalpha() else ""
 
 
 def typed_host(typed: str) -> str:
-    """A host that a person typed, as pages have theirs: lower case, punycode, no brackets."""
+    """A host as typed by a person in the form of the field: lower case, punycode, no brackets."""
     host = typed.strip("[]/. ").lower()
     if host.isascii() or len(host) > HOST_LIMIT:
         return host
@@ -259,6 +235,18 @@ def typed_host(typed: str) -> str:
         return can_ada.idna_encode(host).decode() or host
     except TypeError:  # a lone surrogate
         return host
+
+
+def kind_of(mime: str) -> str:
+    """The kind of a media type in lower case without parameters: "spreadsheet" for text/csv."""
+    if kind := _KINDS.get(mime):
+        return kind
+    family, _, subtype = mime.partition("/")
+    if family in _FAMILIES:
+        return family
+    if subtype.endswith(("+xml", "+json")):
+        return "data"
+    return OTHER
 
 
 def _domains(host: str) -> list[str]:

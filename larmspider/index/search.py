@@ -32,77 +32,12 @@ from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.version import is_panic, open_index
 
-# The results of a search as JSON, the same for `scrapy search --json` and `/search?format=json`.
-#
-# docs/search.md has the fields. They are stable: new ones may come, none changes its meaning.
-
-
-def results_json(
-    query: str,
-    results: Results,
-    offset: int,
-    filters: Filters,
-    suggestion: Suggestion | None,
-) -> dict[str, Any]:
-    """The answer to a search."""
-    return {
-        "query": query,
-        "total": results.total,
-        "offset": offset,
-        "seconds": round(results.seconds, 6),
-        "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},
-        "filters": _filters(filters),
-        "hits": [hit_json(hit) for hit in results.hits],
-        "facets": None if results.facets is None else _facets(results.facets),
-    }
-
-
-def hit_json(hit: Hit) -> dict[str, Any]:
-    """One hit; ``snippet`` is HTML: escaped, with the words of the query in <b>."""
-    return {
-        "url": hit.url,
-        "title": hit.title,
-        "score": round(hit.score, 4),
-        "snippet": hit.snippet.html,
-        "host": hit.host,
-        "type": hit.kind,
-        "mime": hit.mime,
-        "language": hit.language,
-        "size": hit.size,
-        "fetched": hit.fetched,
-        "modified": hit.modified,
-        "depth": hit.depth,
-    }
-
-
-def _filters(filters: Filters) -> dict[str, Any]:
-    """Those that are set; dates as in logs."""
-    found: dict[str, Any] = {
-        "host": list(filters.hosts),
-        "type": list(filters.kinds),
-        "language": list(filters.languages),
-        "since": None if filters.since is None else utc(filters.since),
-        "until": None if filters.until is None else utc(filters.until),
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def _facets(facets: Facets) -> dict[str, Any]:
-    return {
-        "host": facets.hosts,
-        "other_hosts": facets.other_hosts,
-        "type": facets.kinds,
-        "language": facets.languages,
-        "date": facets.dates,
-    }
-
-
-LIMIT_MOST = 1_000
+MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
-OFFSET_MOST = 10_000
-"""Hits that one search may skip: a page far down costs as much as all before it."""
+MAX_OFFSET = 10_000
+"""Hits that one search may skip: a page far down costs as much as all before."""
 
-__all__ = ["LIMIT_MOST", "OFFSET_MOST", "Document", "Hit", "Results", "Searcher"]
+__all__ = ["MAX_LIMIT", "MAX_OFFSET", "Document", "Hit", "Results", "Searcher"]
 
 
 class Searcher:
@@ -183,17 +118,19 @@ class Searcher:
         )
 
     def similar(self, document: Document, limit: int = 10) -> Results:
-        """Pages of this index that share the salient words of ``document``, which may be of
-        another index. It and its copies are left out; ``total`` counts what is shown."""
+        """Pages of this index that share the salient words of ``document``, which may be of another
+        index. The document and its copies are left out; ``total`` counts the hits."""
         started = time.perf_counter()
         with self.reading() as searcher:
-            found = searcher.search(self._ranking.like(document, searcher), limit, count=False).hits
+            found = searcher.search(
+                self._ranking.more_like_this(document, searcher), limit, count=False
+            ).hits
             maker = self._ranking.snippet_maker([])
             hits = [hit_of(stored_of(searcher, address), score, maker) for score, address in found]
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
-        """What was meant, where the query has words that the index does not know."""
+        """A better query, where this one has words that the index does not know."""
         return did_you_mean(self, query, filters)
 
     def words(self, text: str) -> list[str]:
@@ -201,12 +138,12 @@ class Searcher:
         return self._ranking.words(text)
 
     def occurrences(self, word: str) -> int:
-        """Pages in whichever view of a page has most that match ``word`` (`words`)."""
+        """Pages that match ``word`` (see `words`), in the field with most of them."""
         with self.reading() as searcher:
             return max(searcher.doc_freq(field, term) for field, term in self._ranking.terms(word))
 
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
-        """Pages with each of the words, as it is; those without are left out."""
+        """Pages with each exact word; words without pages are left out."""
         with self.reading() as searcher:
             counted = {word: searcher.doc_freq("exact", word) for word in words}
         return {word: count for word, count in counted.items() if count}
@@ -222,7 +159,7 @@ class Searcher:
             return searcher.num_docs
 
     def documents(self) -> int:
-        """Pages, with the deleted ones that still lie there, which count in BM25 too."""
+        """Pages with the deleted ones not yet merged away, which count in BM25 too."""
         with self.reading():
             meta = json.loads((self.directory / "meta.json").read_bytes())
             return sum(segment["max_doc"] for segment in meta["segments"])
@@ -232,7 +169,7 @@ class Searcher:
         return self._index.schema
 
     def ranking(self, boost: Boost) -> Ranking:
-        """What makes queries for this index as one of several."""
+        """For this index as one of several."""
         return Ranking(self._index.schema, self._stemmer, boost)
 
     @contextmanager
@@ -255,19 +192,17 @@ class Searcher:
 
 def check_window(limit: int, offset: int) -> None:
     """Raise QueryError for more than one search may ask for."""
-    if not 1 <= limit <= LIMIT_MOST or not 0 <= offset <= OFFSET_MOST:
+    if not 1 <= limit <= MAX_LIMIT or not 0 <= offset <= MAX_OFFSET:
         raise QueryError(
-            f"limit={limit}, offset={offset}: expected 1 to {LIMIT_MOST} and 0 to {OFFSET_MOST}"
+            f"limit={limit}, offset={offset}: expected 1 to {MAX_LIMIT} and 0 to {MAX_OFFSET}"
         )
 
 
 def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
-    """The stored fields of a document."""
     return {name: values[0] for name, values in searcher.doc(address).to_dict().items()}
 
 
 def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
-    """What is shown of a document."""
     return Hit(
         url=stored["url"],
         normalized=stored["key"],
@@ -287,3 +222,66 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
 
 def _time(date: datetime | None) -> float | None:
     return None if date is None else date.timestamp()
+
+
+def results_json(
+    query: str,
+    results: Results,
+    offset: int,
+    filters: Filters,
+    suggestion: Suggestion | None,
+) -> dict[str, Any]:
+    """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
+
+    docs/search.md has the fields. They are stable: new ones may come, none changes its meaning.
+    """
+    return {
+        "query": query,
+        "total": results.total,
+        "offset": offset,
+        "seconds": round(results.seconds, 6),
+        "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},
+        "filters": _filters(filters),
+        "hits": [hit_json(hit) for hit in results.hits],
+        "facets": None if results.facets is None else _facets(results.facets),
+    }
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """One hit; ``snippet`` is HTML: escaped, with the words of the query in <b>."""
+    return {
+        "url": hit.url,
+        "title": hit.title,
+        "score": round(hit.score, 4),
+        "snippet": hit.snippet.html,
+        "host": hit.host,
+        "type": hit.kind,
+        "mime": hit.mime,
+        "language": hit.language,
+        "size": hit.size,
+        "fetched": hit.fetched,
+        "modified": hit.modified,
+        "depth": hit.depth,
+    }
+
+
+def _filters(filters: Filters) -> dict[str, Any]:
+    """The filters that are set; dates as in logs."""
+    found: dict[str, Any] = {
+        "host": list(filters.hosts),
+        "type": list(filters.kinds),
+        "language": list(filters.languages),
+        "since": None if filters.since is None else utc(filters.since),
+        "until": None if filters.until is None else utc(filters.until),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _facets(facets: Facets) -> dict[str, Any]:
+    return {
+        "host": facets.hosts,
+        "other_hosts": facets.other_hosts,
+        "type": facets.kinds,
+        "language": facets.languages,
+        "date": facets.dates,
+    }

@@ -3,10 +3,9 @@
     searcher = WorkersSearcher([Searcher.open(a), Searcher.open(b)], current)
     searcher.search("vpn login", limit=10, offset=20)
 
-Results are merged by score, which compares, for words count by how rare they are over all
-(rarity.py). A page that two workers have stored is found once, as it was stored last. Who knows
-which that is, is asked one page at a time; so it is found out for the pages shown and those before
-them, and up to `EXACT_TOTAL` for the total.
+Results are merged by score, which compares by global IDF (ranking.py). A page that two workers have
+stored is found once: the latest wins. Which record is the latest is asked one page at a time, so
+only for the pages shown and those before them, and up to `EXACT_TOTAL` for the total.
 """
 
 from __future__ import annotations
@@ -37,21 +36,20 @@ from larmspider.index.search import (
 )
 
 EXACT_TOTAL = 300
-"""Up to so many matches a total is exact whatever was stored twice; beyond, those further down
-count as often as they are stored. 30 us each. The same goes for facets and the matches of one
-index, before any filter of a facet."""
+"""Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.
+Facets are exact up to so many matches of one index, before a filter of a facet."""
 _CHUNK = 100
 
 
 class Deduplicator:
-    """Says which of several records of a page counts; this one takes all. Subclass it."""
+    """Says which of several records of a page counts; this base class takes all."""
 
     def doubtful(self, shard: int) -> bool:
-        """Whether there may be pages in a shard that do not count."""
+        """Whether a shard may have records that do not count."""
         return False
 
     def counts(self, shard: int, normalized: str, fetched: float) -> bool:
-        """Whether a shard's record of a page is the one that counts."""
+        """Whether a shard's record of a page counts."""
         return True
 
 
@@ -64,16 +62,16 @@ class _Found(NamedTuple):
 
 
 class WorkersSearcher(Searcher):
-    """Reads indexes of one schema. ``judging`` gives a Judge for the time of a search."""
+    """Reads indexes of one schema. ``deduplicating`` gives a Deduplicator for one search."""
 
     def __init__(
         self,
         shards: Sequence[Searcher],
-        judging: Callable[[], AbstractContextManager[Deduplicator]],
+        deduplicating: Callable[[], AbstractContextManager[Deduplicator]],
     ) -> None:
         self.directory = shards[0].directory.parent if shards else Path()
         self._shards = list(shards)
-        self._judging = judging
+        self._deduplicating = deduplicating
         self._clock = time.time
 
     def search(
@@ -85,25 +83,25 @@ class WorkersSearcher(Searcher):
         filters: Filters = NO_FILTERS,
         facets: bool = False,
     ) -> Results:
-        """As of one index. Raises QueryError, CrawlDirError."""
+        """As in one index. Raises QueryError, CrawlDirError."""
         started = time.perf_counter()
         check_window(limit, offset)
         clauses = parse_query(query)
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
-            judge = stack.enter_context(self._judging())
+            dedup = stack.enter_context(self._deduplicating())
             sizes = [shard.documents() for shard in self._shards]
-            rarity = GlobalIdf(list(zip(readers, sizes, strict=True)))
-            doubtful = [judge.doubtful(number) for number in range(len(readers))]
+            global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
+            doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total, streams, makers, counted = 0, [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-                ranking = shard.ranking(rarity.of(number))
+                ranking = shard.ranking(global_idf.boost(number))
                 narrowing = filters.queries(shard.schema).values()
                 ranked = narrowed(ranking.build(clauses), narrowing)
                 if facets:
                     found_by = ranking.build(clauses, ranks=False)
                     if doubtful[number]:
-                        found_by = _current(reader, shard.schema, found_by, judge, number)
+                        found_by = _current(reader, shard.schema, found_by, dedup, number)
                     counted.append(
                         count_facets(reader, shard.schema, found_by, filters, self._clock())
                     )
@@ -120,7 +118,7 @@ class WorkersSearcher(Searcher):
                 if shown or doubtful[match.shard]:
                     stored = stored_of(readers[match.shard], match.address)
                     when = stored["fetched"].timestamp()
-                    if doubtful[match.shard] and not judge.counts(match.shard, stored["key"], when):
+                    if doubtful[match.shard] and not dedup.counts(match.shard, stored["key"], when):
                         total -= 1
                         continue
                     if shown:
@@ -130,28 +128,30 @@ class WorkersSearcher(Searcher):
         return Results(total, hits, seconds, merge_facets(counted) if facets else None)
 
     def get(self, normalized: str) -> Document | None:
-        """The page with this canonical URL as it was stored last, or None."""
+        """The latest record of the page with this canonical URL, or None."""
         found = [(number, shard.get(normalized)) for number, shard in enumerate(self._shards)]
-        with self._judging() as judge:
+        with self._deduplicating() as dedup:
             kept = [
                 page
                 for number, page in found
-                if page is not None and judge.counts(number, normalized, page.fetched)
+                if page is not None and dedup.counts(number, normalized, page.fetched)
             ]
         return max(kept, key=lambda page: page.fetched, default=None)
 
     def similar(self, document: Document, limit: int = 10) -> Results:
-        """As of one index; a page that several have is shown once."""
+        """As in one index; a page of several is shown once."""
         started = time.perf_counter()
         best: dict[str, Hit] = {}
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             sizes = [shard.documents() for shard in self._shards]
-            rarity = GlobalIdf(list(zip(readers, sizes, strict=True)))
+            global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-                ranking = shard.ranking(rarity.of(number))
+                ranking = shard.ranking(global_idf.boost(number))
                 maker = ranking.snippet_maker([])
-                found = reader.search(ranking.like(document, reader), limit, count=False).hits
+                found = reader.search(
+                    ranking.more_like_this(document, reader), limit, count=False
+                ).hits
                 for score, address in found:
                     hit = hit_of(stored_of(reader, address), score, maker)
                     kept = best.setdefault(hit.normalized, hit)
@@ -179,7 +179,7 @@ class WorkersSearcher(Searcher):
         return total.most_common()
 
     def count(self) -> int:
-        """Pages in the indexes; one that two of them have counts twice."""
+        """Pages in all indexes; a page in two counts twice."""
         return sum(shard.count() for shard in self._shards)
 
 
@@ -188,9 +188,10 @@ def _count(reader: tantivy.Searcher, ranked: Query) -> int:
 
 
 def _current(
-    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, judge: Deduplicator, shard: int
+    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, dedup: Deduplicator, shard: int
 ) -> Query:
-    """``wanted`` without the records that do not count, where matches are few enough to look at."""
+    """``wanted`` without the records that do not count, if there are at most EXACT_TOTAL
+    matches."""
     found = reader.search(wanted, EXACT_TOTAL + 1, count=False).hits
     if len(found) > EXACT_TOTAL:
         return wanted
@@ -198,7 +199,7 @@ def _current(
     outdated = [
         page["key"]
         for page in pages
-        if not judge.counts(shard, page["key"], page["fetched"].timestamp())
+        if not dedup.counts(shard, page["key"], page["fetched"].timestamp())
     ]
     if not outdated:
         return wanted
@@ -207,7 +208,7 @@ def _current(
 
 
 def _matches(reader: tantivy.Searcher, ranked: Query, shard: int, size: int) -> Iterator[_Found]:
-    """By score, fetched a few at a time, each time twice as many."""
+    """Matches by score, read in portions that double."""
     start = 0
     while True:
         found = reader.search(ranked, size, count=False, offset=start).hits

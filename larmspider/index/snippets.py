@@ -19,8 +19,8 @@ import tantivy
 
 SNIPPET_LENGTH = 200
 """Characters of a snippet, about."""
-_SEARCHED = 100_000  # characters of a page that are looked through
-_OCCURRENCES = 10  # places of one word that are looked at
+_SEARCHED = 100_000  # characters of a page
+_OCCURRENCES = 10  # of each word
 _LEAD = 40  # characters before the first word
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
@@ -44,11 +44,11 @@ class Snippet:
         return self._joined("<b>", "</b>", escape)
 
     def marked(self, before: str, after: str) -> str:
-        """As text, with marks around the words of the query; for a terminal: bold on, bold off."""
+        """As text, with marks around the words of the query."""
         return self._joined(before, after, str)
 
     def parts(self) -> Iterator[tuple[str, bool]]:
-        """The text in pieces: each with whether it is a word of the query."""
+        """Yields pieces of the text, and whether each is a word of the query."""
         done = 0
         for start, end in self.highlights:
             yield self.text[done:start], False
@@ -64,15 +64,15 @@ class Snippet:
 
 
 def one_line(text: str) -> str:
-    """Without control characters, spaces as they were: each character keeps its place."""
+    """``text`` with spaces for control characters; each character keeps its position."""
     return text.translate(_CONTROLS)
 
 
 class SnippetMaker:
     """Makes the snippets of one query's results.
 
-    Tantivy's own generator cuts the whole body into words again, 1.5 ms a hit. This one finds the
-    words by `str.find` and looks closely at one passage only: 0.2 ms a hit.
+    Tantivy's own generator tokenizes the whole body, 1.5 ms a hit. Here `str.find` finds the words
+    and only one passage is tokenized: 0.2 ms a hit.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SnippetMaker:
         self._tokens: set[str] = set()
         self._stems: set[str] = set()
         self._beginnings: dict[str, None] = {}
-        self._known: dict[str, bool] = {}  # words of the passages so far: to be marked or not
+        self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         for word in (found for typed in words for found in _WORD.findall(typed.lower())):
             self._tokens.update(exact.analyze(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
@@ -91,7 +91,7 @@ class SnippetMaker:
             self._beginnings[_beginning(word, stems)] = None
 
     def snippet(self, body: str, description: str) -> Snippet:
-        """The best passage of the body; without one the description, or how the body begins."""
+        """The best passage of the body, or the description, or the beginning of the body."""
         passage = self._passage(body[:_SEARCHED])
         if passage is None:
             passage = _beginning_of(description or body)
@@ -99,7 +99,7 @@ class SnippetMaker:
         return Snippet(one_line(passage), highlights)
 
     def _passage(self, body: str) -> str | None:
-        """The stretch of text in which most of the query's words begin; the first of the best."""
+        """The first stretch of text in which most of the query's words begin."""
         lower = body.lower()
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
@@ -147,7 +147,7 @@ class SnippetMaker:
 
 
 def _beginning_of(text: str) -> str:
-    """Its first words, whole ones where it has spaces."""
+    """The first words of ``text``, whole ones where it has spaces."""
     if len(text) <= SNIPPET_LENGTH:
         return text.strip()
     end = text.rfind(" ", SNIPPET_LENGTH // 2, SNIPPET_LENGTH + 1)
@@ -155,6 +155,6 @@ def _beginning_of(text: str) -> str:
 
 
 def _beginning(word: str, stems: list[str]) -> str:
-    """What a word and its other forms begin with: "librar" for libraries and library."""
+    """The common beginning of a word's forms: "librar" for libraries and library."""
     stem = stems[0].removesuffix("i") if len(stems) == 1 else word
     return stem if len(stem) >= 3 and word.startswith(stem) else word

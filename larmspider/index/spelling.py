@@ -1,8 +1,8 @@
-"""Did you mean: a query in which words that the index does not know became words that it has.
+"""Did you mean: a query with words of the index in place of words that the index does not know.
 
-A candidate differs by one letter (put in, left out, changed, or two swapped), or by two in a long
-word; of the nearest ones the most frequent is taken. All come from the index's own dictionary, so a
-suggestion finds something, and "lisence" becomes what the pages call it::
+A candidate differs by one letter (inserted, left out, changed, or two swapped), or by two in a long
+word; the most frequent of the nearest is taken. All are words of the index, so a suggestion finds
+something::
 
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
@@ -21,7 +21,7 @@ from larmspider.errors import QueryError
 from larmspider.index.query import NO_FILTERS, Clause, Filters, parse_query
 from larmspider.index.results import Results
 
-WORDS_LIMIT = 4
+MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
 _SHORTEST, _LONGEST = 4, 24  # letters of a word that is looked at
 _TWO_ERRORS = 7  # letters from which on two may be wrong
@@ -38,23 +38,23 @@ _WORD = re.compile(r"\w+")
 
 
 class Dictionary(Protocol):
-    """What an index knows of its words; several indexes answer with sums."""
+    """The words of an index, or of several, whose counts add up."""
 
     def search(
         self, query: str, limit: int = 10, offset: int = 0, *, filters: Filters = NO_FILTERS
     ) -> Results: ...
 
     def words(self, text: str) -> list[str]:
-        """The words of a text as the index writes them: lower case, no accents."""
+        """The words of a text as in the index: lower case, no accents."""
 
     def occurrences(self, word: str) -> int:
-        """Pages that a search for this word finds, as it is or in another form; nearly."""
+        """About how many pages a search for this word finds."""
 
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
-        """Pages that have each word as it is; those without are left out."""
+        """Pages with each exact word; words without pages are left out."""
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        """The words that begin so, and how many pages have them."""
+        """The words that begin with ``head``, and how many pages have each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Suggestion:
 def did_you_mean(
     dictionary: Dictionary, query: str, filters: Filters = NO_FILTERS
 ) -> Suggestion | None:
-    """A better query, None where there is none. Raises QueryError for what is no query."""
+    """A better query, or None. Raises QueryError for an invalid one."""
     suggested = query
     for typed, word in _doubtful_words(dictionary, parse_query(query)):
         if better := _better(dictionary, word, dictionary.occurrences(word)):
@@ -84,7 +84,7 @@ def did_you_mean(
 
 
 def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:
-    """Plain words of letters: as typed, and as the index would write them."""
+    """Plain words of letters, as typed and as in the index."""
     found = 0
     for clause in clauses:
         if clause.field or clause.excluded or clause.fuzzy:
@@ -94,12 +94,12 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
             if len(words) == 1 and _SHORTEST <= len(words[0]) <= _LONGEST and words[0].isalpha():
                 yield typed, words[0]
                 found += 1
-                if found == WORDS_LIMIT:
+                if found == MAX_WORDS:
                     return
 
 
 def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
-    """The word that was meant, if ``word``, on ``known`` pages, was not."""
+    """A better word than ``word``, which is on ``known`` pages, or None."""
     candidates = dictionary.frequencies(edits(word))
     if known:
         # a word of the index may be a mistake too, where another is far more frequent
@@ -113,7 +113,7 @@ def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
 
 
 def edits(word: str) -> set[str]:
-    """All that one mistake makes of the word."""
+    """All words that are one mistake away."""
     letters = "".join(alphabet for alphabet in _ALPHABETS if not set(alphabet).isdisjoint(word))
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}
@@ -124,7 +124,7 @@ def edits(word: str) -> set[str]:
 
 
 def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
-    """Words of the dictionary two mistakes away, found by how they begin."""
+    """Words of the dictionary two mistakes away, found by their beginning."""
     head, letters = word[:_HEAD], set(word)
     looked_through = 0
     found: dict[str, int] = {}
@@ -143,10 +143,8 @@ def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Mistakes between two words: letters put in, left out or changed, neighbours swapped.
-
-    ``most + 1`` stands for all that is more (optimal string alignment, a row at a time).
-    """
+    """Mistakes between two words (optimal string alignment): letters inserted, left out or changed,
+    neighbours swapped. ``most + 1`` stands for any larger number."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):

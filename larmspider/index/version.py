@@ -1,4 +1,4 @@
-"""An index says which schema it was written with, so that no program misreads it.
+"""Records which schema an index was written with, so that no program misreads it.
 
 ``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``. An index
 of another version is refused with a message that says what to do, not migrated::
@@ -22,20 +22,17 @@ META_NAME = "larmspider-index.json"
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether it is one of Rust's own, which no except clause can name."""
+    """Whether ``error`` is a panic of Rust, which no except clause can name."""
     return type(error).__name__ == "PanicException"
 
 
 def has_index(directory: Path) -> bool:
-    """Whether there is an index, and not one that is just being made."""
+    """Whether ``directory`` has an index that is complete."""
     return (directory / META_NAME).exists() and (directory / "meta.json").exists()
 
 
 def open_index(directory: Path) -> tuple[tantivy.Index, str]:
-    """Open an existing index: the index, ready for use, and the language it is stemmed for.
-
-    Raises CrawlDirError where there is none, or one of another version.
-    """
+    """An existing index and its stemmer. Raises CrawlDirError for none, or another version."""
     stemmer = _read_meta(directory / META_NAME)
     try:
         index = tantivy.Index.open(str(directory))
@@ -45,7 +42,7 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
 
 
 def create_index(directory: Path, stemmer: str) -> tantivy.Index:
-    """Create the index, or open it where it exists; ``stemmer`` then has to be the same.
+    """Create the index, or open one that exists with the same ``stemmer``.
 
     Raises ConfigError for an unknown stemmer, CrawlDirError for an index that differs.
     """
@@ -63,7 +60,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
                 f"use {written}, or crawl again into an empty directory"
             )
     else:
-        # on disk before the index is, which would be refused without it
+        # synced before the index exists, for an index without it is refused
         with meta.open("w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA_VERSION, "stemmer": stemmer}, file)
             file.flush()
@@ -77,13 +74,13 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
 
 def _prepare(index: tantivy.Index, stemmer: str) -> tantivy.Index:
     register_analyzers(index, stemmer)
-    # the other policy watches the files from a thread; our readers look at them when they search
+    # the other policy watches the files in a thread; Searcher looks at them when it searches
     index.config_reader("manual")
     return index
 
 
 def _read_meta(path: Path) -> str:
-    """The stemmer that the index was written with."""
+    """The stemmer of the index."""
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
         version, stemmer = meta["schema"], meta["stemmer"]

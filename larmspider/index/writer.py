@@ -1,17 +1,17 @@
-"""Pages enter the search index, each under its canonical URL, each once::
+"""Writes pages to the search index, each once under its canonical URL::
 
     with IndexWriter(Path("crawl/index")) as index:
         index.add(page)                                   # replaces what had the same canonical URL
         index.add_anchors([(link.normalized, link.anchor), ...])
-        index.commit()                                    # now others find it
+        index.commit()                                    # now searchers find them
 
-Threads. `add`, `add_anchors` and `remove` belong to one thread, and go on at full speed while
-`commit` or `refresh_anchors` runs in another. Tantivy's writer refuses to be touched during its own
-commit ("Already borrowed"), so pages wait in a queue and go to it under a lock, in packs.
+`add`, `add_anchors` and `remove` belong to one thread and do not wait while `commit` or
+`refresh_anchors` runs in another: Tantivy's writer cannot be used during its own commit ("Already
+borrowed"), so pages are queued and handed over under a lock, in packs.
 
-Recovery. A commit is all or nothing, and adding is idempotent: after a crash, add again whatever
-was added since the last commit that returned. Tantivy commits first and the anchor table second, so
-a crash between the two can only make a page be indexed with the same anchors twice.
+A commit is all or nothing and adding is idempotent: after a crash, add again what was added since
+the last commit. Tantivy commits before the anchor table, so a crash between the two can only index
+a page twice with the same anchors.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from larmspider.items import Page
 HEAP_MIN_BYTES = 15_000_000
 """Tantivy's least memory for one thread."""
 
-_PACK = 64  # pages that go to Tantivy together, on the calling thread when no commit is under way
-_QUEUE_LIMIT = 1_000  # pages that may wait for a commit to end; then `add` waits too
+_PACK = 64  # pages handed to Tantivy together, on the calling thread
+_MAX_QUEUE = 1_000  # pages queued during a commit before `add` waits
 _REFRESH_ROUND = 500  # pages between the commits of refresh_all_anchors()
-_HURRY_SECS = 0.1  # how often a wait for merges asks whether it has to end
+_HURRY_SECS = 0.1  # between two calls of ``hurry``
 
 
 class IndexWriter:
@@ -55,8 +55,8 @@ class IndexWriter:
     ) -> None:
         """Open the index in ``directory``, or create it.
 
-        ``heap_bytes`` is shared by Tantivy's ``threads``; when it is full they write a segment.
-        ``stemmer`` (schema.STEMMERS) is the language that words are stemmed for.
+        Tantivy's ``threads`` share ``heap_bytes`` and write a segment when they are full.
+        ``stemmer`` is one of schema.STEMMERS.
 
         Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
         or stemmer, or one that another writer has open.
@@ -87,48 +87,46 @@ class IndexWriter:
         return f"<IndexWriter {self.directory}, {len(self._queue)} pages queued>"
 
     def add(self, page: Page, digest: str | None = None) -> None:
-        """Index the page in place of what had its canonical URL; found after the next `commit`.
+        """Replace the page with this canonical URL, from the next `commit` on.
 
-        Whether to index it at all (noindex, status) is the caller's decision. ``digest`` is the
-        body's, where the caller has one already; else it is its SHA-1 in hex.
+        The caller decides whether to index it (noindex, status). ``digest`` of the body is SHA-1 in
+        hex by default.
         """
         digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
-        # its fields and not the page: a body of 16 MB must not wait for a commit
+        # fields, not the page, whose body of 16 MB must not be kept until a commit
         self._enqueue(page.normalized or page.url, page_fields(page, digest))
 
     def remove(self, normalized: str) -> None:
-        """Forget the page with this canonical URL, if there is one, at the next `commit`."""
+        """Remove the page with this canonical URL at the next `commit`."""
         self._enqueue(normalized, None)
 
     def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of all links of one page to other pages.
-
-        The targets need not be indexed, now or ever. Kept at the next `commit`.
-        """
+        """Take in (canonical target, anchor text) of a page's links to other pages, indexed or not;
+        written at the next `commit`."""
         self.anchors.add(links)
 
     def commit(self) -> None:
         """Make everything added so far durable and visible; blocks for about 0.1 to 1 s.
 
-        May run in another thread than `add`. Raises CrawlDirError if it cannot be written; what was
-        added since the last commit then has to be added again. Nothing after `close`.
+        May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
+        the disk refuses; what was added since the last commit then has to be added again.
         """
         with self._lock:
             if not self._closed:  # close() has committed
                 self._commit()
 
     def refresh_anchors(self, limit: int) -> int:
-        """Index at most ``limit`` pages again whose anchor texts doubled since; how many it were.
+        """Index again at most ``limit`` pages whose anchor texts have doubled; return their number.
 
-        They are visible after the next `commit`.
+        Visible after the next `commit`.
         """
         with self._lock:
             return 0 if self._closed else self._refresh(limit, due_only=True)
 
     def refresh_all_anchors(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Index all pages again whose anchor texts changed since, and commit; how many it were.
+        """Index again all pages whose anchor texts have changed, and commit; return their number.
 
-        About 1 ms a page. Asks ``stop`` between rounds of 500; what is left, a later call does.
+        About 1 ms a page. Ends early if ``stop``, asked every 500 pages, says so.
         """
         total = 0
         while not stop():
@@ -144,9 +142,9 @@ class IndexWriter:
         return total
 
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Commit, wait for merges, give the index free. A second call does nothing.
+        """Commit, wait for merges and release the index. May be called twice.
 
-        Once ``hurry`` says so merges are not waited for, or left undone; a later writer does them.
+        Merges end, or are not waited for, once ``hurry`` says so; a later writer does them.
         """
         if self._closed:
             return
@@ -185,7 +183,7 @@ class IndexWriter:
     def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
         self._queue.append((normalized, stored))
         waiting = len(self._queue)
-        if waiting >= _PACK and self._lock.acquire(blocking=waiting >= _QUEUE_LIMIT):
+        if waiting >= _PACK and self._lock.acquire(blocking=waiting >= _MAX_QUEUE):
             try:
                 with self._errors_named():
                     self._drain()
@@ -197,8 +195,7 @@ class IndexWriter:
         try:
             yield
         except BaseException as error:
-            # whatever it is: pages have left the queue and may not be in the index, so they must
-            # not count as indexed
+            # pages that left the queue may not be in the index, so they must not count as indexed
             self._indexed = {}
             if not isinstance(error, Exception) and not is_panic(error):
                 raise
@@ -206,7 +203,7 @@ class IndexWriter:
             raise CrawlDirError(f"{self.directory}: cannot write the index: {said}") from error
 
     def _drain(self) -> None:
-        """Hand the queue to Tantivy's threads, with the anchor texts known at the last commit."""
+        """Hand the queue to Tantivy, with the anchor texts of the last commit."""
         pack = [self._queue.popleft() for _ in range(len(self._queue))]
         for (normalized, stored), texts in zip(
             pack, self.anchors.texts_of(normalized for normalized, _ in pack), strict=True
@@ -235,9 +232,8 @@ class IndexWriter:
             return self._refresh_some(limit, due_only=due_only)
 
     def _refresh_some(self, limit: int, *, due_only: bool) -> int:
-        # What Tantivy has but has not committed is newer than what could be read back, so it stays
-        # for later; ask for that much more, to find ``limit`` pages all the same. What still waits
-        # in the queue gets there later than this, and replaces it.
+        # What Tantivy has not committed is newer than what can be read back, so those pages are
+        # left for later and so many more are asked for. Pages in the queue replace these later.
         changed = self.anchors.changed(limit + len(self._indexed), due_only)
         if not changed:
             return 0

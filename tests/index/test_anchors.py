@@ -9,13 +9,13 @@ import pytest
 from larmspider.errors import CrawlDirError
 from larmspider.index.anchors import (
     CLEAN,
-    COPIES_LIMIT,
     DIRTY,
     DUE,
+    MAX_COPIES,
+    MAX_TEXT,
+    MAX_TEXTS,
+    MAX_TEXTS_BYTES,
     NOT_INDEXED,
-    TEXT_LIMIT,
-    TEXTS_LIMIT,
-    TEXTS_LIMIT_BYTES,
     AnchorTable,
     AnchorTarget,
 )
@@ -38,7 +38,7 @@ def test_a_text_weighs_with_the_logarithm_of_its_links(links: int, copies: int) 
     target = AnchorTarget(VPN)
     target.merge({"Home": links})
     assert target.texts() == ["Home"] * copies
-    assert target.copies() == copies <= COPIES_LIMIT
+    assert target.copies() == copies <= MAX_COPIES
 
 
 def test_a_record_survives_encoding() -> None:
@@ -52,8 +52,8 @@ def test_texts_of_a_target_are_bounded() -> None:
     many, long = AnchorTarget(VPN), AnchorTarget(VPN)
     many.merge({f"text {n}": 1 for n in range(1000)})
     long.merge({f"{n:0100}": 1 for n in range(1000)})
-    assert len(many.counts) == TEXTS_LIMIT
-    assert sum(map(len, long.counts)) == 2000 <= TEXTS_LIMIT_BYTES
+    assert len(many.counts) == MAX_TEXTS
+    assert sum(map(len, long.counts)) == 2000 <= MAX_TEXTS_BYTES
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_due_when_doubled(indexed: int, texts: int, state: int) -> None:
     assert target.due_state() == state
 
 
-@pytest.mark.parametrize("anchor", ["", " \n ", "¶", "»", "x" * (TEXT_LIMIT + 1)])
+@pytest.mark.parametrize("anchor", ["", " \n ", "¶", "»", "x" * (MAX_TEXT + 1)])
 def test_texts_that_say_nothing_are_dropped(table: AnchorTable, anchor: str) -> None:
     """Empty ones, symbols, and paragraphs made links."""
     table.add([(VPN, anchor)])

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from larmspider.errors import QueryError
-from larmspider.index.facets import VALUES_MOST, Facets, merge
+from larmspider.index.facets import MAX_VALUES, Facets, merge
 from larmspider.index.query import Filters, since_time, until_time
 from larmspider.index.schema import KINDS, kind_of, last_modified, tongue_of
 from larmspider.index.search import Searcher
@@ -135,7 +135,7 @@ def test_an_index_without_pages_counts_none(writer) -> None:
 
 def test_counts_of_several_indexes_add_up() -> None:
     """Hosts beyond the most frequent are counted together."""
-    one = Facets({f"h{n}": 100 - n for n in range(VALUES_MOST)}, {"html": 2}, {}, {"day": 1}, 7)
+    one = Facets({f"h{n}": 100 - n for n in range(MAX_VALUES)}, {"html": 2}, {}, {"day": 1}, 7)
     two = Facets({"h0": 5, "z": 3}, {"html": 1, "pdf": 4}, {"de": 1}, {"day": 2, "week": 5})
     both = merge([one, two])
     assert (both.hosts["h0"], "z" in both.hosts, both.other_hosts) == (105, False, 7 + 3)

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
-from larmspider.index.query import CLAUSES_LIMIT, FUZZY_LIMIT, QUERY_LIMIT, Clause, parse_query
+from larmspider.index.query import (
+    MAX_CLAUSES,
+    MAX_FUZZY_WORDS,
+    MAX_QUERY_CHARS,
+    Clause,
+    parse_query,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +66,9 @@ def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
         (" \t\n", "the query is empty"),
         ('"', "no word to look for"),
         ("title: vpn", "title: needs a value"),
-        ("x" * (QUERY_LIMIT + 1), "1001 characters, 1000 are the most"),
-        ("x " * (CLAUSES_LIMIT + 1), "33 words, 32 are the most"),
-        ("abc~ " * (FUZZY_LIMIT + 1), "more than 4 fuzzy words"),
+        ("x" * (MAX_QUERY_CHARS + 1), "1001 characters, 1000 are the most"),
+        ("x " * (MAX_CLAUSES + 1), "33 words, 32 are the most"),
+        ("abc~ " * (MAX_FUZZY_WORDS + 1), "more than 4 fuzzy words"),
     ],
 )
 def test_what_cannot_mean_anything_is_a_query_error(query: str, message: str) -> None:
