@@ -14,11 +14,11 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.log_index.index import IndexBusyError
 from larmspider.errors import ConfigError
+from larmspider.files import replace_file
 from larmspider.formatting import count, counted, doing, printable, size
 from larmspider.frontier.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.documents import REFUSED
-from larmspider.workdir.files import replace_file
 
 
 class Command(LarmCommand):

@@ -14,9 +14,9 @@ from typing import Self
 
 from larmspider.crawl.reader import read_description
 from larmspider.errors import CrawlDirError
+from larmspider.files import is_locked
 from larmspider.formatting import counted, utc
 from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.files import is_locked
 from larmspider.workdir.manifest import DESCRIPTION, LOCK, is_shared
 
 FINISHED = "finished"

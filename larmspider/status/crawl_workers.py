@@ -17,9 +17,9 @@ from typing import Protocol
 from larmspider.crawl.reader import read_description
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
+from larmspider.files import replace_file
 from larmspider.status.snapshot import Gauges
 from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.files import replace_file
 from larmspider.workdir.manifest import is_shared
 
 # Where a crawl is served and its token, noted in its directory, for its own user alone to read.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from larmspider import stats
-from larmspider.workdir.files import replace_file
+from larmspider.files import replace_file
 
 TOTALS_FILE = "totals.json"
 _NO_SUMS = (

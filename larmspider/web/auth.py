@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
-from larmspider.workdir.files import replace_file
+from larmspider.files import replace_file
 
 # The token that control asks for: LARM_WEB_TOKEN, or one of our own, kept in LARM_DIR/web.token.
 #

@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import lock, replace_file
 from larmspider.formatting import counted
-from larmspider.workdir.files import lock, replace_file
 from larmspider.workdir.manifest import (
     CUT_BACK,
     DESCRIPTION,

@@ -37,8 +37,8 @@ from larmspider.crawl.log_index.index import (
     worker_of,
 )
 from larmspider.errors import CrawlDirError
+from larmspider.files import lock
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.workdir.files import lock
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""

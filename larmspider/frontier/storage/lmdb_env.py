@@ -28,8 +28,8 @@ from typing import IO, Any
 import lmdb
 
 from larmspider.errors import CrawlDirError
+from larmspider.files import lock
 from larmspider.frontier.storage.backend import BackendError, FormatError
-from larmspider.workdir.files import lock
 
 
 @dataclass(slots=True)
