@@ -77,9 +77,8 @@ class Bench:
             politeness,
             BreadthFirst(),
             SlotPool(32),
-            time.time,
-            lambda _: 0.0,
-            book=AddressBook(address_of) if grouped else None,
+            addresses=AddressBook(address_of) if grouped else None,
+            hour_of=lambda _: 0.0,
         )
         self.frontier.recover()
 
@@ -176,7 +175,7 @@ class Bench:
                         raise SystemExit("the frontier has nothing to fetch")
                     for lease in leases:
                         frontier.answered(lease, 0.001)
-                        frontier.done(lease, STORED)
+                        frontier.acknowledge(lease, STORED)
                     checkpoint()
             whole.append(cycles.rate(count))
             alone.append(pushing.rate(count))

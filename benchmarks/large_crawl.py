@@ -102,7 +102,7 @@ class LargeCrawl:
         records = {}
         for number in range(self.hosts):
             host = f"{self.host(number)}:80"
-            record = HostRecord(host, state=HostState.READY, hold=0.1, crawl_delay=1.0)
+            record = HostRecord(host, state=HostState.READY, slot_secs=0.1, crawl_delay=1.0)
             if number % 20 == 3:
                 record.state, record.until = HostState.PARKED, time.time() + 3600
                 record.reason = f"5 failures in a row: {EVIL}"

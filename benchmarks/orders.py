@@ -63,9 +63,7 @@ def crawl(graph: Graph, start: str, strategy: str, folder: Path, every: int) -> 
         HostRules([], HostPace(delay=0.0, connections=1)),
         lambda: 0.5,
     )
-    frontier = Frontier(
-        backend, politeness, STRATEGIES[strategy](), SlotPool(1), time.time, lambda _: 12.0
-    )
+    frontier = Frontier(backend, politeness, STRATEGIES[strategy](), SlotPool(1))
     frontier.recover()
     frontier.add([frontier.entry(start, start)])
     order: list[str] = []
@@ -85,7 +83,7 @@ def crawl(graph: Graph, start: str, strategy: str, folder: Path, every: int) -> 
                     if not met
                 ]
             )
-            frontier.done(lease, FetchRecord(UrlState.STORED, time=time.time(), status=200))
+            frontier.acknowledge(lease, FetchRecord(UrlState.STORED, time=time.time(), status=200))
             if strategy == "pagerank":
                 ranked.add(url_key(url), [url_key(link) for link in links])
                 if len(order) % every == 0:

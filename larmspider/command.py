@@ -20,7 +20,7 @@ from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
-from larmspider.frontier.politeness import NOTE, Overrides
+from larmspider.frontier.overrides import NOTE, Overrides
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from docs.reference import pages
 from larmspider import options, stats
-from larmspider.frontier.results import KINDS
+from larmspider.frontier.politeness import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.reports.explain import filters
 from tests.support.crawling import FAST, scrapy

@@ -25,6 +25,7 @@ from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOve
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
@@ -39,7 +40,7 @@ MANY = 20_000
 _FOR_EVER = 9_999_999_999_999  # in 2286
 
 
-class RedisBackend(LmdbBackend):
+class RedisBackend(LmdbBackend, SharedBackend):
     """``epoch`` is the worker's number in the crawl's membership; None: it is alone, and whoever
     comes later under another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
     constants say.
@@ -112,6 +113,9 @@ class RedisBackend(LmdbBackend):
     def block_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""
         return self._owned.partition_of(host)
+
+    def block_of_key(self, key: bytes) -> int:
+        return self.keys.block_of_key(key)
 
     def load(self, partitions: Mapping[int, int]) -> Loaded:
         """Make partitions (number -> token) this worker's in Redis, and copy them to the disk. In
@@ -192,6 +196,13 @@ class RedisBackend(LmdbBackend):
     def post_links(self, keys: Iterable[bytes]) -> None:
         """Count one more link to each of these URLs of other workers."""
         self._outbox.links.add(keys)
+
+    def post_links(self, keys: Iterable[bytes]) -> None:
+        self._mail.links.add(keys)
+
+    def take_links(self) -> Links:
+        """How many links others found to URLs that they posted before, by URL key."""
+        return self._mail.take_links()
 
     def posted_lately(self, key: bytes) -> bool:
         """Whether a URL was forwarded lately; at least the last 65,536 are remembered."""

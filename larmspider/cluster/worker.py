@@ -31,8 +31,8 @@ from larmspider.cluster.redis_client import ComplaintLog, Keys, connect, lasting
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate
+from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.partition import Partitions
-from larmspider.frontier.politeness import HostOrder, Overrides
 from larmspider.frontier.storage.backend import Fenced
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Budget:
         """Note how many pages are stored in all."""
         self._next = asyncio.get_running_loop().time() + BUDGET_LOOK_SECS
         sharing = self._sharing
-        if sharing.frontier.bounds.max_pages:
+        if sharing.frontier.limits.max_pages:
             sharing.blocks.stored_in_all(await asyncio.to_thread(sharing.membership.stored))
 
 
@@ -175,7 +175,7 @@ class SharedOverrides:
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._key = client, keys.crawl("orders")
 
-    def keep_host(self, name: str, order: HostOrder) -> bool:
+    def keep_host(self, name: str, order: HostOverride) -> bool:
         """Also that nothing is ordered of it any more. Whether Redis has it."""
         return self._keep(name, json.dumps(asdict(order)))
 
@@ -194,7 +194,7 @@ class SharedOverrides:
         """``own`` with all that is kept here in its place. Raises what UNREACHABLE lists."""
         found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
         factor = float(found.pop(FACTOR, own.factor))
-        kept = {name: HostOrder(**json.loads(order)) for name, order in found.items()}
+        kept = {name: HostOverride(**json.loads(order)) for name, order in found.items()}
         return Overrides(factor, own.hosts | kept, own.restrict, own.instead_of)
 
 
@@ -298,8 +298,8 @@ class Sharing:
 
     @property
     def blocks(self) -> Partitions:
-        assert self.frontier.blocks is not None
-        return self.frontier.blocks
+        assert self.frontier.partitions is not None
+        return self.frontier.partitions
 
     # life
 
@@ -317,8 +317,8 @@ class Sharing:
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
             with suppress(*UNREACHABLE):
-                own = frontier.control.orders.copy()
-                frontier.control.take_up(self.orders.read(own), own)
+                own = frontier.control.overrides.copy()
+                frontier.control.merge(self.orders.read(own), own)
             given, fresh = self._take_given()
             self._enter(self.backend.load(given), fresh)
         logger.info(
@@ -395,13 +395,13 @@ class Sharing:
     def wants_checkpoint(self) -> bool:
         """So that blocks can be given up, mail or more seeds be read, or the crawl end."""
         wanted = self.rest.wants_checkpoint or self.start_urls.wants_checkpoint
-        return wanted or bool(self.frontier.blocks and self.blocks.resting)
+        return wanted or bool(self.frontier.partitions and self.blocks.idle)
 
     async def settled(self) -> None:
         """After each commit, while no other can begin: blocks at rest are given up, and what other
         workers posted is taken in."""
-        self._to_release |= self.blocks.given_up()
-        self.frontier.add_mail(self.backend.take_inbox(), self.backend.take_links())
+        self._to_release |= self.blocks.committed()
+        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
         self.rest.committed()
         await self._ask_redis()
         self.scheduler.wake()
@@ -466,8 +466,8 @@ class Sharing:
         async with self.scheduler.checkpointing:
             if self.scheduler.closed or self.scheduler.broken:
                 return
-            own = self.frontier.control.orders.copy()
-            self.frontier.control.take_up(await asyncio.to_thread(self.orders.read, own), own)
+            own = self.frontier.control.overrides.copy()
+            self.frontier.control.merge(await asyncio.to_thread(self.orders.read, own), own)
             given, fresh = self._take_given()
             self._enter(await asyncio.to_thread(self.backend.load, given), fresh)
 

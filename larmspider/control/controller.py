@@ -15,7 +15,7 @@ import aiohttp
 from larmspider import options, stats
 from larmspider.control.operator import KEPT, operator_of
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
-from larmspider.frontier.politeness import Overrides
+from larmspider.frontier.overrides import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.crawl_workers import noted_server
 from larmspider.status.monitor import what_it_waits_for
@@ -154,7 +154,7 @@ class LocalCrawl:
         urls, paused, orders = {}, False, Overrides()
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
-            orders = scheduler.frontier.control.orders.copy()
+            orders = scheduler.frontier.control.overrides.copy()
             counts = scheduler.frontier.backend.counts()
             urls = {name: int(getattr(counts, name)) for name in _STATES}
         return Gauges(

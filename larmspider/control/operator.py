@@ -240,7 +240,7 @@ class OperatorExtension:
         scheduler = self._scheduler
         if scheduler.sharing is None:
             return ""
-        order = replace(scheduler.frontier.control.orders.of(name))
+        order = replace(scheduler.frontier.control.overrides.of(name))
         kept = await asyncio.to_thread(scheduler.sharing.orders.keep_host, name, order)
         return "" if kept else UNSHARED
 

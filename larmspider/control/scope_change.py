@@ -128,7 +128,7 @@ class ScopeChange:
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
-        orders = scheduler.frontier.control.orders
+        orders = scheduler.frontier.control.overrides
         if orders.restrict and orders.instead_of == self._of_the_settings:
             logger.info("The scope is %s, set by the operator", orders.restrict)
             self._restrict(compiled(orders.restrict))
@@ -155,8 +155,11 @@ class ScopeChange:
         pattern = await asyncio.to_thread(compiled, restrict)
         self._restrict(pattern)
         control = self._scheduler.frontier.control
-        control.orders.restrict, control.orders.instead_of = pattern.text, self._of_the_settings
-        control.keep()
+        control.overrides.restrict, control.overrides.instead_of = (
+            pattern.text,
+            self._of_the_settings,
+        )
+        control.save()
         self._sweep = asyncio.get_running_loop().create_task(self._drop(pattern))
         done, _ = await asyncio.wait([self._sweep], timeout=_SOON_SECS)
         if not done:

@@ -18,7 +18,7 @@ from typing import Any, Self
 from larmspider.crawl.logs import COLUMNS, CrawlLogs
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import utc
-from larmspider.frontier.leasing import ROBOTS_REASON
+from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key

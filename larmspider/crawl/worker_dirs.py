@@ -27,7 +27,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, last_visit, stored_page
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.politeness import NOTE, Overrides
+from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.index.search import Searcher

@@ -11,7 +11,8 @@ from math import inf
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
-from larmspider.frontier.politeness import NOTE, Gap, Overrides, Politeness
+from larmspider.frontier.overrides import NOTE, Overrides
+from larmspider.frontier.politeness import Gap, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState
 
@@ -41,7 +42,7 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
         next_time = rule.opens(due, local_hour)
         reason = f"{reason}; {closed}" if reason else closed
     state = "loading robots" if record.state is HostState.LOADING else record.state.name.lower()
-    if politeness.orders.is_paused(record.host):
+    if politeness.overrides.is_paused(record.host):
         state, next_time, reason = "paused", inf, "paused by the operator"
     return HostRow(
         host=record.host,
@@ -57,7 +58,7 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
 
 def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Iterator[HostRow]:
     """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
-    politeness.orders = Overrides.unpack(reader.note(NOTE))
+    politeness.overrides = Overrides.unpack(reader.note(NOTE))
     for name, (data, counts) in reader.hosts().items():
         yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
 
@@ -66,7 +67,7 @@ def host_row(
     reader: FrontierReader, politeness: Politeness, host: str, now: float
 ) -> HostRow | None:
     """One host; None for one that the crawl has not met. By what was ordered, as host_rows()."""
-    politeness.orders = Overrides.unpack(reader.note(NOTE))
+    politeness.overrides = Overrides.unpack(reader.note(NOTE))
     data, counts = reader.host(host)
     if not data and not counts.discovered:
         return None
@@ -75,7 +76,7 @@ def host_row(
 
 def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
     """What became of a URL, or where it waits and for what; a line each."""
-    politeness.orders = Overrides.unpack(reader.note(NOTE))
+    politeness.overrides = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
     visit = reader.visit(key)

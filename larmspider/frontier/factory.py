@@ -6,8 +6,7 @@ frontier = build_frontier(settings, Path("crawl/frontier"))
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
-from larmspider.frontier.hosts import HostPace, HostRules, local_hour
+from larmspider.frontier.hosts import HostPace, HostRules
+from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import SlotPool
-from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 
@@ -44,21 +43,16 @@ _RULE_FIELDS = ("delay", "connections", "budget", "window")
 def build_frontier(
     settings: Settings,
     path: Path,
-    book: AddressBook | None = None,
-    shared: Backend | None = None,
-    block_of_key: Callable[[bytes], int] | None = None,
+    addresses: AddressBook | None = None,
+    shared: SharedBackend | None = None,
 ) -> Frontier:
-    """Opens or makes the files in ``path``; recover() comes next.
+    """Open or make the files in ``path``; recover() comes next.
 
-    ``book`` as Frontier has it; its ``grouped`` is what LARM_GROUP_BY says. ``shared`` is the
-    backend of a worker among many, in the place of one of its own; ``block_of_key`` says in which
-    block a URL lies there.
+    LARM_GROUP_BY decides ``addresses.grouped``. ``shared``: the open backend of a worker among
+    many, in place of one of its own.
 
     Raises ConfigError, CrawlDirError.
     """
-    politeness = politeness_from(settings)
-    order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]()
-    bounds, shares = _bounds(settings), places(settings)
     grouped = options.choice(settings, "LARM_GROUP_BY", GROUP_BY) == "address"
     agent = settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]
     backend = LmdbBackend(path) if shared is None else shared
@@ -67,20 +61,18 @@ def build_frontier(
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
     return Frontier(
         backend,
-        politeness,
-        order,
-        shares,
-        time.time,
-        local_hour,
+        politeness_from(settings),
+        STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)](),
+        slots(settings),
         robots=robots,
-        bounds=bounds,
-        book=book and replace(book, grouped=grouped),
-        block_of_key=block_of_key,
+        limits=crawl_limits(settings),
+        addresses=addresses and replace(addresses, grouped=grouped),
+        shared=shared,
     )
 
 
 def politeness_from(settings: Settings) -> Politeness:
-    """The rules about hosts alone; what a reader needs to explain a delay."""
+    """The rules about hosts, which a reader of a crawl needs to explain a delay."""
     return Politeness(limits(settings), host_rules(settings), random.random)
 
 
@@ -88,8 +80,8 @@ def check_settings(settings: Settings) -> None:
     """Raise ConfigError for a value that build_frontier() would refuse; opens nothing."""
     limits(settings)
     host_rules(settings)
-    places(settings)
-    _bounds(settings)
+    slots(settings)
+    crawl_limits(settings)
     probe_secs(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
@@ -142,8 +134,8 @@ def _rule(pattern: str, rule: Any) -> HostPace:
     return HostPace(str(pattern), **fields)
 
 
-def places(settings: Settings) -> SlotPool:
-    """CONCURRENT_REQUESTS places and how they are shared."""
+def slots(settings: Settings) -> SlotPool:
+    """CONCURRENT_REQUESTS slots and how they are shared."""
     return SlotPool(
         options.integer(settings, "CONCURRENT_REQUESTS", minimum=1),
         slow_share=options.share(settings, "LARM_SLOW_SHARE"),
@@ -152,7 +144,7 @@ def places(settings: Settings) -> SlotPool:
     )
 
 
-def _bounds(settings: Settings) -> CrawlLimits:
+def crawl_limits(settings: Settings) -> CrawlLimits:
     return CrawlLimits(
         max_pages=options.integer(settings, "LARM_MAX_PAGES", minimum=0),
         depth_limit=options.integer(settings, "DEPTH_LIMIT", minimum=0),

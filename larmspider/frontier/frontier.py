@@ -1,58 +1,79 @@
-"""What is fetched next, and what becomes of it: queues, politeness, robots.txt, places, budgets.
+"""What is fetched next, and what becomes of it: queues, politeness, robots.txt, slots, budgets.
 
     frontier.add([frontier.entry("http://wiki/", "http://wiki/")])
     lease = frontier.pop()                  # http://wiki/robots.txt, for wiki is a new host
     frontier.robots_loaded(lease, body, seconds=0.02)
     lease = frontier.pop()                  # None: the gap; frontier.next_ready_time() says when
     ...
-    frontier.answered(lease, seconds=0.05)  # the response is complete: its place is free
-    frontier.done(lease, FetchRecord(UrlState.STORED, ...))   # every store has the page
+    frontier.answered(lease, seconds=0.05)  # the response is complete: its slot is free
+    frontier.acknowledge(lease, FetchRecord(UrlState.STORED, ...))   # every store has the page
 
-The backend remembers; here the parts that decide are joined, and a URL goes through them so:
+The backend remembers; the frontier decides. A URL goes through it so:
 
-    add()      links.py       known, within bounds (bounds.py)?  then into its host's queue
-    pop()      schedule.py    which host's turn is it?  (turns.py, places.py, grouping.py)
-               leasing.py     what is asked: its robots.txt, or the next URL allowed
-    done() ... answers.py     what the answer means for URL, host (politeness.py) and place
+    add()             known, within the limits (links.py)? then into its host's queue
+    pop()             which host may be asked, and for what (dispatch.py)
+    answered() ...    what the answer means for URL, host (politeness.py) and slot (slots.py)
 
-Not a line of it is asynchronous or knows the network; the clock is passed in. One thread.
+Each lease ends once: a page's with acknowledge(), failed(), failed_for_good() or release(), a
+robots.txt's with robots_loaded(), failed() or release(). answered() and release_slot() only free
+its slot before that.
+
+Nothing here is asynchronous or knows the network; the clock is passed in. One thread.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
+from larmspider.frontier import dispatch
 from larmspider.frontier.control import Control
-from larmspider.frontier.dispatch import AddressBook, PolitenessGroups, Schedule
-from larmspider.frontier.hosts import Group, Host, HostTable, Lease
-from larmspider.frontier.leasing import Leasing
-from larmspider.frontier.links import MAX_HOST, Added, CrawlLimits, Links
+from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
+from larmspider.frontier.hosts import Group, Host, HostState, HostTable, Lease, local_hour
+from larmspider.frontier.links import (
+    MAX_HOST,
+    Added,
+    CrawlLimits,
+    RecentlySeen,
+    count_forwarded,
+    count_links,
+)
 from larmspider.frontier.partition import Partitions, SharedBackend
-from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.results import Answers
+from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Counts, QueuedUrl, Recovery
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    QueuedUrl,
+    Recovery,
+    UrlState,
+    host_of,
+    url_key,
+)
 from larmspider.frontier.strategies import Strategy
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
 
-MOST_IN_VAIN = 64
-"""Turns that one pop() finds nothing to fetch in, as the address is to be looked up, and URLs that
+MAX_IN_VAIN = 64
+"""Turns in which one pop() finds nothing to fetch, as the address is to be looked up, and URLs that
 robots.txt does not allow, before it lets others have the CPU."""
 SET_BACK_SECS = 1.0
-"""A clock that goes back further was set, and what was to come by it is as much further away."""
+"""A clock that goes back further was set, and each wait begins again."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
+LATE_SECS = 1.0
+"""A request reaches its host within this time of its turn."""
 
 
 class Frontier:
-    """``robots`` is None where robots.txt is not obeyed. Call recover() first.
+    """Call recover() first.
 
-    ``clock`` gives seconds since the epoch. ``book``: where the addresses of names are known
-    (grouping.py), by which hosts may share their pace; None: nobody asks.
-    ``block_of_key`` gives the block of a URL key, where the backend is shared with other workers.
+    ``robots`` is None where robots.txt is not obeyed; ``addresses`` is None where no host waits for
+    its address. ``shared`` is the backend again, where other workers share it. ``clock`` gives
+    seconds since the epoch, ``hour_of`` the hour of the local day at such a time.
     """
 
     def __init__(
@@ -60,245 +81,451 @@ class Frontier:
         backend: Backend,
         politeness: Politeness,
         strategy: Strategy,
-        places: SlotPool,
-        clock: Callable[[], float],
-        hour_of: Callable[[float], float],
+        slots: SlotPool,
+        *,
         robots: RobotsCache | None = None,
-        bounds: CrawlLimits | None = None,
-        book: AddressBook | None = None,
-        block_of_key: Callable[[bytes], int] | None = None,
+        limits: CrawlLimits | None = None,
+        addresses: AddressBook | None = None,
+        shared: SharedBackend | None = None,
+        clock: Callable[[], float] = time.time,
+        hour_of: Callable[[float], float] = local_hour,
     ) -> None:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
-        self.places, self.clock, self.bounds = places, clock, bounds or CrawlLimits()
+        self.slots, self.robots, self.limits = slots, robots, limits or CrawlLimits()
+        self.addresses, self.clock, self.hour_of = addresses, clock, hour_of
+        self.hosts = HostTable(backend, politeness.rules)
+        self.ready = ReadyQueue(partial(dispatch.kind_of, slots))
+        self.groups: dict[str, Group] = {}
+        """By address."""
+        self.resolving: dict[str, list[Host]] = {}
+        """Hosts that wait for the address of their name, by name."""
+        self.seen = RecentlySeen()
+        self.refused: list[QueuedUrl] = []
+        """What robots.txt refused in pop(); whoever reports these empties the list."""
+        self.control = Control(self)
+        self.partitions = None if shared is None else Partitions(self, shared)
+        """Which hosts are this worker's; None where all are."""
         self._latest = float("-inf")  # what the clock said last
-        self._hosts = HostTable(backend, politeness.rules)
-        self._schedule = Schedule(
-            backend,
-            politeness,
-            places,
-            clock,
-            hour_of,
-            robots=robots is not None,
-            crowded=book.crowded if book else lambda: False,
-        )
-        self._grouping = PolitenessGroups(book, self._schedule)
-        self._leasing = Leasing(
-            backend,
-            politeness,
-            places,
-            self._hosts,
-            self._schedule,
-            self._grouping,
-            hour_of,
-            robots,
-        )
-        self.address_known = self._grouping.address_known
-        answers = Answers(
-            backend,
-            politeness,
-            places,
-            self._hosts,
-            self._schedule,
-            clock,
-            robots,
-            self.bounds,
-        )
-        self.answered, self.freed, self.done = answers.answered, answers.freed, answers.done
-        self.failed, self.failed_for_good = answers.failed, answers.failed_for_good
-        self.retries, self.give_back = answers.retries, answers.give_back
-        self.robots_loaded = answers.robots_loaded
-        self.control = Control(backend, politeness, self._hosts, self._schedule, clock)
-
-        self.blocks: Partitions | None = None
-        """Which are this worker's; None where all are."""
-        if block_of_key is not None:
-            shared: SharedBackend = backend  # type: ignore[assignment]
-            self.blocks = Partitions(
-                shared,
-                block_of_key,
-                self._hosts,
-                self._schedule,
-                self._grouping,
-                politeness,
-                clock,
-                robots,
-                self.bounds.robots_expires,
-            )
-        links = Links(backend, strategy, self.bounds, self.blocks)
-        self._add_links, self._seen, self._count_mail = links.add, links.seen, links.count_mail
-        self.entry, self.reprioritize = links.entry, links.reprioritize
-        self.known, self.seen_lately = links.known, links.seen_lately
 
     def __repr__(self) -> str:
-        return f"<Frontier {self.backend.counts()}, {len(self._schedule)} turns, {self.places!r}>"
-
-    @property
-    def hosts(self) -> Mapping[str, Host]:
-        """All hosts by name."""
-        return self._hosts.by_name
+        return f"<Frontier {self.backend.counts()}, {len(self.ready)} hosts ahead, {self.slots!r}>"
 
     # links
 
+    def entry(
+        self,
+        url: str,
+        normalized: str,
+        *,
+        depth: int = 0,
+        link_type: int = 0,
+        redirects: int = 0,
+        from_page: str = "",
+        payload: bytes = b"",
+    ) -> QueuedUrl:
+        """What add() takes: the fields of a QueuedUrl, with key, host and priority set."""
+        return QueuedUrl(
+            url=url,
+            normalized=normalized,
+            key=url_key(normalized),
+            host=host_of(url),
+            depth=depth,
+            link_type=link_type,
+            redirects=redirects,
+            priority=self.strategy.priority(normalized, depth, 1),
+            from_page=from_page,
+            payload=payload,
+        )
+
     def add(self, entries: Sequence[QueuedUrl]) -> Added:
-        """Queue the new ones within depth and redirect bounds. A batch: a page's links.
-        Those of other workers' hosts are posted, and are none of the new ones.
+        """Queue those of a batch, a page's links, that are new and within the limits. URLs of other
+        workers' hosts are forwarded, and are not among the new ones.
         """
-        if self.blocks is None:
-            return self._add(entries)
-        own, foreign = self.blocks.split(entries, count=self.strategy.counts_links)
-        added = self._add(own)
-        added.posted = len(foreign)
-        self._seen(entry.normalized for entry in foreign)
+        if self.partitions is None:
+            return self._add_own(entries)
+        own, foreign = self.partitions.split(entries, count=self.strategy.counts_links)
+        added = self._add_own(own)
+        added.forwarded = len(foreign)
+        for entry in foreign:
+            self.seen.add(entry.normalized)
         return added
 
-    def add_mail(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
-        """What other workers posted, and how many links they found to what was posted before."""
-        assert self.blocks is not None
-        new = self._add(entries).new
-        self.blocks.brought(new)
-        self._count_mail(entries, new, links)
+    def add_forwarded(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
+        """What other workers forwarded, and how many links they found to URLs forwarded before."""
+        assert self.partitions is not None
+        new = self._add_own(entries).new
+        self.partitions.arrived(new)
+        count_forwarded(self, entries, new, links)
 
-    def _add(self, entries: Sequence[QueuedUrl]) -> Added:
-        added = self._add_links(entries)
-        touched: dict[Host | Group[Host], Host] = {}
-        for entry in added.new:
-            host = self._hosts.by_name.get(entry.host)
-            if host is None:
-                host = self._hosts.of(entry.host, scheme=entry.url.partition(":")[0].lower())
-            touched[host.group or host] = host
+    def _add_own(self, entries: Sequence[QueuedUrl]) -> Added:
+        added, wanted = Added(), []
+        for entry in entries:
+            reason = self.limits.reject_reason(entry)
+            if reason:
+                added.rejected.append((entry, reason))
+            else:
+                wanted.append(entry)
+        touched: dict[Host | Group, Host] = {}
+        for entry, new in zip(wanted, self.backend.add(wanted), strict=True):
+            self.seen.add(entry.normalized)
+            if new:
+                added.new.append(entry)
+                host = self.hosts.get(entry.host)
+                if host is None:
+                    host = self.hosts.of(entry.host, entry.url.partition(":")[0].lower())
+                touched[host.group or host] = host
         for host in touched.values():
-            self._schedule.set(host)
+            schedule(self, host)
         return added
+
+    def known(self, normalized: Sequence[str]) -> list[bool]:
+        """Was each canonical URL added before? Counts as a link to it where the strategy asks."""
+        seen = self.seen
+        known = seen.among(normalized)
+        unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
+        states = self.backend.check([key for _, key in unsure])
+        for (at, _), state in zip(unsure, states, strict=True):
+            if state is not UrlState.UNKNOWN:
+                known[at] = True
+                seen.add(normalized[at])
+        if self.strategy.counts_links:
+            count_links(self, [url for at, url in enumerate(normalized) if known[at]])
+        return known
+
+    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+        """known() as far as memory has it: False proves nothing. No link is counted; all are False
+        where the strategy counts links."""
+        if self.strategy.counts_links:
+            return [False] * len(normalized)
+        return self.seen.among(normalized)
+
+    def reprioritize(self, changes: Iterable[tuple[bytes, int]]) -> None:
+        """New priorities for the queued URLs of these keys; 10-20 us each. A URL that has its
+        priority already keeps its place."""
+        moved = []
+        for key, priority in changes:
+            entry = self.backend.entry(key)
+            if entry is not None and entry.priority != priority:
+                moved.append((key, priority))
+        self.backend.move(moved)
 
     # fetching
-
-    def needs_places(self) -> bool:
-        """Whether hosts that are due find no place: quick ones, or some that never answered."""
-        return not self.control.paused and self._schedule.needs_places(self._now())
 
     def pop(self) -> Lease | None:
         """The next fetch, or None when none may begin now. O(log hosts)."""
         now = self._now()
-        self.places.age(now)
+        self.slots.age(now)
         if self.control.paused or self._pages_spent():
             return None
-        joined: dict[Group[Host], None] = {}  # their turns are set once, not for each new member
-        left = MOST_IN_VAIN
+        joined: dict[Group, None] = {}  # scheduled once, not for each new member
+        left = MAX_IN_VAIN
         while left > 0:
-            host = self._schedule.take(now)
+            host = dispatch.take(self, now)
             if joined and (host is None or host.group in joined):
-                self._set_groups(joined)
+                self._schedule_groups(joined)
                 continue
             if host is None:
                 return None
             before, refused = host.group, len(self.refused)
-            lease = self._leasing.lease(host, now)
+            lease = dispatch.lease(self, host, now)
             if host.group is not before and host.group is not None:
                 joined[host.group] = None
                 continue
-            self._schedule.set(host)
+            schedule(self, host)
             if lease is not None:
                 break
             left -= 1 + len(self.refused) - refused
         else:
-            lease = None  # it is worth asking again at once
-        self._set_groups(joined)
+            lease = None  # it is worth calling pop() again at once
+        self._schedule_groups(joined)
         return lease
+
+    def _schedule_groups(self, groups: dict[Group, None]) -> None:
+        for group in groups:
+            dispatch.schedule_group(self, group)
+        groups.clear()
 
     def _now(self) -> float:
         now, latest = self.clock(), self._latest
         self._latest = now
         if now < latest - SET_BACK_SECS:
-            self._take_up(self._hosts.by_name.values())
+            self._resume(self.hosts.values())
         return now
 
-    def _set_groups(self, groups: dict[Group[Host], None]) -> None:
-        for group in groups:
-            self._schedule.set_group(group)
-        groups.clear()
-
-    @property
-    def refused(self) -> list[QueuedUrl]:
-        """What robots.txt refused in pop(); whoever tells of it empties this."""
-        return self._leasing.refused
-
-    def next_ready_time(self) -> float | None:
-        """When pop() is worth asking next; None: only after an answer or a new link."""
-        now = self._now()
-        self.places.age(now)
-        if self.control.paused or self._pages_spent():
-            return None
-        return self._schedule.next_ready_time(now)
-
-    def waits_for(self) -> Host | None:
-        """The host whose turn comes next, while nothing is in flight or due; ``turn_time`` is when.
-        None while there is something to do at once."""
-        ready = self.next_ready_time()
-        idle = not self.in_flight and ready is not None and ready > self.clock()
-        return self._schedule.next_host() if idle else None
-
     def _pages_spent(self) -> bool:
-        if not self.bounds.max_pages:
+        if not self.limits.max_pages:
             return False
         counts = self.backend.counts()
-        elsewhere = self.blocks.stored_by_others if self.blocks is not None else 0
-        return counts.stored + counts.leased + elsewhere >= self.bounds.max_pages
+        elsewhere = self.partitions.stored_by_others if self.partitions is not None else 0
+        return counts.stored + counts.leased + elsewhere >= self.limits.max_pages
+
+    def next_ready_time(self) -> float | None:
+        """When pop() is worth calling next; None: only after an answer or a new link."""
+        now = self._now()
+        self.slots.age(now)
+        if self.control.paused or self._pages_spent():
+            return None
+        return dispatch.next_ready_time(self, now)
+
+    def waits_for(self) -> Host | None:
+        """The host that is asked next, while nothing is in flight or due; None while there is
+        something to do at once."""
+        at = self.next_ready_time()
+        idle = not self.in_flight and at is not None and at > self.clock()
+        return self.ready.next_host() if idle else None
+
+    def needs_slots(self) -> bool:
+        """Whether hosts that are due find no slot: quick ones, or some that never answered."""
+        if self.control.paused:
+            return False
+        now = self._now()
+        self.slots.age(now)
+        self.ready.advance(now)
+        return any(
+            self.ready.due(kind) and not self.slots.allows(kind)
+            for kind in (Kind.QUICK, Kind.UNPROVEN)
+        )
+
+    def on_resolved(self, name: str, address: str) -> None:
+        """The look-up that AddressBook.address_of() began is over: hosts of that name go on."""
+        for host in self.resolving.pop(name, ()):
+            host.resolving = False
+            if host.group is not None:
+                dispatch.join_group(self, host, address)
+            schedule(self, host)  # one without a group joins when it is asked, with others
 
     @property
     def in_flight(self) -> int:
-        """Fetches that hold a place."""
-        return sum(self.places.held)
+        """Fetches that hold a slot."""
+        return sum(self.slots.held)
 
     @property
     def finished(self) -> bool:
         """Nothing is being fetched or stored, and nothing will be in this run.
-        URLs may be left: of hosts that were given up, or beyond a budget. Those of hosts that the
-        operator has paused are waited for.
+
+        URLs may be left: of hosts that were given up, or beyond a budget. Hosts that the operator
+        has paused are waited for.
         """
         if self.in_flight or self.backend.counts().leased:
             return False
         if self._pages_spent():
             return True
-        return not (self._schedule or self._grouping or self.control.waiting_hosts)
+        return not (self.ready or self.resolving or self.control.waiting_hosts)
+
+    # answers
+
+    def answered(self, lease: Lease, seconds: float) -> None:
+        """The response is complete: its slot is free, the URL stays leased until acknowledge().
+
+        ``seconds``: how long the fetch took.
+        """
+        if lease.slot is None:
+            return
+        lease.judged = True
+        self._free_slot(lease)
+        self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
+        schedule(self, lease.host)
+
+    def release_slot(
+        self,
+        lease: Lease,
+        kind: str = "",
+        seconds: float = 0.0,
+        *,
+        retry_after: float | None = None,
+    ) -> None:
+        """The fetch is over for good, its slot free; the URL stays leased until its end.
+
+        ``kind`` blames the host, or clears it, as failed() would; "" says nothing about the host.
+        """
+        self._free_slot(lease)
+        if kind:
+            self._judge(lease, kind, seconds, retry_after)
+        schedule(self, lease.host)
+
+    def acknowledge(self, lease: Lease, visit: FetchRecord) -> None:
+        """The URL is STORED, FAILED or REFUSED for good. answered() comes first."""
+        if lease.entry is None:
+            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+        if lease.slot is not None:
+            self.answered(lease, max(0.0, self.clock() - lease.since))
+        self.backend.acknowledge([(lease.entry.key, visit)])
+        if visit.state is not UrlState.STORED:
+            self._reopen_budget(lease.host)
+
+    def release(self, lease: Lease) -> None:
+        """The fetch was not made or not stored, through no fault of its host: the URL returns to
+        its place in the queue. If the fetch was overdue, the host is slow until it proves
+        otherwise."""
+        host = lease.host
+        self._free_slot(lease)
+        if lease.overdue:
+            host.record.slot_secs = max(self.clock() - lease.since, self.slots.slow_secs)
+        if lease.entry is None:
+            host.record.change(HostState.NEW)
+        else:
+            self.backend.give_back([(lease.entry.key, 0.0, lease.entry.attempts)])
+        self._reopen_budget(host)
+        schedule(self, host)
+
+    def may_retry(self, lease: Lease, kind: str) -> bool:
+        """Would failed() give the URL another try?"""
+        entry = lease.entry
+        return (
+            entry is not None
+            and failure_kind(kind).retry
+            and entry.attempts < self.limits.retry_times
+        )
+
+    def failed(
+        self,
+        lease: Lease,
+        kind: str,
+        seconds: float,
+        *,
+        retry_after: float | None = None,
+        visit: FetchRecord | None = None,
+    ) -> bool:
+        """A fetch that failed: True if it will be tried again, False if the URL is FAILED now.
+
+        ``kind`` as in politeness.KINDS; ``retry_after`` in seconds. ``visit`` holds what is known
+        of a response; its state and reason are set here.
+        """
+        now, host = self.clock(), lease.host
+        self._free_slot(lease)
+        if lease.entry is None:
+            # nothing is allowed for now; old rules still count (RFC 9309 2.3.1.4, 2.4)
+            record = host.record
+            if record.robots_until:
+                record.robots_until = now + self.limits.robots_retry
+            record.robots_answer, record.robots_time = kind, now
+            self.politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)
+            schedule(self, host)
+            return True
+        self._reopen_budget(host)
+        self._blame(lease, kind, seconds, retry_after)
+        again = self.may_retry(lease, kind)
+        if again:
+            attempts = lease.entry.attempts + 1
+            earliest = self.politeness.retry_time(now, attempts)
+            self.backend.give_back([(lease.entry.key, earliest, attempts)])
+        else:
+            visit = visit or FetchRecord(UrlState.FAILED, time=now)
+            visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
+            self.backend.acknowledge([(lease.entry.key, visit)])
+        schedule(self, host)
+        return again
+
+    def failed_for_good(
+        self, lease: Lease, visit: FetchRecord, seconds: float, *, retry_after: float | None = None
+    ) -> None:
+        """The URL is FAILED, with ``visit.reason``; its host is blamed as failed() would."""
+        if lease.entry is None:
+            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+        self._free_slot(lease)
+        self._reopen_budget(lease.host)
+        self._judge(lease, visit.reason, seconds, retry_after)
+        self.backend.acknowledge([(lease.entry.key, visit)])
+        schedule(self, lease.host)
+
+    def robots_loaded(
+        self, lease: Lease, body: bytes, seconds: float, answer: str = "200"
+    ) -> Sequence[str]:
+        """The host's rules; b"" where everything is allowed (4xx). Returns its Sitemap lines.
+
+        ``answer`` is the HTTP status, or why robots.txt was not requested.
+        """
+        if self.robots is None or lease.entry is not None:
+            raise ValueError("not a robots.txt lease")
+        self._free_slot(lease)
+        record, now = lease.host.record, self.clock()
+        rules = self.robots.put(record.host, body)
+        record.crawl_delay = rules.crawl_delay
+        record.robots_until = now + self.limits.robots_expires
+        record.robots_answer, record.robots_time = answer, now
+        record.change(HostState.READY)
+        self.politeness.answered(record, now, seconds, lease.reached)
+        schedule(self, lease.host)
+        return rules.sitemaps
+
+    def _free_slot(self, lease: Lease) -> None:
+        """The gap to the host's next request counts from when this one came there.
+
+        A busy crawler, a slow connect or a busy server may hold it up, so that is known only from
+        the answer: it had come by then. Hosts that answer within 0.1 s lose 5% of a gap of 2 s.
+        """
+        if lease.slot is None:
+            return
+        host = lease.host
+        self.slots.release(lease.slot)
+        lease.slot = None
+        host.in_flight -= 1
+        lease.reached = min(self.clock(), lease.since + LATE_SECS)
+        gap = self.politeness.gap_seconds(host.record)
+        host.record.next_time = max(host.record.next_time, lease.reached + gap)
+        if host.group is not None:
+            host.group.last = max(host.group.last, lease.reached)
+        self.hosts.touch(host)
+
+    def _judge(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
+        """What a failure says about the host counts once a fetch."""
+        if not lease.judged:
+            lease.judged = True
+            self._blame(lease, kind, seconds, retry_after)
+
+    def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
+        now, record, what = self.clock(), lease.host.record, failure_kind(kind)
+        if what.blames_host:
+            self.politeness.failed(record, now, seconds, kind, retry_after, snooze=what.snoozes)
+        else:
+            self.politeness.answered(record, now, seconds, lease.reached)
+        self.hosts.touch(lease.host)
+
+    def _reopen_budget(self, host: Host) -> None:
+        """A URL that was leased was not stored: a budget that looked spent may not be."""
+        if host.record.state is HostState.PARKED and host.record.reason.startswith("budget"):
+            host.record.change(HostState.READY)  # with or without a robots.txt: it gave out URLs
+            self.hosts.touch(host)
+            schedule(self, host)
 
     # durability
 
     def recover(self) -> Recovery:
-        """Take up the last commit; see Backend.recover()."""
+        """Go back to the last commit; see Backend.recover()."""
         recovery = self.backend.recover()
-        self._take_up(self._hosts.load())
+        self._resume(self.hosts.load())
         self.control.recover()
         return recovery
 
-    def _take_up(self, hosts: Iterable[Host]) -> None:
-        """By a clock that was another when these had their times."""
+    def _resume(self, hosts: Iterable[Host]) -> None:
+        """Take hosts up whose times are by another clock: of an earlier run, or since set back."""
         now = self.clock()
-        turns: dict[Host | Group[Host], Host] = {}
+        groups: dict[Host | Group, Host] = {}
         for host in hosts:
-            self.politeness.take_up(host.record, now, self.bounds.robots_expires)
+            self.politeness.take_up(host.record, now, self.limits.robots_expires)
             if host.group is not None:
                 host.group.set_back(now)
-            turns[host.group or host] = host
-        for host in turns.values():
-            self._schedule.set(host)
+            groups[host.group or host] = host
+        for host in groups.values():
+            schedule(self, host)
 
     def cut(self) -> None:
-        """End the batch that the next commit writes; see backend.py."""
-        if self.blocks is not None:
-            self.blocks.close()
-        self._hosts.cut()
+        """End the batch that the next commit writes; see Backend.cut()."""
+        if self.partitions is not None:
+            self.partitions.seal()
+        self.hosts.save()
         self.backend.cut()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """As Backend.commit(); may run in a thread."""
+        """Make the batch durable, with the stores' positions. May run in a thread."""
         self.backend.commit(positions)
 
     def settle(self) -> None:
-        """As Backend.settle()."""
+        """Forget the batch that was committed."""
         self.backend.settle()
 
     def checkpoint(self, positions: Mapping[str, bytes]) -> None:
-        """cut, commit and settle at one go."""
+        """cut(), commit() and settle() in one go."""
         self.cut()
         self.commit(positions)
         self.settle()
@@ -311,7 +538,7 @@ class Frontier:
     def audit(self, *, deep: bool = False) -> Counts:
         """The counters, checked: discovered = queued + leased + stored + failed + refused.
 
-        ``deep`` counts every record afresh. AssertionError if they do not agree.
+        ``deep`` counts every record afresh. Raises AssertionError if they do not agree.
         """
         counts = self.backend.counts()
         if not counts.balanced():

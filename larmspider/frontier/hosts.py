@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
-from typing import Any, Generic, Protocol, TypeVar
 
 from larmspider.errors import ConfigError
-from larmspider.frontier.slots import Holding
+from larmspider.frontier.slots import Slot
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.urls.host_pattern import host_matcher
@@ -51,13 +50,14 @@ class HostRecord:
     """All times in seconds since the epoch, durations in seconds.
 
     ``until`` ends a snooze or park, inf: not in this run. ``next_time``: no request before it, by
-    the gap. ``hold``: how long a fetch is expected to hold a place, None until a first answer.
-    ``response``: the last response time. ``crawl_delay``: of robots.txt, None for none.
+    the gap. ``slot_secs``: how long a fetch is expected to hold a download slot, None until a first
+    answer. ``response``: the last response time. ``crawl_delay``: of robots.txt, None for none.
     ``robots_until``: when robots.txt expires, 0.0 if it never was loaded. ``failures`` in a row;
     ``level``: doublings of the backoff; ``last_failure``: its time; ``parks`` in a row.
 
-    For people alone: ``last_kind`` of failure that blames the host; ``robots_answer``: what came of
-    asking for robots.txt at ``robots_time``: an HTTP status, or a kind of failure; "" for never.
+    Shown to people, never decided by: ``last_kind`` of failure that blamed the host;
+    ``robots_answer``: the HTTP status or kind of failure when robots.txt was last requested, at
+    ``robots_time``; "" for never.
     """
 
     host: str
@@ -66,7 +66,7 @@ class HostRecord:
     until: float = 0.0
     reason: str = ""
     next_time: float = 0.0
-    hold: float | None = None
+    slot_secs: float | None = None
     response: float = 0.0
     crawl_delay: float | None = None
     robots_until: float = 0.0
@@ -79,18 +79,18 @@ class HostRecord:
     robots_time: float = 0.0
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
-        """Go to another state; ValueError for one that cannot follow."""
+        """Raises ValueError for a state that cannot follow this one."""
         if state not in _ALLOWED[self.state]:
             raise ValueError(f"{self.host}: {self.state.name} cannot become {state.name}")
         self.state, self.until, self.reason = state, until, reason
 
     def wake(self) -> None:
-        """End of a snooze or park; nothing in other states."""
+        """End a snooze or park; nothing happens in other states."""
         if self.state in (HostState.SNOOZED, HostState.PARKED):
             self.change(HostState.READY if self.robots_until else HostState.NEW)
 
     def restart(self) -> None:
-        """After a restart robots.txt in flight is asked for again, and who was given up."""
+        """A new run: robots.txt in flight is requested again, and a host that was given up."""
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
         elif self.until == inf:
@@ -98,13 +98,13 @@ class HostRecord:
             self.wake()
 
     def move(self) -> None:
-        """To another worker: robots.txt in flight is asked for again."""
+        """Another worker takes the host: robots.txt in flight is requested again."""
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
 
     @property
     def robots_url(self) -> str:
-        """Where its rules are. ``http://wiki/robots.txt`` for wiki:80."""
+        """``http://wiki/robots.txt`` for wiki:80."""
         default = ":443" if self.scheme == "https" else ":80"
         return f"{self.scheme}://{self.host.removesuffix(default)}/robots.txt"
 
@@ -114,12 +114,12 @@ _NONE = -1.0
 
 
 def pack_host(record: HostRecord) -> bytes:
-    """67 bytes and the texts."""
+    """67 bytes, then the texts, separated by NUL."""
     fixed = _RECORD.pack(
         record.state,
         record.until,
         record.next_time,
-        _NONE if record.hold is None else record.hold,
+        _NONE if record.slot_secs is None else record.slot_secs,
         record.response,
         _NONE if record.crawl_delay is None else record.crawl_delay,
         record.robots_until,
@@ -129,18 +129,19 @@ def pack_host(record: HostRecord) -> bytes:
         record.parks,
     )
     asked = f"{record.robots_time:.0f}" if record.robots_time else ""
-    told = (record.last_kind, record.robots_answer, asked)
-    return fixed + "\0".join((record.host, record.scheme, record.reason, *told)).encode()
+    texts = (record.host, record.scheme, record.reason)
+    shown = (record.last_kind, record.robots_answer, asked)
+    return fixed + "\0".join((*texts, *shown)).encode()
 
 
 def unpack_host(data: bytes) -> HostRecord:
-    """The reverse of pack_host(); also of one that has no texts after the reason."""
-    state, until, next_time, hold, response, crawl_delay, robots_until, *rest = _RECORD.unpack_from(
-        data
+    """The reverse of pack_host(); records of older versions end after the reason."""
+    state, until, next_time, slot_secs, response, crawl_delay, robots_until, *rest = (
+        _RECORD.unpack_from(data)
     )
     failures, level, last_failure, parks = rest
-    host, scheme, reason, *told = data[_RECORD.size :].decode().split("\0")
-    last_kind, robots_answer, asked = told or ("", "", "")
+    host, scheme, reason, *shown = data[_RECORD.size :].decode().split("\0")
+    last_kind, robots_answer, asked = shown or ("", "", "")
     return HostRecord(
         host=host,
         scheme=scheme,
@@ -148,7 +149,7 @@ def unpack_host(data: bytes) -> HostRecord:
         until=until,
         reason=reason,
         next_time=next_time,
-        hold=None if hold == _NONE else hold,
+        slot_secs=None if slot_secs == _NONE else slot_secs,
         response=response,
         crawl_delay=None if crawl_delay == _NONE else crawl_delay,
         robots_until=robots_until,
@@ -162,23 +163,19 @@ def unpack_host(data: bytes) -> HostRecord:
     )
 
 
-# Settings of single hosts, by pattern: the old wiki gets one request in ten seconds, at night.
-#
-#     [HostPace("wiki*", delay=10.0, window=(22, 6)), HostPace("*.lab.example:8080", connections=4)]
-#
-# For each field the first rule that matches and sets it holds; what none sets is the general
-# setting.
-
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
 
 
 @dataclass(frozen=True, slots=True)
 class HostPace:
-    """``pattern`` is for ``host:port`` or the host alone, in any case: ``*`` stands for any
-    characters, ``?`` for one. None: not set here.
+    """Settings for the hosts that match ``pattern``; None: not set here.
 
-    ``delay`` in seconds, ``connections`` at a time, ``budget`` in stored pages, ``window`` from and
-    to in hours of the local day (0..24; (22, 6) passes midnight). ConfigError for a bad value.
+        HostPace("wiki*", delay=10.0, window=(22, 6))      # one request in ten seconds, at night
+
+    ``pattern`` is compared with ``host:port`` and with the host alone, in any case: ``*`` stands
+    for any characters, ``?`` for one. ``delay`` in seconds, ``connections`` at a time, ``budget``
+    in stored pages, ``window`` from and to in hours of the local day (0..24; (22, 6) passes
+    midnight). Raises ConfigError.
     """
 
     pattern: str = "*"
@@ -211,7 +208,7 @@ class HostPace:
         return bool(matches(host) or matches(host.rpartition(":")[0]))
 
     def opens(self, now: float, hour_of: Callable[[float], float]) -> float:
-        """``now`` inside the window, else the time when it opens next."""
+        """``now`` inside the window, else the time when the window opens next."""
         if self.window is None:
             return now
         start, end = self.window
@@ -220,7 +217,7 @@ class HostPace:
         return now if inside else now + (start - hour) % 24 * 3600
 
     def why_closed(self, at: float, hour_of: Callable[[float], float]) -> str:
-        """``outside its hours, 22 to 6``; "" where it is open at that time."""
+        """``outside its hours, 22 to 6``; "" where the window is open at that time."""
         if self.window is None or self.opens(at, hour_of) <= at:
             return ""
         return "outside its hours, {:g} to {:g}".format(*self.window)
@@ -246,13 +243,14 @@ def _is_window(value: object) -> bool:
 
 
 def local_hour(now: float) -> float:
-    """Hour of the local day with its fraction."""
+    """The hour of the local day with its fraction: 14.5 for half past two."""
     local = time.localtime(now)
     return local.tm_hour + local.tm_min / 60 + (local.tm_sec + now % 1) / 3600
 
 
 class HostRules:
-    """All rules in order. ``default`` gives what no rule sets."""
+    """LARM_HOST_RULES: for each field the first matching rule that sets it counts, then
+    ``default``."""
 
     def __init__(self, rules: Sequence[HostPace], default: HostPace) -> None:
         self._rules = (*rules, default)
@@ -272,116 +270,44 @@ class HostRules:
         return found
 
 
-# Hosts that share their pace because their names resolve to one address.
-#
-#     wiki:80, docs:80 -> 10.0.0.7    one gap and one limit of requests at once over both
-#
-# A member's next request comes a gap after the last one to any member: the larger gap of the two
-# hosts. Members take turns, the one that was asked longest ago first, and none overtakes a member
-# that only the gap holds up: else one with a gap of 10 s would never have a turn beside one with 2
-# s.
-
-
-class Member(Protocol):
-    """``in_flight`` requests under way; ``group`` it is in, set by join()."""
-
-    in_flight: int
-    group: Any
-
-
-T = TypeVar("T", bound=Member)
-
-
-class Group(Generic[T]):
-    """``last``: when any member was asked last. ``next_time``: none is asked before it, by the gaps
-    of the members that were asked. Both in seconds since the epoch."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.last = self.next_time = 0.0
-        self._members: dict[T, None] = {}
-
-    def __repr__(self) -> str:
-        return f"<Group {self.address}: {len(self._members)} hosts, {self.in_flight} in flight>"
-
-    def __iter__(self) -> Iterator[T]:
-        """The members, the one that was asked or joined longest ago first."""
-        return iter(self._members)
-
-    @property
-    def in_flight(self) -> int:
-        """Requests under way to all members."""
-        return sum(host.in_flight for host in self)
-
-    def join(self, host: T) -> None:
-        """A new member; what is known of its requests counts here from now on."""
-        if host.group is not None:
-            self.last = max(self.last, host.group.last)
-            del host.group._members[host]
-        self._members[host] = None
-        host.group = self
-
-    def part(self, host: T) -> None:
-        """A member less."""
-        self._members.pop(host, None)
-        host.group = None
-
-    def asked(self, host: T, at: float) -> None:
-        """A request to a member; its next turn comes after those of the others."""
-        self.last = max(self.last, at)
-        del self._members[host]
-        self._members[host] = None
-
-    def set_back(self, now: float) -> None:
-        """The clock has been: the members' times, which say when the next one may be, are new."""
-        self.last, self.next_time = min(self.last, now), 0.0
-
-
-def name_of(host: str) -> str:
-    """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""
-    return host.rpartition(":")[0] or host
-
-
-# What the frontier hands out: a page to fetch, or a host's robots.txt.
-
-
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host at run time. ``turn`` and ``turn_time`` belong to turns.py, ``need`` to places.py.
+    """A host at run time.
 
-    ``group`` is None where hosts are not grouped, and until its address is known first;
-    ``waits``: for its address; ``leaves``: for another worker; ``paused``: by the operator; all
-    three without a turn.
+    ``next_fetch_time`` and ``ticket`` belong to ReadyQueue (``ticket`` is 0 while the host is not
+    in it), ``demand`` to SlotPool. ``group`` is None where hosts are not grouped, and until the
+    host's address is known. A host has no fetch ahead while it is ``resolving`` (waits for its
+    address), ``leaving`` (for another worker) or ``paused`` (by the operator).
     """
 
     record: HostRecord
     rule: HostPace
-    turn: int = 0
-    turn_time: float = 0.0
-    need: int = 0
+    ticket: int = 0
+    next_fetch_time: float = 0.0
+    demand: int = 0
     in_flight: int = 0
-    group: Group[Host] | None = field(default=None, repr=False)
-    waits: bool = False
-    leaves: bool = False
+    group: Group | None = field(default=None, repr=False)
+    resolving: bool = False
+    leaving: bool = False
     paused: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """One fetch. ``entry`` is None for robots.txt; ``since`` is when it was handed out.
+    """One fetch that the frontier handed out: a page, or a host's robots.txt (``entry`` is None).
 
-    ``holding`` is its place until the response is complete, then None, and ``reached`` a time by
-    which the request had come to its host. ``judged``: the answer has counted for or against it.
-    ``holder`` is what the caller fetches it by (a Request): others may hold a copy of its meta, but
-    only this one may end the lease. ``is_probe``: the host has never answered nor
-    failed; ``overdue``: the fetch was let go, for others.
+    ``since``: when it was handed out. ``slot`` is held until the response is complete, then None;
+    ``reached`` is a time by which the request had come to its host. ``judged``: the answer has
+    counted for or against the host. ``holder`` is the Request that carries the lease: others may
+    have a copy of its meta, but only this one may end the lease. ``is_probe``: the host has never
+    answered nor failed. ``overdue``: the fetch was cancelled, for others.
     """
 
     url: str
     host: Host = field(repr=False)
     entry: QueuedUrl | None
     since: float
-    holding: Holding | None = field(repr=False)
+    slot: Slot | None = field(repr=False)
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
     holder: object | None = field(default=None, repr=False)
@@ -390,47 +316,102 @@ class Lease:
 
     @property
     def is_robots(self) -> bool:
-        """The fetch is for the host's rules: answer with robots_loaded() or failed()."""
+        """A fetch of robots.txt ends with Frontier.robots_loaded(), failed() or release()."""
         return self.entry is None
 
 
-# All hosts of the crawl by name, in memory, and which of their records the next commit writes.
-#
-# host = table.of("wiki:80")    # made as a new one if there is none yet
-# host.record.next_time = ...
-# table.touch(host)             # cut() hands its record to the backend
+class Group:
+    """Hosts that share their pace because their names resolve to one address.
+
+        wiki:80, docs:80 -> 10.0.0.7    one gap and one limit of requests at once over both
+
+    A member's next request comes a gap after the last request to any member: the larger gap of the
+    two hosts. Members take turns, the one that was asked longest ago first, and no member overtakes
+    one that only the gap holds up: else a host with a gap of 10 s would never have a turn beside
+    one with 2 s.
+
+    ``last``: when any member was asked last. ``next_time``: no member is asked before it, by the
+    gaps of the members that were asked. Both in seconds since the epoch.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.last = self.next_time = 0.0
+        self._members: dict[Host, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Group {self.address}: {len(self._members)} hosts, {self.in_flight} in flight>"
+
+    def __iter__(self) -> Iterator[Host]:
+        """The member that was asked or joined longest ago comes first."""
+        return iter(self._members)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way to all members."""
+        return sum(host.in_flight for host in self)
+
+    def join(self, host: Host) -> None:
+        """Take a host from its group, if it has one; its last request counts here too."""
+        if host.group is not None:
+            self.last = max(self.last, host.group.last)
+            del host.group._members[host]
+        self._members[host] = None
+        host.group = self
+
+    def remove(self, host: Host) -> None:
+        self._members.pop(host, None)
+        host.group = None
+
+    def asked(self, host: Host, at: float) -> None:
+        """A request went to a member; its next turn comes after those of the others."""
+        self.last = max(self.last, at)
+        del self._members[host]
+        self._members[host] = None
+
+    def set_back(self, now: float) -> None:
+        """The clock was set back; the members' times are new, and give the next one."""
+        self.last, self.next_time = min(self.last, now), 0.0
 
 
-class HostTable:
-    """``by_name`` holds them all; some 1 KB each."""
+def name_of(host: str) -> str:
+    """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""
+    return host.rpartition(":")[0] or host
+
+
+class HostTable(dict[str, Host]):
+    """All hosts of the crawl by name, in memory (some 1 KB each), and which records have changed.
+
+    host = table.of("wiki:80")    # made as a new one if there is none yet
+    host.record.next_time = ...
+    table.touch(host)             # save() hands its record to the backend
+    """
 
     def __init__(self, backend: Backend, rules: HostRules) -> None:
         self._backend, self._rules = backend, rules
-        self.by_name: dict[str, Host] = {}
         self._changed: set[str] = set()
 
     def of(self, name: str, scheme: str = "http") -> Host:
-        """The host of that name. ``scheme``: by which a new one is asked for its robots.txt."""
-        host = self.by_name.get(name)
-        return self._put(name, HostRecord(name, scheme)) if host is None else host
+        """The host of that name; a new one is asked for its robots.txt by ``scheme``."""
+        host = self.get(name)
+        return self._put(HostRecord(name, scheme)) if host is None else host
 
-    def _put(self, name: str, record: HostRecord) -> Host:
-        host = self.by_name[name] = Host(record, self._rules.of(name))
-        self._changed.add(name)
+    def _put(self, record: HostRecord) -> Host:
+        host = self[record.host] = Host(record, self._rules.of(record.host))
+        self._changed.add(record.host)
         return host
 
     def touch(self, host: Host) -> None:
-        """Its record has changed."""
+        """The host's record has changed."""
         self._changed.add(host.record.host)
 
-    def load(self) -> Iterator[Host]:
+    def load(self) -> list[Host]:
         """After a restart, once: the records of the last commit; each host that has or had URLs."""
-        for name, data in self._backend.hosts().items():
+        for data in self._backend.hosts().values():
             record = unpack_host(data)
             record.restart()
-            self._put(name, record)
-        for name in self._backend.host_names():
-            yield self.of(name)
+            self._put(record)
+        return [self.of(name) for name in self._backend.host_names()]
 
     def enter(self, name: str, data: bytes | None, *, new_run: bool) -> Host:
         """A host that another worker had, with its record; None: it has none yet.
@@ -439,15 +420,15 @@ class HostTable:
         """
         record = HostRecord(name) if data is None else unpack_host(data)
         record.restart() if new_run else record.move()
-        host = self.by_name[name] = Host(record, self._rules.of(name))
+        host = self[name] = Host(record, self._rules.of(name))
         return host
 
     def leave(self, name: str) -> None:
-        """Another worker has it; its record was committed."""
-        del self.by_name[name]
+        """Another worker has the host; its record was committed."""
+        del self[name]
         self._changed.discard(name)
 
-    def cut(self) -> None:
-        """What has changed since the last time goes to the backend."""
+    def save(self) -> None:
+        """Hand the records that changed since the last call to the backend."""
         changed, self._changed = self._changed, set()
-        self._backend.put_hosts({name: pack_host(self.by_name[name].record) for name in changed})
+        self._backend.put_hosts({name: pack_host(self[name].record) for name in changed})

@@ -1,7 +1,7 @@
-"""Links that come in: which are known, which are new and within bounds, which have moved up.
+"""Links on their way into the frontier: how far the crawl goes, which URLs were seen lately, and
+how many links lead to each, for the strategies that count them.
 
-links.known(["http://wiki/", "http://wiki/new"])   ->  [True, False]
-links.add([links.entry("http://wiki/new", "http://wiki/new")]).new   ->  [QueuedUrl(...)]
+    CrawlLimits(depth_limit=3).reject_reason(entry)      ->  "depth 4 is over 3"
 """
 
 from __future__ import annotations
@@ -10,23 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from typing import TYPE_CHECKING
 
-from larmspider.frontier.partition import Partitions
-from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import QueuedUrl, UrlState, host_of, url_key
-from larmspider.frontier.strategies import Strategy
+from larmspider.frontier.storage.records import QueuedUrl, url_key
 
-# How far the crawl goes, and why a link lies beyond that.
-#
-# CrawlLimits(depth_limit=3).reject_reason(entry)   ->  "depth 4 is over 3"
+if TYPE_CHECKING:
+    from larmspider.frontier.frontier import Frontier
 
 MAX_HOST = 300
-"""Characters of host:port; DNS allows 253. A longer one would not fit a key of the backend."""
+"""Characters of host:port; DNS allows 253. A longer host would not fit a key of the backend."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlLimits:
-    """How far the crawl goes; 0 means no bound. ``retry_times`` are fetches beside the first.
+    """How far the crawl goes; 0 means no limit. ``retry_times`` are fetches beside the first.
 
     ``robots_expires`` in seconds (RFC 9309 2.4: 24 h); ``robots_retry``: after a failed renewal.
     """
@@ -39,7 +36,7 @@ class CrawlLimits:
     robots_retry: float = 3_600.0
 
     def reject_reason(self, entry: QueuedUrl) -> str | None:
-        """Why it will not be queued; None where it may be."""
+        """Why a URL will not be queued; None where it may be."""
         if self.depth_limit and entry.depth > self.depth_limit:
             return f"depth {entry.depth} is over {self.depth_limit}"
         if entry.redirects > self.max_redirects:
@@ -49,15 +46,23 @@ class CrawlLimits:
         return None
 
 
-# URLs that were seen lately: the menu that is on each of a wiki's pages is asked for once.
-#
-# Nothing that is known ever becomes unknown, so an answer from here cannot be stale. It saves the
-# hash and the look into the database: 0.1 us instead of 3 (docs/performance.md has the rates on
-# real sites).
+@dataclass(slots=True)
+class Added:
+    """What Frontier.add() did: ``new`` are queued now; ``rejected`` are beyond a limit, with the
+    reason; ``forwarded`` is how many belong to other workers. The rest was known."""
+
+    new: list[QueuedUrl] = field(default_factory=list)
+    rejected: list[tuple[QueuedUrl, str]] = field(default_factory=list)
+    forwarded: int = 0
 
 
 class RecentlySeen:
-    """Holds ``size`` to twice as many URLs: two generations, the older is dropped whole."""
+    """URLs that the frontier knows: the menu that is on each of a wiki's pages is asked for once.
+
+    What is known never becomes unknown, so an answer from here cannot be stale. It saves the hash
+    and the look into the database: 0.1 us instead of 3 (docs/performance.md has the rates on real
+    sites). Holds ``size`` to twice as many URLs: two generations, the older is dropped whole.
+    """
 
     def __init__(self, size: int = 32_768) -> None:
         self._size = size
@@ -65,7 +70,7 @@ class RecentlySeen:
         self._old: set[str] = set()
 
     def among(self, urls: Sequence[str]) -> list[bool]:
-        """Of each URL: is it remembered?"""
+        """Whether each URL is remembered."""
         young, old = self._young, self._old
         seen = [url in young for url in urls]
         if old and False in seen:
@@ -82,138 +87,40 @@ class RecentlySeen:
             self._old, self._young = self._young, set()
 
 
-@dataclass(slots=True)
-class Added:
-    """``new`` are queued now; ``rejected`` are not wanted, with the reason; the rest was known, or
-    ``posted``: so many are other workers'."""
+def count_links(frontier: Frontier, normalized: Sequence[str]) -> None:
+    """One more link to each of these known URLs, whose priority may change with it."""
+    priority = frontier.strategy.priority
+    by_key = [(url, url_key(url)) for url in normalized]
+    if frontier.partitions is not None:
+        own = frontier.partitions.forward_links([key for _, key in by_key])
+        by_key = list(compress(by_key, own))
+    changes = []
+    counted = frontier.backend.count_links([key for _, key in by_key])
+    for (url, key), links in zip(by_key, counted, strict=True):
+        # depth is not at hand here; a strategy that counts links does not go by it
+        if links and (rank := priority(url, 0, links)) != priority(url, 0, links - 1):
+            changes.append((key, rank))
+    if changes:
+        frontier.backend.move(changes)
 
-    new: list[QueuedUrl] = field(default_factory=list)
-    rejected: list[tuple[QueuedUrl, str]] = field(default_factory=list)
-    posted: int = 0
 
-
-class Links:
-    """The way into the backend. Hosts and their turns are the caller's. ``blocks``: whose hosts
-    they are, where the crawl is shared."""
-
-    def __init__(
-        self,
-        backend: Backend,
-        strategy: Strategy,
-        bounds: CrawlLimits,
-        blocks: Partitions | None = None,
-    ) -> None:
-        self._backend, self._strategy, self._bounds = backend, strategy, bounds
-        self._blocks = blocks
-        self._seen = RecentlySeen()
-
-    def entry(
-        self,
-        url: str,
-        normalized: str,
-        *,
-        depth: int = 0,
-        link_type: int = 0,
-        redirects: int = 0,
-        from_page: str = "",
-        payload: bytes = b"",
-    ) -> QueuedUrl:
-        """An entry for add(): fields as in records.Entry, key, host and priority set."""
-        return QueuedUrl(
-            url=url,
-            normalized=normalized,
-            key=url_key(normalized),
-            host=host_of(url),
-            depth=depth,
-            link_type=link_type,
-            redirects=redirects,
-            priority=self._strategy.priority(normalized, depth, 1),
-            from_page=from_page,
-            payload=payload,
-        )
-
-    def add(self, entries: Sequence[QueuedUrl]) -> Added:
-        """Queue the new ones within depth and redirect bounds."""
-        result, wanted = Added(), []
-        for entry in entries:
-            reason = self._bounds.reject_reason(entry)
-            if reason:
-                result.rejected.append((entry, reason))
-            else:
-                wanted.append(entry)
-        for entry, new in zip(wanted, self._backend.add(wanted), strict=True):
-            self._seen.add(entry.normalized)
-            if new:
-                result.new.append(entry)
-        return result
-
-    def seen(self, normalized: Iterable[str]) -> None:
-        """These are known from now on, wherever they are."""
-        for url in normalized:
-            self._seen.add(url)
-
-    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
-        """known() as far as memory tells, so False proves nothing. Counts nothing, and tells
-        nothing where the order counts links."""
-        if self._strategy.counts_links:
-            return [False] * len(normalized)
-        return self._seen.among(normalized)
-
-    def known(self, normalized: Sequence[str]) -> list[bool]:
-        """Was each canonical URL added before? Counts as a link to it where the order asks."""
-        seen = self._seen
-        known = seen.among(normalized)
-        unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
-        states = self._backend.check([key for _, key in unsure])
-        for (at, _), state in zip(unsure, states, strict=True):
-            if state is not UrlState.UNKNOWN:
-                known[at] = True
-                seen.add(normalized[at])
-        if self._strategy.counts_links:
-            self._count([url for at, url in enumerate(normalized) if known[at]])
-        return known
-
-    def _count(self, normalized: Sequence[str]) -> None:
-        priority = self._strategy.priority
-        by_key = [(url, url_key(url)) for url in normalized]
-        if self._blocks is not None:
-            own = self._blocks.post_links([key for _, key in by_key])
-            by_key = list(compress(by_key, own))
-        changes = []
-        counted = self._backend.count_links([key for _, key in by_key])
-        for (url, key), links in zip(by_key, counted, strict=True):
-            # depth is not at hand here; an order that counts links does not go by it
-            if links and (rank := priority(url, 0, links)) != priority(url, 0, links - 1):
-                changes.append((key, rank))
-        if changes:
-            self._backend.move(changes)
-
-    def count_mail(
-        self, entries: Sequence[QueuedUrl], new: Iterable[QueuedUrl], links: Mapping[bytes, int]
-    ) -> None:
-        """The links that other workers found: one by each entry but the ``new`` ones, whose first
-        it was, and ``links`` by URL key."""
-        if not self._strategy.counts_links:
-            return
-        more = Counter(links)
-        more.update(entry.key for entry in entries)
-        more.subtract(entry.key for entry in new)
-        more = +more
-        counted = self._backend.count_links(list(more), list(more.values()))
-        changes = []
-        for key, total in zip(more, counted, strict=True):
-            if total and (entry := self._backend.entry(key)):
-                changes.append((key, self._strategy.priority(entry.normalized, 0, total)))
-        self.reprioritize(changes)
-
-    def reprioritize(self, changes: Iterable[tuple[bytes, int]]) -> None:
-        """New priorities for the queued ones of these URL keys; 10-20 us each.
-
-        Those that have theirs already stay where they are.
-        """
-        moved = []
-        for key, priority in changes:
-            entry = self._backend.entry(key)
-            if entry is not None and entry.priority != priority:
-                moved.append((key, priority))
-        self._backend.move(moved)
+def count_forwarded(
+    frontier: Frontier,
+    entries: Sequence[QueuedUrl],
+    new: Iterable[QueuedUrl],
+    links: Mapping[bytes, int],
+) -> None:
+    """The links that other workers found: one by each entry except the ``new`` ones, whose first
+    link it was, and ``links`` by URL key."""
+    if not frontier.strategy.counts_links:
+        return
+    more = Counter(links)
+    more.update(entry.key for entry in entries)
+    more.subtract(entry.key for entry in new)
+    more = +more
+    backend = frontier.backend
+    changes = []
+    for key, total in zip(more, backend.count_links(list(more), list(more.values())), strict=True):
+        if total and (entry := backend.entry(key)):
+            changes.append((key, frontier.strategy.priority(entry.normalized, 0, total)))
+    frontier.reprioritize(changes)

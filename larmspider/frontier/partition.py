@@ -1,96 +1,102 @@
-"""The hosts of a frontier that is shared with other workers: they come and go with their blocks.
+"""The hosts of a frontier that is shared with other workers: they come and go by partition.
 
-    blocks.enter(loaded, new_run={17})    # what the backend has loaded; a gap from now they may go
-    own, _ = blocks.split(entries)        # the others are posted to their owners
-    blocks.leave([17])                    # no host of it is asked any more ...
-    blocks.close()                        # ... at the cut of a commit: those that are at rest
-    blocks.given_up()                     # when it is done: they are another worker's from here on
+    partitions.enter(loaded, new_run={17})    # what the backend has loaded
+    own, _ = partitions.split(entries)        # the others are forwarded to their owners
+    partitions.leave([17])                    # no host of it is asked any more ...
+    partitions.seal()                         # ... until all that was done with it is in a batch
+    partitions.committed()                    # {17}: another worker may have it from here on
 
-A block is given up in this order, so that the next owner finds in Redis all that this one did with
-it. Until then it is owned, and what others post for it is taken in.
+A partition is given up in this order, so that its next owner finds in Redis all that this one did
+with it. Until then it is owned, and URLs that others forward to it are taken in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Protocol
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from larmspider.frontier.dispatch import PolitenessGroups, Schedule
-from larmspider.frontier.hosts import HostTable
-from larmspider.frontier.politeness import Politeness
-from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.storage.records import Counts, QueuedUrl
+from larmspider.frontier import dispatch
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import QueuedUrl
+
+if TYPE_CHECKING:
+    from larmspider.frontier.frontier import Frontier
 
 
-class SharedBackend(Protocol):
-    """What is asked of the backend here (redis_backend.py)."""
+class SharedBackend(Backend):
+    """A backend that other workers share (cluster/): it knows who owns which partition."""
 
     @property
-    def owned(self) -> frozenset[int]: ...
+    @abstractmethod
+    def owned(self) -> frozenset[int]:
+        """The partitions that this worker owns."""
 
-    def owns(self, key: bytes) -> bool: ...
+    @abstractmethod
+    def owns(self, key: bytes) -> bool:
+        """Whether a URL, by its key, is in one of them."""
 
-    def block_of(self, host: str) -> int: ...
+    @abstractmethod
+    def block_of(self, host: str) -> int:
+        """The partition of a host, by its name in the queue."""
 
-    def take(self, loaded: Any) -> list[str]: ...
+    @abstractmethod
+    def block_of_key(self, key: bytes) -> int:
+        """The partition of a URL."""
 
-    def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]: ...
+    @abstractmethod
+    def take(self, loaded: Any) -> list[str]:
+        """Own the partitions that were loaded; returns the names of their hosts."""
 
-    def give_up(self, blocks: Collection[int]) -> None: ...
+    @abstractmethod
+    def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]:
+        """The packed records of these hosts, of those that have one."""
 
-    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int: ...
+    @abstractmethod
+    def give_up(self, blocks: Collection[int]) -> None:
+        """Own these partitions no more."""
 
-    def post_links(self, keys: Iterable[bytes]) -> None: ...
+    @abstractmethod
+    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
+        """Forward URLs to their owners; with ``count``, one that was forwarded lately is a link to
+        it that counts. Returns how many were forwarded."""
 
-    def counts(self, host: str | None = None) -> Counts: ...
+    @abstractmethod
+    def post_links(self, keys: Iterable[bytes]) -> None:
+        """Forward one more link to each URL."""
 
 
 class Partitions:
-    """For a frontier whose backend knows owners. ``block_of_key`` gives the block of a URL key."""
-
-    def __init__(
-        self,
-        backend: SharedBackend,
-        block_of_key: Callable[[bytes], int],
-        hosts: HostTable,
-        schedule: Schedule,
-        grouping: PolitenessGroups,
-        politeness: Politeness,
-        clock: Callable[[], float],
-        robots: RobotsCache | None,
-        robots_expires: float,
-    ) -> None:
-        self._backend, self._block_of_key = backend, block_of_key
-        self._hosts, self._schedule, self._grouping = hosts, schedule, grouping
-        self._politeness, self._clock = politeness, clock
-        self._robots, self._robots_expires = robots, robots_expires
+    def __init__(self, frontier: Frontier, backend: SharedBackend) -> None:
+        self._frontier, self._backend = frontier, backend
         self.leaving: set[int] = set()
-        """Blocks whose hosts are not asked any more."""
-        self._closing: frozenset[int] = frozenset()  # of these, those that the commit empties
+        """Partitions whose hosts are not asked any more."""
+        self._sealed: frozenset[int] = frozenset()  # of these, those that the next commit completes
         self.stored_by_others = 0
-        """Pages in all that are not in the counts of the blocks that are owned."""
-        self._committed = 0  # stored pages of owned blocks, as of the last commit
-        self._cut = 0
+        """Pages in all that are not in the counts of the partitions that are owned."""
+        self._committed_pages = 0  # stored pages of owned partitions, as of the last commit
+        self._sealed_pages = 0
 
     def __repr__(self) -> str:
-        return f"<Blocks {len(self._backend.owned)} owned, {len(self.leaving)} leaving>"
+        return f"<Partitions {len(self._backend.owned)} owned, {len(self.leaving)} leaving>"
 
     # links
 
     def split(
         self, entries: Sequence[QueuedUrl], *, count: bool = False
     ) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
-        """Those that this worker is to add, and the others, which are on their way to theirs.
-        ``count``: those that were posted lately are links that count."""
+        """The entries that this worker is to add, and those that were forwarded to others.
+        ``count``: a URL that was forwarded lately is a link that counts."""
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         if not foreign:
             return entries, foreign
         self._backend.post(foreign, count=count)
-        posted = {id(entry) for entry in foreign}
-        return [entry for entry in entries if id(entry) not in posted], foreign
+        forwarded = {id(entry) for entry in foreign}
+        return [entry for entry in entries if id(entry) not in forwarded], foreign
 
-    def post_links(self, keys: Sequence[bytes]) -> list[bool]:
-        """One more link to each: whether this worker is to count it. The others are posted."""
+    def forward_links(self, keys: Sequence[bytes]) -> list[bool]:
+        """One more link to each URL: whether this worker is to count it. The others are
+        forwarded."""
         stay = [self._stays(key) for key in keys]
         self._backend.post_links([key for key, own in zip(keys, stay, strict=True) if not own])
         return stay
@@ -98,94 +104,98 @@ class Partitions:
     def _stays(self, key: bytes) -> bool:
         if not self._backend.owns(key):
             return False
-        return not self.leaving or self._block_of_key(key) not in self.leaving
+        return not self.leaving or self._backend.block_of_key(key) not in self.leaving
 
-    def brought(self, entries: Iterable[QueuedUrl]) -> None:
-        """These were added although their block may be leaving: then their hosts are, too."""
+    def arrived(self, entries: Iterable[QueuedUrl]) -> None:
+        """These were added although their partition may be leaving: then their hosts are, too."""
         if not self.leaving:
             return
         for entry in entries:
-            if self._block_of_key(entry.key) in self.leaving:
+            if self._backend.block_of_key(entry.key) in self.leaving:
                 self._stop(entry.host)
 
     # coming
 
     def enter(self, loaded: Any, new_run: Collection[int] = ()) -> int:
-        """Take blocks that were loaded: how many hosts came with them.
+        """Take partitions that were loaded; returns how many hosts came with them. A gap from now
+        they may be asked.
 
-        ``new_run``: blocks that nobody had in this run, whose given-up hosts are tried again.
+        ``new_run``: partitions that no worker had in this run, whose given-up hosts are tried
+        again.
         """
-        before, now = self._stored(), self._clock()
+        frontier = self._frontier
+        before, now = self._stored(), frontier.clock()
         names = self._backend.take(loaded)
         records = self._backend.host_records(names)
         for name in {*names, *records}:
             fresh = self._backend.block_of(name) in new_run
-            host = self._hosts.enter(name, records.get(name), new_run=fresh)
-            self._politeness.take_up(host.record, now, self._robots_expires)
-            host.paused = self._politeness.orders.is_paused(name)
-            self._schedule.set(host)
-        self._committed += self._stored() - before
+            host = frontier.hosts.enter(name, records.get(name), new_run=fresh)
+            frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
+            host.paused = frontier.politeness.overrides.is_paused(name)
+            dispatch.schedule(frontier, host)
+        self._committed_pages += self._stored() - before
         return len(names)
 
     # going
 
-    def leave(self, blocks: Iterable[int]) -> None:
+    def leave(self, partitions: Iterable[int]) -> None:
         """Hand out no URL of these any more."""
-        going = self._backend.owned & frozenset(blocks)
+        going = self._backend.owned & frozenset(partitions)
         self.leaving |= going
-        for name in self._names(going):
+        for name in self._hosts_of(going):
             self._stop(name)
 
     def _stop(self, name: str) -> None:
-        host = self._hosts.by_name[name]
-        host.leaves = True
-        self._schedule.set(host)
+        host = self._frontier.hosts[name]
+        host.leaving = True
+        dispatch.schedule(self._frontier, host)
 
     @property
-    def resting(self) -> frozenset[int]:
-        """Blocks that are leaving and of which nothing is fetched or stored any more."""
+    def idle(self) -> frozenset[int]:
+        """Partitions that are leaving and of which nothing is fetched or stored any more."""
         if not self.leaving:
             return frozenset()
-        busy = set()
-        for name in self._names(self.leaving):
-            if self._hosts.by_name[name].in_flight or self._backend.counts(name).leased:
+        frontier, busy = self._frontier, set()
+        for name in self._hosts_of(self.leaving):
+            if frontier.hosts[name].in_flight or frontier.backend.counts(name).leased:
                 busy.add(self._backend.block_of(name))
         return frozenset(self.leaving - busy)
 
-    def close(self) -> None:
-        """The batch ends: with it blocks at rest are complete in Redis."""
-        self._closing = self.resting
-        self._cut = self._stored()
+    def seal(self) -> None:
+        """The batch ends: with it partitions that are idle are complete in Redis."""
+        self._sealed = self.idle
+        self._sealed_pages = self._stored()
 
-    def given_up(self) -> frozenset[int]:
-        """After the commit: these blocks are given up, and may be released."""
-        self._committed = self._cut
-        gone, self._closing = self._closing, frozenset()
+    def committed(self) -> frozenset[int]:
+        """After the commit: returns the partitions that are given up now, and may be released."""
+        self._committed_pages = self._sealed_pages
+        gone, self._sealed = self._sealed, frozenset()
         if not gone:
             return gone
-        before, names = self._stored(), self._names(gone)
+        frontier = self._frontier
+        before, names = self._stored(), self._hosts_of(gone)
         self._backend.give_up(gone)
         for name in names:
-            host = self._hosts.by_name[name]
-            self._schedule.forget(host)
-            self._grouping.forget(host)
-            if self._robots is not None:
-                self._robots.forget(name)
-            self._hosts.leave(name)
+            dispatch.forget(frontier, frontier.hosts[name])
+            if frontier.robots is not None:
+                frontier.robots.forget(name)
+            frontier.hosts.leave(name)
         self.leaving -= gone
-        self._committed += self._stored() - before
+        self._committed_pages += self._stored() - before
         return gone
 
-    def _names(self, blocks: Collection[int]) -> list[str]:
+    def _hosts_of(self, partitions: Collection[int]) -> list[str]:
         of = self._backend.block_of
-        return [name for name in self._hosts.by_name if of(name) in blocks] if blocks else []
+        return (
+            [name for name in self._frontier.hosts if of(name) in partitions] if partitions else []
+        )
 
     # budgets
 
     def stored_in_all(self, pages: int) -> None:
-        """So many pages are stored by all workers, as of the last commits; no own one is under
-        way."""
-        self.stored_by_others = max(0, pages - self._committed)
+        """``pages`` are stored by all workers, as of their last commits; no commit of this worker
+        is under way."""
+        self.stored_by_others = max(0, pages - self._committed_pages)
 
     def _stored(self) -> int:
-        return self._backend.counts().stored
+        return self._frontier.backend.counts().stored

@@ -9,87 +9,61 @@ it, and it is probed again later. Clock and randomness come from the caller.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from larmspider.frontier.hosts import HostRecord, HostRules, HostState
-
-# What the operator has ordered while the crawl ran, over what the settings say.
-#
-#     orders.hosts["wiki:80"] = HostOrder(paused=True, delay=10.0)
-#     orders.factor = 2.0                 # all gaps twice as long
-#
-# Kept with the frontier, so a crawl that goes on has them still; only the pause of a whole crawl
-# ends
-# with its run.
-
-NOTE = "orders"
-"""The note of the backend that holds them."""
+from larmspider.frontier.overrides import Overrides
 
 
-@dataclass(slots=True)
-class HostOrder:
-    """``paused``: it is not asked. ``delay`` in seconds in place of the settings', None: not."""
+class FailureKind(NamedTuple):
+    """What a failed fetch says about its URL and its host: a page that is too big says nothing
+    about its server; five refused connections in a row do.
 
-    paused: bool = False
-    delay: float | None = None
+    ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
+    ``snoozes``: the host is left alone for a while at once, and not this URL only.
+    """
+
+    retry: bool
+    blames_host: bool
+    snoozes: bool = False
 
 
-@dataclass(slots=True)
-class Overrides:
-    """``factor``: all gaps are so many times as long. ``restrict``: the scope, in place of
-    ``instead_of``, what the settings said then; "" for none ordered."""
+KINDS = {
+    "dns": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "refused": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "timeout": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "slow": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "tls": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "reset": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "too-big": FailureKind(retry=False, blames_host=False),
+    "bad-response": FailureKind(retry=True, blames_host=False),
+    "address": FailureKind(retry=False, blames_host=False),
+    "bad-url": FailureKind(retry=False, blames_host=False),
+}
+"""By the fetch layer's word; any other word: retried, the host not blamed."""
 
-    factor: float = 1.0
-    hosts: dict[str, HostOrder] = field(default_factory=dict)
-    restrict: str = ""
-    instead_of: str = ""
+_SERVER_ERROR = FailureKind(retry=True, blames_host=True)
+_OVERLOADED = FailureKind(retry=True, blames_host=True, snoozes=True)
+_OTHER = FailureKind(retry=True, blames_host=False)
 
-    def of(self, host: str) -> HostOrder:
-        """That of a host, made if there is none."""
-        return self.hosts.setdefault(host, HostOrder())
 
-    def delay(self, host: str, otherwise: float) -> float:
-        """In seconds."""
-        order = self.hosts.get(host)
-        return otherwise if order is None or order.delay is None else order.delay
+def failure_kind(kind: str) -> FailureKind:
+    """``kind`` as in KINDS, or http-STATUS: 5xx, 429 and 408 blame the host, other statuses are
+    final for the URL.
 
-    def is_paused(self, host: str) -> bool:
-        order = self.hosts.get(host)
-        return order is not None and order.paused
-
-    @classmethod
-    def together(cls, found: Iterable[Overrides]) -> Overrides:
-        """Of workers that share a crawl, each of which may have been given its own."""
-        every = list(found)
-        factor = next((orders.factor for orders in every if orders.factor != 1.0), 1.0)
-        hosts = [pair for orders in every for pair in orders.hosts.items()]
-        return cls(factor, {name: order for name, order in hosts if order != HostOrder()})
-
-    def pack(self) -> bytes:
-        """JSON; hosts without an order are left out."""
-        return json.dumps(asdict(self.copy())).encode("utf-8")
-
-    @classmethod
-    def unpack(cls, data: bytes | None) -> Self:
-        """The reverse; none for None."""
-        if not data:
-            return cls()
-        return cls.from_json(json.loads(data))
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """Of what dataclasses.asdict() makes. Raises TypeError or KeyError for what is none."""
-        hosts = {name: HostOrder(**order) for name, order in found["hosts"].items()}
-        return cls(**{**found, "hosts": hosts})
-
-    def copy(self) -> Self:
-        """As they are now; without hosts of which nothing is ordered."""
-        hosts = {name: replace(one) for name, one in self.hosts.items() if one != HostOrder()}
-        return replace(self, hosts=hosts)
+    429 and 503 are about the host, other 5xx most often about one page: a wiki with a broken page
+    in a hundred is not left alone for each of them.
+    """
+    if kind in ("http-429", "http-503"):
+        return _OVERLOADED
+    if kind.startswith("http-"):
+        if kind[5:6] == "5" or kind == "http-408":
+            return _SERVER_ERROR
+        return FailureKind(retry=False, blames_host=False)
+    return KINDS.get(kind, _OTHER)
 
 
 class Gap(NamedTuple):
@@ -126,11 +100,10 @@ class Politeness:
 
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
-        self.orders = Overrides()
-        """Of the operator, over the rules."""
+        self.overrides = Overrides()
 
     def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:
-        """A host of another run, or another worker: what it was asked last is not known here."""
+        """A host of another run, or another worker: its last request is not known here."""
         # a gap from now is safe, however soon this comes after the last request
         record.next_time = now + self.gap_seconds(record)
         # the clock may have been ahead, by years: no wait is longer than one that begins now
@@ -141,37 +114,38 @@ class Politeness:
 
     def gap_seconds(self, record: HostRecord) -> float:
         """Between the beginnings of two requests to the host."""
-        limits, orders = self.limits, self.orders
+        limits, overrides = self.limits, self.overrides
         gap = self.rules.of(record.host).delay or 0.0
-        if orders.hosts:
-            gap = orders.delay(record.host, gap)
+        if overrides.hosts:
+            gap = overrides.delay(record.host, gap)
         if record.crawl_delay is not None:
             gap = max(gap, min(record.crawl_delay, limits.crawl_delay_max))
-        return max(gap, limits.response_factor * record.response) * orders.factor
+        return max(gap, limits.response_factor * record.response) * overrides.factor
 
     def gap(self, record: HostRecord) -> Gap:
-        """The same with the rule that sets it."""
-        seconds, factor = self.gap_seconds(record), self.orders.factor
+        """gap_seconds() with the rule that sets it."""
+        seconds, factor = self.gap_seconds(record), self.overrides.factor
         slowed = "" if factor == 1.0 else f", {factor:g} times as long by order"
         return Gap(seconds, self._what_sets(record) + slowed)
 
     def _what_sets(self, record: HostRecord) -> str:
         limits, asked = self.limits, record.crawl_delay
-        ordered = self.orders.hosts.get(record.host)
-        delay = self.orders.delay(record.host, self.rules.of(record.host).delay or 0.0)
+        override = self.overrides.hosts.get(record.host)
+        delay = self.overrides.delay(record.host, self.rules.of(record.host).delay or 0.0)
         response = limits.response_factor * record.response
         least = 0.0 if asked is None else min(asked, limits.crawl_delay_max)
         if delay >= max(response, least):
-            return "delay" if ordered is None or ordered.delay is None else "delay by order"
+            return "delay" if override is None or override.delay is None else "delay by order"
         if asked is None or response > least:
             return f"{limits.response_factor:g} x last response time"
         return f"robots.txt Crawl-delay{f' {asked:g} s, cut' if asked > least else ''}"
 
     def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
-        """A response of which the host is not to blame: it took ``seconds``, asked at ``sent``."""
+        """A response that does not blame the host: it took ``seconds``, and was asked for at
+        ``sent``."""
         if record.failures or record.parks:
-            record.hold = None  # what its failures took says nothing about its answers
-        self._held(record, seconds)
+            record.slot_secs = None  # what its failures took says nothing about its answers
+        self._note_duration(record, seconds)
         record.response = seconds
         record.failures = record.parks = 0
         if now - record.last_failure > self.limits.quiet:
@@ -194,7 +168,7 @@ class Politeness:
         only counts towards parking.
         """
         limits = self.limits
-        self._held(record, seconds)
+        self._note_duration(record, seconds)
         if now - record.last_failure > limits.quiet + self._last_snooze(record):
             record.level = 0
         record.failures += 1
@@ -207,7 +181,7 @@ class Politeness:
         if retry_after is not None and retry_after > 0:
             wait = min(retry_after, limits.retry_after_max)
         if record.state is HostState.PARKED:
-            # one that was in flight when the host was parked: it does not count as a probe
+            # a request that was in flight when the host was parked does not count as a probe
             record.until = max(record.until, now + wait)
         elif too_many:
             self._park(record, now, wait, reason)
@@ -216,7 +190,7 @@ class Politeness:
             record.change(HostState.SNOOZED, max(record.until, now + wait), reason)
 
     def _park(self, record: HostRecord, now: float, wait: float, reason: str) -> None:
-        """After so many failures; a host that was parked is on probation, one failure is enough."""
+        """A host that was parked before is on probation: one failure parks it again."""
         limits = self.limits
         why = f"{record.failures} failures in a row: {reason}"
         if record.parks:
@@ -231,13 +205,13 @@ class Politeness:
 
     @property
     def longest_wait(self) -> float:
-        """Seconds; no snooze lasts longer, nor a park that ends in this run."""
+        """In seconds: no snooze lasts longer, nor a park that ends in this run."""
         limits = self.limits
         park = limits.park * 2.0 ** max(0, limits.max_parks - 1)
         return max(limits.retry_after_max, max(limits.backoff_max, park) * (1 + limits.jitter))
 
     def is_too_far(self, earliest: float, now: float) -> bool:
-        """Whether nothing waits so long: a URL was given back while the clock was ahead."""
+        """Whether no wait is that long: the URL was released while the clock was ahead."""
         return earliest > now + self.longest_wait
 
     def retry_time(self, now: float, attempts: int) -> float:
@@ -254,7 +228,7 @@ class Politeness:
         return seconds * (1 + self.limits.jitter * (2 * self.random() - 1))
 
     @staticmethod
-    def _held(record: HostRecord, seconds: float) -> None:
+    def _note_duration(record: HostRecord, seconds: float) -> None:
         # new answers weigh one third: a host that turns slow is known after two or three
-        old = record.hold
-        record.hold = seconds if old is None else old + (seconds - old) / 3
+        old = record.slot_secs
+        record.slot_secs = seconds if old is None else old + (seconds - old) / 3

@@ -1,11 +1,11 @@
-"""Which hosts may hold a download place, so that slow and dead ones can never hold them all.
+"""Which hosts may hold a download slot, so that slow and dead ones can never hold them all.
 
 Taking turns is not enough: of 300 hosts with a gap of 2 s, 45 that answer after 10 or 30 s fill 32
-places while the other 255 need 7. So a host is judged by the time it is expected to hold a place:
+slots while the other 255 need 7. So a host is judged by the time it is expected to hold a slot:
 
-quick      any free place
-slow       holds for ``slow_secs`` or longer: at most ``slow_share`` of the places together
-failing    slow, and its last fetch failed: at most ``probe_share`` of the places together
+quick      any free slot
+slow       holds for ``slow_secs`` or longer: at most ``slow_share`` of the slots together
+failing    slow, and its last fetch failed: at most ``probe_share`` of the slots together
 unproven   never answered: whatever is not needed otherwise, at least ``probe_share``
 
 and all but the quick ones together leave free what the quick ones need, by Little's law: the sum
@@ -13,9 +13,9 @@ over quick hosts of holding time / gap, and its root for chance. A fetch that ha
 ``slow_secs`` counts as slow from then on, whatever its host was. Where no quick host has work, slow
 ones may have all but the probes' share.
 
-Nobody knows of a new host that it is slow, nor of a quick one that it is no more, so many that hang
-may hold all places: while others wait, some of their fetches give their places up
-(scheduler_probes.py), and these hosts are slow from then on.
+A new host that hangs, or a quick host that begins to hang, is not known to be slow, so many of them
+may hold all slots: while others wait, some of their fetches are cancelled (scheduler/probes.py),
+and these hosts are slow from then on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from math import ceil, sqrt
 
 
 class Kind(IntEnum):
-    """Of a host by its expected holding time, and of a place by what holds it."""
+    """A host's by its expected holding time, and a slot's by the host that holds it."""
 
     QUICK = 0
     SLOW = 1
@@ -36,20 +36,20 @@ class Kind(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Holding:
-    """One place that is held since a time."""
+class Slot:
+    """One slot, held since a time."""
 
     kind: Kind
     since: float
-    ended: bool = False
+    released: bool = False
     turned_slow: bool = False
 
 
-_UNIT = 1_000_000  # needs are summed as whole millionths: a float sum would drift
+_UNIT = 1_000_000  # demands are summed as whole millionths: a float sum would drift
 
 
 class SlotPool:
-    """``total`` places; shares are fractions of it, each at least one place."""
+    """``total`` slots; shares are fractions of them, each at least one slot."""
 
     def __init__(
         self,
@@ -59,83 +59,85 @@ class SlotPool:
         slow_secs: float = 2.0,
     ) -> None:
         self.total, self.slow_secs = total, slow_secs
-        self.slow_places = max(1, int(slow_share * total))
-        self.probe_places = max(1, int(probe_share * total))
+        self.slow_slots = max(1, int(slow_share * total))
+        self.probe_slots = max(1, int(probe_share * total))
         self.held = [0] * len(Kind)
-        self._young: deque[Holding] = deque()
-        self._need = 0
-        self.reserved = 0  # places kept for the quick hosts
+        self._young: deque[Slot] = deque()
+        self._demand = 0
+        self.reserved = 0  # slots kept for the quick hosts
 
     def __repr__(self) -> str:
         held = ", ".join(f"{self.held[kind]} {kind.name.lower()}" for kind in Kind)
-        return f"<Places {held} of {self.total}, {self.reserved} reserved>"
+        return f"<SlotPool {held} of {self.total}, {self.reserved} reserved>"
 
-    def kind(self, hold: float | None, failures: int = 0) -> Kind:
-        """Of a host by its expected holding time (None: never answered) and failures in a row."""
-        if hold is None:
+    def kind(self, slot_secs: float | None, failures: int = 0) -> Kind:
+        """By a host's expected holding time (None: never answered) and failures in a row."""
+        if slot_secs is None:
             return Kind.UNPROVEN
-        if hold < self.slow_secs:
-            return Kind.QUICK  # connections refused at once hold no place, so they do no harm
+        if slot_secs < self.slow_secs:
+            return Kind.QUICK  # connections refused at once hold no slot, so they do no harm
         return Kind.FAILING if failures else Kind.SLOW
 
-    def need(self, hold: float | None, gap: float, connections: int) -> int:
-        """Places that a host with work needs on average, in millionths; 0 if it is not quick."""
-        if hold is None or hold >= self.slow_secs:
+    def demand(self, slot_secs: float | None, gap: float, connections: int) -> int:
+        """Slots that a host with work needs on average, in millionths; 0 if it is not quick."""
+        if slot_secs is None or slot_secs >= self.slow_secs:
             return 0
-        return int(_UNIT * (min(hold / gap, connections) if gap > 0 else connections))
+        return int(_UNIT * (min(slot_secs / gap, connections) if gap > 0 else connections))
 
-    def change_need(self, difference: int) -> None:
-        """Add to, or take from, the sum over all quick hosts that have work."""
-        self._need += difference
-        need = self._need / _UNIT
-        self.reserved = min(self.total, ceil(need + sqrt(need) + 1)) if self._need else 0
+    def change_demand(self, difference: int) -> None:
+        """Add to the sum over all quick hosts that have work; a negative number takes from it."""
+        self._demand += difference
+        demand = self._demand / _UNIT
+        self.reserved = min(self.total, ceil(demand + sqrt(demand) + 1)) if self._demand else 0
 
     def allows(self, kind: Kind) -> bool:
-        """Is there a place for a host of this kind now?"""
+        """Is there a slot for a host of this kind now?"""
         quick, slow, unproven, failing = self.held
         if quick + slow + unproven + failing >= self.total:
             return False
         if kind is Kind.QUICK:
             return True
-        for_long = max(self.probe_places + 1, self.total - self.reserved)
+        for_long = max(self.probe_slots + 1, self.total - self.reserved)
         if slow + unproven + failing >= for_long:
             return False
         if kind is Kind.UNPROVEN:
             return True
         if kind is Kind.FAILING:
-            return failing < self.probe_places
-        if not self._need:
-            return slow < max(1, self.total - self.probe_places)
-        return slow < max(1, min(self.slow_places, for_long - self.probe_places))
+            return failing < self.probe_slots
+        if not self._demand:
+            return slow < max(1, self.total - self.probe_slots)
+        return slow < max(1, min(self.slow_slots, for_long - self.probe_slots))
+
+    def allowed_kinds(self) -> list[Kind]:
+        """The kinds for which there is a slot now."""
+        return [kind for kind in Kind if self.allows(kind)]
 
     @property
     def too_many_slow(self) -> bool:
         """Whether fetches that have lasted hold more than the slow hosts' share."""
-        return self.held[Kind.SLOW] > self.slow_places
+        return self.held[Kind.SLOW] > self.slow_slots
 
-    def take(self, kind: Kind, now: float) -> Holding:
-        """Hold a place from now on."""
-        holding = Holding(kind, now)
+    def acquire(self, kind: Kind, now: float) -> Slot:
+        slot = Slot(kind, now)
         self.held[kind] += 1
         if kind in (Kind.QUICK, Kind.UNPROVEN):
-            self._young.append(holding)
-        return holding
+            self._young.append(slot)
+        return slot
 
-    def release(self, holding: Holding) -> None:
-        """The place is free."""
-        holding.ended = True
-        self.held[holding.kind] -= 1
+    def release(self, slot: Slot) -> None:
+        slot.released = True
+        self.held[slot.kind] -= 1
 
     def age(self, now: float) -> None:
         """Count fetches that have lasted ``slow_secs`` as slow. O(1) a fetch over its life."""
         young = self._young
-        while young and (young[0].ended or young[0].since + self.slow_secs <= now):
-            holding = young.popleft()
-            if not holding.ended:
-                self.held[holding.kind] -= 1
-                holding.kind, holding.turned_slow = Kind.SLOW, True
+        while young and (young[0].released or young[0].since + self.slow_secs <= now):
+            slot = young.popleft()
+            if not slot.released:
+                self.held[slot.kind] -= 1
+                slot.kind, slot.turned_slow = Kind.SLOW, True
                 self.held[Kind.SLOW] += 1
 
     def next_age(self) -> float | None:
-        """When a fetch that lasts may turn slow and so make room for an unproven or quick one."""
+        """When a fetch that lasts may turn slow, which makes room for an unproven or quick host."""
         return self._young[0].since + self.slow_secs if self._young else None

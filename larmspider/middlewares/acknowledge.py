@@ -21,7 +21,7 @@ from scrapy import Request, signals
 from scrapy.http import Response
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.results import failure_kind
+from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import GIVE_BACK, LEASE

@@ -15,7 +15,7 @@ from scrapy.exceptions import IgnoreRequest
 from larmspider import stats
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import kind_of, message_of, retry_after
-from larmspider.frontier.results import failure_kind
+from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE
 from larmspider.scheduler.leases import elapsed

@@ -12,7 +12,7 @@ from larmspider.crawl.reader import CrawlDir, Fetch, fetch_of
 from larmspider.formatting import counted, duration
 from larmspider.frontier.describe import HostRow, host_row
 from larmspider.frontier.hosts import HostRecord, HostState
-from larmspider.frontier.politeness import HostOrder, Overrides
+from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.robots import RobotsRules, lines_of
 from larmspider.frontier.storage.records import QueuedUrl, host_of
 from larmspider.reports.documents import last_fetches
@@ -249,7 +249,7 @@ def host_page(
         retries=retries,
         results=results,
         indexed=indexed,
-        limits=_limits(row, settings, politeness.orders),
+        limits=_limits(row, settings, politeness.overrides),
     )
 
 
@@ -266,7 +266,7 @@ def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Fetc
 
 
 def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tuple[str, str]]:
-    rule, counts, order = row.rule, row.counts, orders.hosts.get(row.host, HostOrder())
+    rule, counts, order = row.rule, row.counts, orders.hosts.get(row.host, HostOverride())
     found = [("Delay", f"{duration(row.gap.seconds)}, by {row.gap.rule}")]
     ordered = [
         "paused" if order.paused else "",
@@ -284,8 +284,8 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tup
         found.append(("Hours", "{:g} to {:g}".format(*rule.window)))
     if row.record.crawl_delay is not None:
         found.append(("Crawl-delay of robots.txt", duration(row.record.crawl_delay)))
-    if row.record.hold is not None:
-        found.append(("Expected answer time", duration(row.record.hold)))
+    if row.record.slot_secs is not None:
+        found.append(("Expected answer time", duration(row.record.slot_secs)))
     most = options.integer(settings, "LARM_MAX_PAGES", minimum=0)
     if most:
         found.append(("Budget of the crawl", counted(most, "page")))

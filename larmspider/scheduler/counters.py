@@ -45,7 +45,7 @@ class Left(NamedTuple):
 
 def left_by_budgets(frontier: Frontier) -> Left:
     """O(hosts that have a budget)."""
-    counts, limit = frontier.backend.counts(), frontier.bounds.max_pages
+    counts, limit = frontier.backend.counts(), frontier.limits.max_pages
     if limit and counts.stored >= limit:
         return Left(max_pages=counts.queued)
     spent = []

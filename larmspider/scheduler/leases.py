@@ -151,7 +151,7 @@ class Leases:
         """The fetch was not made: its URL returns to its place. Scrapy drops the Request."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
-        self.frontier.give_back(lease)
+        self.frontier.release(lease)
         request.meta[REQUEUED] = True
         return request
 
@@ -160,7 +160,7 @@ class Leases:
     ) -> Request | None:
         """Queue a failed fetch again, with backoff; None if it has had its attempts."""
         lease = request.meta[LEASE]
-        if not self.frontier.retries(lease, kind):
+        if not self.frontier.may_retry(lease, kind):
             return None
         request.meta.pop(LEASE)
         self._out.discard(lease)
@@ -174,7 +174,7 @@ class Leases:
         URL would go out before the stores are through with this one. ``kind`` as in failures.py,
         "" where the fetch says nothing about its host."""
         lease = request.meta[LEASE]
-        self.frontier.freed(lease, kind, elapsed(request), retry_after=retry_after)
+        self.frontier.release_slot(lease, kind, elapsed(request), retry_after=retry_after)
         self._tell_if_parked(lease)
 
     def settle(self, request: Request, visit: FetchRecord) -> None:
@@ -192,7 +192,7 @@ class Leases:
             self.frontier.failed_for_good(lease, visit, seconds)
             self._tell_if_parked(lease)
         else:
-            self.frontier.done(lease, visit)
+            self.frontier.acknowledge(lease, visit)
 
     def end_robots(self, lease: Lease) -> None:
         """The robots.txt of a lease was answered, or failed."""

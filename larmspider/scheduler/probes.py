@@ -72,8 +72,8 @@ class Probes:
         late = time.monotonic() - planned > LOOK_SECS  # and so are answers: they come first
         if (
             late
-            or (self._cut is not None and self._cut.holding is not None)
-            or (self.scheduler.frontier.needs_places() and self._let_go(out))
+            or (self._cut is not None and self._cut.slot is not None)
+            or (self.scheduler.frontier.needs_slots() and self._let_go(out))
         ):
             self._look_in(NEXT_SECS)
         else:
@@ -94,9 +94,9 @@ class Probes:
         return False
 
     def _overdue(self, lease: Lease) -> bool:
-        holding = lease.holding
-        if holding is None or lease.overdue:
+        slot = lease.slot
+        if slot is None or lease.overdue:
             return False
-        if lease.is_probe and lease.host.record.hold is None:
+        if lease.is_probe and lease.host.record.slot_secs is None:
             return time.time() - lease.since >= self.secs
-        return holding.turned_slow and self.scheduler.frontier.places.too_many_slow
+        return slot.turned_slow and self.scheduler.frontier.slots.too_many_slow

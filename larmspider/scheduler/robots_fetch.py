@@ -110,7 +110,7 @@ class RobotsFetch:
         error, seconds = failure.value, time.monotonic() - request.meta[_BEGAN]
         assert error is not None
         if isinstance(error, Stopped):
-            self.scheduler.frontier.give_back(lease)
+            self.scheduler.frontier.release(lease)
         elif isinstance(error, DeniedAddress) and not request.meta[_HOPS]:
             self.scheduler.frontier.robots_loaded(lease, b"", seconds, "address")
         else:

@@ -69,9 +69,7 @@ def open_frontier(
     try:
         shared = None if sharing is None else sharing.backend
         book = addresses.book(OwnAddress.from_settings(settings))
-        frontier = build_frontier(
-            settings, path, book, shared, None if shared is None else shared.keys.block_of_key
-        )
+        frontier = build_frontier(settings, path, book, shared)
         _recover_stores(scheduler.crawler, frontier.recover().positions, sharing)
         if sharing is not None:
             sharing.begin(frontier)
@@ -312,7 +310,7 @@ class FrontierScheduler(Commits):
             logger.warning("Refused: %s cannot be queued: %s", shown, error)
             return False
         added = self.frontier.add([entry])
-        return bool(added.new or added.posted)
+        return bool(added.new or added.forwarded)
 
     def next_request(self) -> Request | None:
         """The next Request that may be sent now. O(log hosts)."""
@@ -383,7 +381,7 @@ class FrontierScheduler(Commits):
         self._waker.wake()
 
     def _address_known(self, name: str, address: str) -> None:
-        self.frontier.address_known(name, address)
+        self.frontier.on_resolved(name, address)
         self.wake()
 
     def _count(self, key: str) -> None:

@@ -63,7 +63,7 @@ class Load:
             queued=queued,
             gap=row.gap.seconds,
             gap_rule=row.gap.rule,
-            hold=record.hold or 0.0,
+            hold=record.slot_secs or 0.0,
             connections=rule.connections or 1,
             wait=0.0 if never else max(0.0, row.next_time - now),
             why=(row.reason or row.state) if waits else "",

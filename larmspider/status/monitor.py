@@ -122,7 +122,7 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
     if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
         others = f" and {len(names) - 1:,} more" if names[1:] else ""
         return f"waiting for {names[0]}{others}, paused by the operator"
-    if host is None or host.turn_time < now + LONG_WAIT_SECS:
+    if host is None or host.next_fetch_time < now + LONG_WAIT_SECS:
         return ""
     record = host.record
     parts = []
@@ -133,7 +133,7 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
         parts = [f"parked: {failure_in_words(record.reason)}"]
     parts.append(host.rule.why_closed(max(now, record.next_time, record.until), local_hour))
     why = "; ".join(part for part in parts if part) or record.state.name.lower()
-    return f"waiting {host.turn_time - now:.0f} s for {record.host} ({why})"
+    return f"waiting {host.next_fetch_time - now:.0f} s for {record.host} ({why})"
 
 
 _FAILURES = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import stats
 from larmspider.crawl.state import RunState
-from larmspider.frontier.politeness import Overrides
+from larmspider.frontier.overrides import Overrides
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

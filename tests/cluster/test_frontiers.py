@@ -43,12 +43,12 @@ class Worker:
             clock,
             delay=DELAY,
             limits=LIMITS,
-            bounds=CrawlLimits(max_pages=5),
+            crawl_limits=CrawlLimits(max_pages=5),
             parse=lambda body: AllowAll(),
-            block_of_key=KEYS.block_of_key,
+            shared=self.backend,
         )
-        assert self.frontier.blocks is not None
-        self.blocks = self.frontier.blocks
+        assert self.frontier.partitions is not None
+        self.blocks = self.frontier.partitions
 
     def take(self, *blocks: int, new_run: bool = False) -> None:
         loaded = self.backend.load(dict.fromkeys(blocks, self.epoch))
@@ -56,13 +56,13 @@ class Worker:
 
     def add(self, *urls: str) -> int:
         """How many were posted."""
-        return self.frontier.add([self.frontier.entry(url, url) for url in urls]).posted
+        return self.frontier.add([self.frontier.entry(url, url) for url in urls]).forwarded
 
     def checkpoint(self) -> frozenset[int]:
         """Blocks that were given up with it."""
         self.frontier.checkpoint({})
-        gone = self.blocks.given_up()
-        self.frontier.add_mail(self.backend.take_inbox(), self.backend.take_links())
+        gone = self.blocks.committed()
+        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
         return gone
 
     def pop(self) -> Lease | None:
@@ -75,7 +75,7 @@ class Worker:
 
     def store(self, lease: Lease) -> None:
         self.frontier.answered(lease, 0.1)
-        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
+        self.frontier.acknowledge(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 @pytest.fixture(scope="module")
@@ -128,12 +128,12 @@ def test_what_is_under_way_in_a_block_comes_to_its_end_first(pair: Pair) -> None
     first.blocks.leave([BLOCK])
     clock.now += 10 * DELAY
     assert first.pop() is None, "nothing more is handed out"
-    assert not first.blocks.resting
+    assert not first.blocks.idle
     assert not first.checkpoint()
     first.frontier.answered(lease, 0.1)
-    assert not first.blocks.resting, "the stores do not have it yet"
-    first.frontier.done(lease, FetchRecord(UrlState.STORED, clock.now, 200))
-    assert first.blocks.resting == {BLOCK}
+    assert not first.blocks.idle, "the stores do not have it yet"
+    first.frontier.acknowledge(lease, FetchRecord(UrlState.STORED, clock.now, 200))
+    assert first.blocks.idle == {BLOCK}
     assert first.checkpoint() == {BLOCK}
     assert HOST not in first.frontier.hosts
     assert BLOCK not in first.backend.owned
@@ -149,7 +149,7 @@ def test_what_is_purged_while_its_block_leaves_is_left_to_the_next_owner(pair: P
     assert first.frontier.control.purge_host(HOST) == 0
     first.frontier.commit({})
     first.frontier.settle()
-    assert first.blocks.given_up() == {BLOCK}
+    assert first.blocks.committed() == {BLOCK}
     assert first.frontier.control.purge_host(HOST) == 0
 
 

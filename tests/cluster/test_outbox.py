@@ -29,7 +29,7 @@ class Worker:
             delay=0.0,
             parse=lambda body: AllowAll(),
             strategy=Backlinks() if backlinks else BreadthFirst(),
-            block_of_key=store.keys.block_of_key,
+            shared=self.backend,
         )
 
     def page(self, *links: str) -> None:
@@ -40,8 +40,8 @@ class Worker:
 
     def checkpoint(self) -> None:
         self.frontier.checkpoint({})
-        self.frontier.blocks.given_up()
-        self.frontier.add_mail(self.backend.take_inbox(), self.backend.take_links())
+        self.frontier.partitions.committed()
+        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
 
     def order(self) -> list[str]:
         return urls(self.backend.pop("b:80", 0.0, 9))
@@ -61,7 +61,7 @@ class Crawl:
 
     def take(self, worker: Worker, *blocks: int) -> None:
         tokens = {block: self.store.client.incr(self.store.keys.crawl("token")) for block in blocks}
-        worker.frontier.blocks.enter(worker.backend.load(tokens))
+        worker.frontier.partitions.enter(worker.backend.load(tokens))
 
     @property
     def inbox(self) -> list[bytes]:
@@ -207,13 +207,13 @@ def test_counts_that_were_read_and_not_committed_wait_for_the_next_owner(crawl):
 def test_links_to_a_block_that_leaves_are_for_its_next_owner(crawl):
     """None is dropped with it."""
     links_to_a_foreign_page(crawl, 0)
-    crawl.two.frontier.blocks.leave([crawl.block])
+    crawl.two.frontier.partitions.leave([crawl.block])
     crawl.two.page(POPULAR)
     crawl.two.frontier.cut()
     crawl.two.page(POPULAR)
     crawl.two.frontier.commit({})
     crawl.two.frontier.settle()
-    assert crawl.two.frontier.blocks.given_up() == {crawl.block}
+    assert crawl.two.frontier.partitions.committed() == {crawl.block}
     crawl.two.page(POPULAR)
     crawl.two.checkpoint()
     crawl.take(crawl.one, crawl.block)
@@ -225,9 +225,9 @@ def test_counts_that_came_for_a_block_that_has_left_are_not_taken(crawl):
     """They stay in its inbox."""
     links_to_a_foreign_page(crawl, 5)
     crawl.one.checkpoint()
-    crawl.two.frontier.blocks.leave([crawl.block])
+    crawl.two.frontier.partitions.leave([crawl.block])
     crawl.two.frontier.checkpoint({})
-    assert crawl.two.frontier.blocks.given_up() == {crawl.block}
+    assert crawl.two.frontier.partitions.committed() == {crawl.block}
     assert crawl.two.backend.take_inbox() == []
     assert crawl.two.backend.take_links() == {}
     crawl.take(crawl.one, crawl.block)

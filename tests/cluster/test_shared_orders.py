@@ -7,7 +7,7 @@ import pytest
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.redis_client import Keys, RedisLink
 from larmspider.cluster.worker import SharedOverrides
-from larmspider.frontier.politeness import HostOrder, Overrides
+from larmspider.frontier.overrides import HostOverride, Overrides
 
 KEYS = Keys("intranet", 8)
 
@@ -20,12 +20,14 @@ def server(redis_server):
 def test_what_is_kept_is_newer_than_what_a_worker_has(server):
     """An order that was taken back too; of what is not kept its own holds."""
     orders = SharedOverrides(server.client(), KEYS)
-    own = Overrides(3.0, {"a:80": HostOrder(paused=True), "b:80": HostOrder(delay=9.0)}, "x", "y")
+    own = Overrides(
+        3.0, {"a:80": HostOverride(paused=True), "b:80": HostOverride(delay=9.0)}, "x", "y"
+    )
     assert orders.read(own) == own
-    assert orders.keep_host("a:80", HostOrder())
-    assert orders.keep_host("c:80", HostOrder(paused=True, delay=0.5))
+    assert orders.keep_host("a:80", HostOverride())
+    assert orders.keep_host("c:80", HostOverride(paused=True, delay=0.5))
     read = orders.read(own)
-    hosts = {"b:80": HostOrder(delay=9.0), "c:80": HostOrder(paused=True, delay=0.5)}
+    hosts = {"b:80": HostOverride(delay=9.0), "c:80": HostOverride(paused=True, delay=0.5)}
     assert read.copy() == Overrides(3.0, hosts, "x", "y")
     assert orders.keep_factor(2.5)
     assert orders.read(own).factor == 2.5

@@ -11,7 +11,7 @@ from scrapy import Request, exceptions
 
 from larmspider.fetch import errors
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.results import KINDS, failure_kind
+from larmspider.frontier.politeness import KINDS, failure_kind
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.scripted import Raw, Reply, Route, ScriptedServer

@@ -10,7 +10,8 @@ import pytest
 from larmspider.frontier.control import PURGED
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
-from larmspider.frontier.politeness import HostOrder, Limits, Overrides, Politeness
+from larmspider.frontier.overrides import HostOverride, Overrides
+from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import SLICE, FrontierReader
@@ -67,7 +68,7 @@ def fetch(frontier: Frontier, clock: Clock, seconds: float = 10.0) -> list[str]:
         while (lease := frontier.pop()) is not None:
             asked.append(lease.url)
             frontier.answered(lease, 0.0)
-            frontier.done(lease, FetchRecord(UrlState.STORED, clock.now))
+            frontier.acknowledge(lease, FetchRecord(UrlState.STORED, clock.now))
         ready = frontier.next_ready_time()
         clock.now = min(end, ready) if ready is not None else end
     return asked
@@ -119,7 +120,7 @@ def test_a_fetch_under_way_ends_as_ever_on_a_paused_host(
     frontier.control.pause_host("a:80")
     clock.now += 5
     frontier.answered(lease, 5.0)
-    frontier.done(lease, FetchRecord(UrlState.STORED, clock.now))
+    frontier.acknowledge(lease, FetchRecord(UrlState.STORED, clock.now))
     assert fetch(frontier, clock) == []
     frontier.audit(deep=True)
 
@@ -144,7 +145,7 @@ def test_delays_by_order(opened: Callable[[], Frontier], clock: Clock) -> None:
     assert frontier.politeness.gap(frontier.hosts["a:80"].record) == (1.0, "delay")
     frontier.control.set_delay("c:80", 3.0)
     frontier.control.pause_host("c:80")
-    assert frontier.politeness.orders.delay("c:80", 1.0) == 3.0, "it may come later"
+    assert frontier.politeness.overrides.delay("c:80", 1.0) == 3.0, "it may come later"
 
 
 def test_purge_refuses_all_that_waits(opened: Callable[[], Frontier], clock: Clock) -> None:
@@ -226,13 +227,13 @@ def test_orders_from_elsewhere_are_taken_up(opened: Callable[[], Frontier]) -> N
     add(frontier, "http://a/", "http://b/", "http://c/")
     control = frontier.control
     control.pause_host("a:80")
-    since = control.orders.copy()
+    since = control.overrides.copy()
     control.pause_host("c:80")
     control.slow_down(4.0)
-    hosts = {"a:80": HostOrder(), "b:80": HostOrder(paused=True), "c:80": HostOrder()}
-    control.take_up(Overrides(2.0, hosts), since)
+    hosts = {"a:80": HostOverride(), "b:80": HostOverride(paused=True), "c:80": HostOverride()}
+    control.merge(Overrides(2.0, hosts), since)
     assert [frontier.hosts[name].paused for name in ("a:80", "b:80", "c:80")] == [False, True, True]
-    assert control.orders.factor == 4.0
+    assert control.overrides.factor == 4.0
     frontier.checkpoint({})
-    kept = opened().control.orders
-    assert kept == Overrides(4.0, {n: HostOrder(paused=True) for n in ("b:80", "c:80")})
+    kept = opened().control.overrides
+    assert kept == Overrides(4.0, {n: HostOverride(paused=True) for n in ("b:80", "c:80")})

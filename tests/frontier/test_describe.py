@@ -5,6 +5,7 @@ from math import inf
 import pytest
 
 from larmspider.frontier.describe import host_rows, url_report
+from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.hosts import HostPace, HostState, local_hour
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -25,8 +26,8 @@ def seen(tmp_path):
     frontier.add([frontier.entry("http://gone/", "http://gone/")])
     gone = frontier.hosts["gone:80"]
     gone.record.change(HostState.PARKED, inf, "given up: dns")
-    frontier._schedule.set(gone)
-    frontier.done(frontier.pop(), FetchRecord(UrlState.STORED, NOW, 200))
+    schedule(frontier, gone)
+    frontier.acknowledge(frontier.pop(), FetchRecord(UrlState.STORED, NOW, 200))
     clock.now += 2.0
     frontier.failed(frontier.pop(), "http-503", 0.1)
     frontier.checkpoint({})

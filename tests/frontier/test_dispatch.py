@@ -4,13 +4,16 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.dispatch import Schedule
+from larmspider.frontier.dispatch import next_ready_time, schedule, take
+from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Host, HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.storage.records import QueuedUrl, url_key
+from larmspider.frontier.strategies import BreadthFirst
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
-from tests.support.frontier.simulation import Clock
+from tests.support.frontier.simulation import AllowAll, Clock
 
 NOW = 1_000_000.0
 READY, LOADING = HostState.READY, HostState.LOADING
@@ -24,8 +27,14 @@ class World:
         self.rules = HostRules([], HostPace(delay=2.0, connections=1))
         self.places = SlotPool(places)
         politeness = Politeness(Limits(), self.rules, lambda: 0.5)
-        self.schedule = Schedule(
-            self.backend, politeness, self.places, self.clock, lambda now: 12.0, robots=robots
+        self.frontier = Frontier(
+            self.backend,
+            politeness,
+            BreadthFirst(),
+            self.places,
+            robots=RobotsCache(self.backend, lambda body: AllowAll()) if robots else None,
+            clock=self.clock,
+            hour_of=lambda now: 12.0,
         )
 
     def host(self, name="a:80", *, urls=1, window=None, connections=1, in_flight=0, **record):
@@ -33,13 +42,13 @@ class World:
         rule = HostPace(connections=connections, window=window)
         links = [f"http://{name}/{number}" for number in range(urls)]
         self.backend.add([QueuedUrl(url, url, url_key(url), name) for url in links])
-        fields = {"robots_until": inf, "hold": 0.1, **record}
+        fields = {"robots_until": inf, "slot_secs": 0.1, **record}
         return Host(HostRecord(name, **fields), rule, in_flight=in_flight)
 
     def turn(self, host):
         """When it may be asked: None without a turn."""
-        self.schedule.set(host)
-        return host.turn_time if host.turn else None
+        schedule(self.frontier, host)
+        return host.next_fetch_time if host.ticket else None
 
 
 @pytest.mark.parametrize(
@@ -77,42 +86,42 @@ def test_expired_rules_hold_nobody_up_where_robots_txt_is_not_obeyed():
 def test_a_host_that_waits_for_its_address_has_no_turn():
     world = World()
     host = world.host()
-    host.waits = True
+    host.resolving = True
     assert world.turn(host) is None
 
 
 def test_whoever_may_not_have_a_place_is_passed_over():
     world = World(places=4)
-    slow, quick = world.host("slow:80", hold=10.0), world.host("quick:80", next_time=NOW - 1)
+    slow, quick = world.host("slow:80", slot_secs=10.0), world.host("quick:80", next_time=NOW - 1)
     for host in (slow, quick):
-        world.schedule.set(host)
-    held = [world.places.take(Kind.SLOW, NOW) for _ in range(2)]  # half of all
-    assert world.schedule.take(NOW) is quick
-    assert world.schedule.take(NOW) is None
+        schedule(world.frontier, host)
+    held = [world.places.acquire(Kind.SLOW, NOW) for _ in range(2)]  # half of all
+    assert take(world.frontier, NOW) is quick
+    assert take(world.frontier, NOW) is None
     for place in held:
         world.places.release(place)
-    assert world.schedule.next_ready_time(NOW) == NOW
-    assert world.schedule.take(NOW) is slow
-    assert len(world.schedule) == 0
+    assert next_ready_time(world.frontier, NOW) == NOW
+    assert take(world.frontier, NOW) is slow
+    assert len(world.frontier.ready) == 0
 
 
 def test_nobody_is_asked_while_all_places_are_taken():
     world = World(places=1)
-    world.schedule.set(world.host())
-    held = world.places.take(Kind.QUICK, NOW)
-    assert world.schedule.take(NOW) is None
-    assert world.schedule.next_ready_time(NOW) is None
+    schedule(world.frontier, world.host())
+    held = world.places.acquire(Kind.QUICK, NOW)
+    assert take(world.frontier, NOW) is None
+    assert next_ready_time(world.frontier, NOW) is None
     world.places.release(held)
-    assert world.schedule.next_ready_time(NOW) == 0.0
+    assert next_ready_time(world.frontier, NOW) == 0.0
 
 
 def test_the_places_that_quick_hosts_need_are_kept_while_they_have_work():
     world = World()
     host = world.host()
     assert world.places.reserved == 0
-    world.schedule.set(host)
-    assert host.need > 0
+    schedule(world.frontier, host)
+    assert host.demand > 0
     assert world.places.reserved == 2
     world.backend.pop("a:80", NOW)
-    world.schedule.set(host)
-    assert (host.need, world.places.reserved) == (0, 0)
+    schedule(world.frontier, host)
+    assert (host.demand, world.places.reserved) == (0, 0)

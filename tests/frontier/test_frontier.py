@@ -5,9 +5,9 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.frontier import MOST_IN_VAIN, CrawlLimits
+from larmspider.frontier.dispatch import MAX_REFUSED
+from larmspider.frontier.frontier import MAX_IN_VAIN, CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostState
-from larmspider.frontier.leasing import MOST_REFUSED
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
@@ -61,7 +61,7 @@ class World:
 
     def store(self, lease, seconds=0.0):
         self.frontier.answered(lease, seconds)
-        self.frontier.done(lease, FetchRecord(STORED, self.clock.now, 200))
+        self.frontier.acknowledge(lease, FetchRecord(STORED, self.clock.now, 200))
 
     def fail(self, lease, kind="timeout", **fields):
         return self.frontier.failed(lease, kind, 0.0, **fields)
@@ -151,7 +151,7 @@ def test_the_gap_counts_so_however_the_fetch_ends(end):
     elif end == "failed for good":
         world.frontier.failed_for_good(lease, FetchRecord(UrlState.FAILED, reason="http-503"), 1.0)
     elif end == "freed":
-        world.frontier.freed(lease)
+        world.frontier.release_slot(lease)
     else:
         world.frontier.robots_loaded(lease, b"", 1.0)
     assert world.frontier.next_ready_time() >= lease.since + 1.0 + 20.0
@@ -191,7 +191,7 @@ def test_the_gap_holds_between_connections_too():
 
 
 def test_a_place_that_comes_free_is_worth_asking_for_at_once():
-    world = World(places=1, robots=False)
+    world = World(slots=1, robots=False)
     world.add("http://a/1", "http://b/1")
     lease = world.pop()
     assert world.pop() is None
@@ -203,11 +203,11 @@ def test_a_place_that_comes_free_is_worth_asking_for_at_once():
 
 def test_hosts_that_are_due_but_may_have_no_place_are_not_asked_for_in_vain():
     """With every long place held, the time to ask again is when a fetch turns slow, not now."""
-    world = World(places=2, robots=False)
+    world = World(slots=2, robots=False)
     world.add("http://q/1", "http://q/2", "http://a/1", "http://b/1")
     world.store(world.pop(), 0.1)  # q is quick and has work: places are kept for it
     for name in ("a:80", "b:80"):
-        world.frontier.hosts[name].record.hold = 30.0
+        world.frontier.hosts[name].record.slot_secs = 30.0
     assert world.pop().url == "http://a/1"
     assert world.pop() is None
     assert world.frontier.next_ready_time() == world.clock.now + 2.0  # the turn of q
@@ -237,14 +237,14 @@ def test_a_host_of_very_many_disallowed_urls_does_not_hold_up_the_rest(world):
         world.wait(2.0)
         world.add("http://b/1")
     lease = world.frontier.pop()
-    assert (lease.url, len(world.frontier.refused)) == ("http://b/1", MOST_REFUSED)
-    most, before = 0, MOST_REFUSED
+    assert (lease.url, len(world.frontier.refused)) == ("http://b/1", MAX_REFUSED)
+    most, before = 0, MAX_REFUSED
     while (lease := world.frontier.pop()) is None:
         assert world.frontier.next_ready_time() == world.clock.now
         refused = len(world.frontier.refused)
         most, before = max(most, refused - before), refused
     assert (lease.url, len(world.frontier.refused)) == ("http://a/3", 1200)
-    assert 0 < most < MOST_IN_VAIN + MOST_REFUSED
+    assert 0 < most < MAX_IN_VAIN + MAX_REFUSED
 
 
 def test_unreachable_rules_allow_nothing_until_they_load(world):
@@ -259,7 +259,7 @@ def test_unreachable_rules_allow_nothing_until_they_load(world):
 
 
 def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
-    world = World(bounds=CrawlLimits(robots_expires=100.0, robots_retry=50.0))
+    world = World(crawl_limits=CrawlLimits(robots_expires=100.0, robots_retry=50.0))
     world.add("http://a/1", "http://a/2", "http://a/private")
     world.robots()
     world.store(world.pop())
@@ -272,7 +272,7 @@ def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
 
 
 def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
-    world = World(bounds=CrawlLimits(robots_expires=100.0), connections=2)
+    world = World(crawl_limits=CrawlLimits(robots_expires=100.0), connections=2)
     world.add("http://a/1", "http://a/2")
     world.robots()
     lease = world.pop()
@@ -283,7 +283,7 @@ def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
 
 
 def test_a_failed_fetch_is_tried_again_later_then_failed_with_its_reason():
-    world = World(bounds=CrawlLimits(retry_times=2))
+    world = World(crawl_limits=CrawlLimits(retry_times=2))
     world.add("http://a/1")
     world.robots()
     waits = []
@@ -331,7 +331,7 @@ def test_what_will_not_get_better_is_not_tried_again(world):
 
 
 def test_a_dead_host_is_parked_probed_given_up_and_the_crawl_ends():
-    world = World(bounds=CrawlLimits(retry_times=99))
+    world = World(crawl_limits=CrawlLimits(retry_times=99))
     world.add("http://a/1", "http://a/2")
     world.crawl(latency=lambda host, random: None)
     record = world.record()
@@ -363,10 +363,10 @@ def test_a_dead_host_does_not_hold_up_the_others(world):
 def test_given_back_it_is_at_its_old_place(world):
     world.add("http://a/1", "http://a/2")
     robots = world.pop()
-    world.frontier.give_back(robots)
+    world.frontier.release(robots)
     world.wait(2.0)
     world.robots()
-    world.frontier.give_back(world.pop())
+    world.frontier.release(world.pop())
     world.wait(2.0)
     lease = world.pop()
     assert (lease.url, lease.entry.attempts) == ("http://a/1", 0)
@@ -381,7 +381,7 @@ def test_a_page_keeps_its_lease_but_not_its_place_until_it_is_stored(world):
     assert world.frontier.audit().leased == 1
     world.wait(2.0)
     assert world.pop().url == "http://a/2"
-    world.frontier.done(lease, FetchRecord(STORED))
+    world.frontier.acknowledge(lease, FetchRecord(STORED))
     assert world.frontier.audit().stored == 1
     assert not world.frontier.finished
 
@@ -389,7 +389,7 @@ def test_a_page_keeps_its_lease_but_not_its_place_until_it_is_stored(world):
 def test_a_store_that_drops_a_page_refuses_its_url(world):
     world.add("http://a/1")
     world.robots()
-    world.frontier.done(world.pop(), FetchRecord(UrlState.REFUSED, reason="dropped by X"))
+    world.frontier.acknowledge(world.pop(), FetchRecord(UrlState.REFUSED, reason="dropped by X"))
     assert world.frontier.finished
     assert world.add("http://a/1").new == []
 
@@ -397,11 +397,11 @@ def test_a_store_that_drops_a_page_refuses_its_url(world):
 def test_robots_leases_do_not_end_with_done(world):
     world.add("http://a/1")
     with pytest.raises(ValueError):
-        world.frontier.done(world.pop(), FetchRecord(STORED))
+        world.frontier.acknowledge(world.pop(), FetchRecord(STORED))
 
 
 def test_links_beyond_the_bounds_are_rejected_with_a_reason():
-    world = World(bounds=CrawlLimits(depth_limit=2, max_redirects=1))
+    world = World(crawl_limits=CrawlLimits(depth_limit=2, max_redirects=1))
     assert len(world.add("http://a/1", depth=2, redirects=1).new) == 1
     ((_, reason),) = world.add("http://a/2", depth=3).rejected
     assert reason == "depth 3 is over 2"
@@ -446,7 +446,7 @@ def test_what_was_seen_lately_is_told_from_memory_alone(world):
 
 
 def test_a_budget_for_the_crawl(world):
-    world = World(bounds=CrawlLimits(max_pages=3))
+    world = World(crawl_limits=CrawlLimits(max_pages=3))
     world.add(*(f"http://{host}/{n}" for n in range(3) for host in "ab"))
     world.crawl()
     assert (world.frontier.audit().stored, world.frontier.audit().queued) == (3, 3)
@@ -474,14 +474,14 @@ def test_a_page_that_fails_leaves_its_part_of_the_budget_to_another():
     world.wait(10.0)
     world.frontier.answered(lease, 0.1)
     assert world.pop() is None
-    world.frontier.done(lease, FetchRecord(UrlState.REFUSED, reason="dropped"))
+    world.frontier.acknowledge(lease, FetchRecord(UrlState.REFUSED, reason="dropped"))
     assert world.pop().url == "http://a/2"
 
 
 @pytest.mark.parametrize("robots", [True, False])
 def test_a_fetch_that_fails_leaves_its_part_of_the_budget_and_the_host_snoozes(robots):
     rules, bounds = [HostPace("a", budget=1, connections=2)], CrawlLimits(retry_times=0)
-    world = World(rules=rules, bounds=bounds, robots=robots)
+    world = World(rules=rules, crawl_limits=bounds, robots=robots)
     world.add("http://a/1", "http://a/2")
     if robots:
         world.robots()
@@ -595,7 +595,7 @@ def test_a_clock_that_is_set_back_holds_nobody_up(grouped):
 def test_whatever_fails_and_whenever_it_crashes_every_url_ends_and_no_gap_is_cut(seed):
     dice = random.Random(seed)
     world = World(
-        bounds=CrawlLimits(retry_times=2), limits=Limits(park=60.0, max_parks=9), places=4
+        crawl_limits=CrawlLimits(retry_times=2), limits=Limits(park=60.0, max_parks=9), slots=4
     )
     asked = {}
 

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from larmspider.frontier.dispatch import Schedule
+from larmspider.frontier import dispatch
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, name_of
 from larmspider.frontier.politeness import Limits
@@ -50,7 +50,7 @@ class World:
     def store(self, lease, seconds=0.0):
         self.clock.now += seconds
         self.frontier.answered(lease, seconds)
-        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
+        self.frontier.acknowledge(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 def test_one_request_at_once_over_both_and_another_address_is_not_held():
@@ -108,7 +108,7 @@ def test_a_host_waits_for_its_address_and_the_crawl_is_not_over():
     assert world.pops() == []
     assert world.asked == ["late", "late"]
     world.addresses["late"] = "10.0.0.1"
-    world.frontier.address_known("late", "10.0.0.1")
+    world.frontier.on_resolved("late", "10.0.0.1")
     (lease,) = world.leases()
     assert lease.url == "http://late/1"
     world.store(lease)
@@ -122,7 +122,7 @@ def test_one_that_is_known_late_keeps_the_gap_to_its_group():
     (lease,) = world.leases()
     world.store(lease)
     world.addresses["b"] = "10.0.0.1"
-    world.frontier.address_known("b", "10.0.0.1")
+    world.frontier.on_resolved("b", "10.0.0.1")
     assert world.pops() == []
     world.clock.now += 2.0
     assert world.pops() == ["http://b/1"]
@@ -152,7 +152,7 @@ def test_a_host_that_moves_away_lets_go_of_those_that_it_held_up():
     world.add("http://a/1")
     assert world.pops() == [], "a has a limit of one"
     world.addresses["b"] = "10.0.0.9"
-    world.frontier.address_known("b", "10.0.0.9")
+    world.frontier.on_resolved("b", "10.0.0.9")
     assert sorted(world.pops()) == ["http://a/1", "http://b/2"]
 
 
@@ -183,7 +183,7 @@ def test_a_lease_that_is_given_back_lets_the_other_go():
     world = World()
     world.add("http://a/1", "http://b/1")
     (lease,) = world.leases()
-    world.frontier.give_back(lease)
+    world.frontier.release(lease)
     world.clock.now += 2.0
     assert world.pops() == ["http://b/1"]
 
@@ -230,18 +230,18 @@ def test_many_names_of_one_address_join_in_linear_time(late, monkeypatch):
     names = [f"h{number}" for number in range(400)]
     world = World({} if late else dict.fromkeys(names, "10.0.0.1"))
     asked = []
-    turn_time = Schedule._turn_time
+    next_fetch_time = dispatch.next_fetch_time
     monkeypatch.setattr(
-        Schedule,
-        "_turn_time",
-        lambda schedule, host: (asked.append(1), turn_time(schedule, host))[1],
+        dispatch,
+        "next_fetch_time",
+        lambda frontier, host: (asked.append(1), next_fetch_time(frontier, host))[1],
     )
     world.add(*(f"http://{name}/{n}" for name in names for n in range(2)))
     if late:
         assert world.pops() == []
         for name in names:
             world.addresses[name] = "10.0.0.1"
-            world.frontier.address_known(name, "10.0.0.1")
+            world.frontier.on_resolved(name, "10.0.0.1")
     first = []
     for _ in range(3):
         (lease,) = world.leases()

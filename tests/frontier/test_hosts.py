@@ -74,7 +74,7 @@ def test_what_a_restart_makes_of_it(record, state):
         HostRecord(
             "[::1]:8080", "https", P, inf, "5 failures: ü", 1.5, 2.5, 3.5, 4.5, 5.5, 6, 7, 8.5, 9
         ),
-        HostRecord("h:1", hold=0.0, crawl_delay=0.0),
+        HostRecord("h:1", slot_secs=0.0, crawl_delay=0.0),
     ],
 )
 def test_comes_back_from_its_packed_form(record):

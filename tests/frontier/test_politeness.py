@@ -6,8 +6,7 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.hosts import HostPace, HostRecord, HostRules, HostState
-from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.results import failure_kind
+from larmspider.frontier.politeness import Limits, Politeness, failure_kind
 
 LIMITS = Limits(
     crawl_delay_max=60.0, response_factor=2.0, retry_after_max=300.0, backoff=10.0,
@@ -50,7 +49,7 @@ def test_the_gap_counts_from_when_the_request_was_sent():
     record = ready(next_time=NOW + 1.0)
     politeness().answered(record, NOW + 0.6, 0.6, sent=NOW + 0.5)
     assert record.next_time == NOW + 2.5
-    assert (record.response, record.hold) == (0.6, 0.6)
+    assert (record.response, record.slot_secs) == (0.6, 0.6)
 
 
 def test_an_answer_never_brings_the_next_request_forward():
@@ -121,15 +120,15 @@ def test_a_failure_that_was_in_flight_when_the_host_was_parked_is_no_probe():
 
 
 def test_an_answer_after_a_park_clears_the_record():
-    record = ready(parks=2, hold=30.0)
+    record = ready(parks=2, slot_secs=30.0)
     politeness().answered(record, NOW, 0.3, NOW)
-    assert (record.parks, record.hold) == (0, 0.3)
+    assert (record.parks, record.slot_secs) == (0, 0.3)
 
 
 def test_the_expected_holding_time_follows_the_answers():
-    record = ready(hold=1.0)
+    record = ready(slot_secs=1.0)
     politeness().answered(record, NOW, 10.0, NOW)
-    assert record.hold == pytest.approx(4.0)
+    assert record.slot_secs == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("attempts, wait", [(1, 10.0), (2, 20.0), (3, 40.0), (4, 60.0), (99, 60.0)])

@@ -14,17 +14,17 @@ Q, S, U, F = Kind
 class Host:
     name: str
     kind: Kind = Q
-    turn: int = 0
-    turn_time: float = 0.0
+    ticket: int = 0
+    next_fetch_time: float = 0.0
 
 
 def taken(turns, now, kinds=tuple(Kind)):
-    host = turns.take(now, lambda host: host.kind, kinds)
+    host = turns.take(now, kinds)
     return host.name if host else None
 
 
 def test_the_host_that_is_due_longest_goes_first():
-    turns = ReadyQueue()
+    turns = ReadyQueue(lambda host: host.kind)
     for name, at in (("b", 2.0), ("c", 3.0), ("a", 1.0)):
         turns.put(Host(name), at)
     assert len(turns) == 3
@@ -34,7 +34,7 @@ def test_the_host_that_is_due_longest_goes_first():
 
 
 def test_a_new_turn_replaces_the_old_one_and_a_dropped_one_is_gone():
-    turns, one, two = ReadyQueue(), Host("a"), Host("b")
+    turns, one, two = ReadyQueue(lambda host: host.kind), Host("a"), Host("b")
     turns.put(one, 1.0)
     turns.put(one, 5.0)
     turns.put(two, 2.0)
@@ -45,14 +45,14 @@ def test_a_new_turn_replaces_the_old_one_and_a_dropped_one_is_gone():
 
 
 def test_the_same_turn_again_costs_no_memory():
-    turns, one = ReadyQueue(), Host("a")
+    turns, one = ReadyQueue(lambda host: host.kind), Host("a")
     for _ in range(1000):
         turns.put(one, 9.0)
     assert len(turns._later) == 1
 
 
 def test_a_kind_without_place_does_not_stand_in_the_way():
-    turns = ReadyQueue()
+    turns = ReadyQueue(lambda host: host.kind)
     turns.put(Host("slow", S), 1.0)
     turns.put(Host("quick"), 2.0)
     assert taken(turns, 3.0, [Q]) == "quick"
@@ -63,7 +63,7 @@ def test_a_kind_without_place_does_not_stand_in_the_way():
 
 
 def test_a_host_that_changed_its_kind_while_due_goes_with_the_new_one():
-    turns, host = ReadyQueue(), Host("a", U)
+    turns, host = ReadyQueue(lambda host: host.kind), Host("a", U)
     turns.put(host, 1.0)
     assert taken(turns, 2.0, [Q]) is None
     host.kind = Q
@@ -78,9 +78,9 @@ def test_a_host_that_changed_its_kind_while_due_goes_with_the_new_one():
 def test_unproven_hosts_may_have_all_places_until_quick_ones_need_some():
     places = SlotPool(8)
     for _ in range(4):
-        places.take(U, 0.0)
+        places.acquire(U, 0.0)
     assert places.allows(U)
-    places.change_need(places.need(0.5, 1.0, 1) * 4)  # two places on average, reserved 5
+    places.change_demand(places.demand(0.5, 1.0, 1) * 4)  # two places on average, reserved 5
     assert places.reserved == 5
     assert not places.allows(U)
     assert places.allows(Q)
@@ -88,14 +88,14 @@ def test_unproven_hosts_may_have_all_places_until_quick_ones_need_some():
 
 def test_slow_hosts_have_at_most_their_share_while_quick_ones_have_work():
     places = SlotPool(16)
-    places.change_need(1000)
+    places.change_demand(1000)
     while places.allows(S):
-        places.take(S, 0.0)
+        places.acquire(S, 0.0)
     assert places.held[S] == 8
     assert places.allows(Q)
-    places.change_need(-1000)
+    places.change_demand(-1000)
     while places.allows(S):
-        places.take(S, 0.0)
+        places.acquire(S, 0.0)
     assert places.held[S] == 14  # two are left for probes
     assert places.allows(U)
 
@@ -103,7 +103,7 @@ def test_slow_hosts_have_at_most_their_share_while_quick_ones_have_work():
 def test_failing_hosts_have_the_probes_share():
     places = SlotPool(16)
     while places.allows(F):
-        places.take(F, 0.0)
+        places.acquire(F, 0.0)
     assert places.held[F] == 2
 
 
@@ -111,17 +111,17 @@ def test_failing_hosts_have_the_probes_share():
 def test_with_few_places_every_kind_still_gets_one(total):
     for kind in Kind:
         places = SlotPool(total)
-        places.change_need(99_000_000)
+        places.change_demand(99_000_000)
         assert places.allows(kind)
         for _ in range(total):
-            places.take(Q, 0.0)
+            places.acquire(Q, 0.0)
         assert not places.allows(kind)
 
 
 def test_a_fetch_that_lasts_counts_as_slow():
     places = SlotPool(8, slow_secs=2.0)
-    first, second = places.take(U, 0.0), places.take(Q, 1.0)
-    places.release(places.take(Q, 1.0))
+    first, second = places.acquire(U, 0.0), places.acquire(Q, 1.0)
+    places.release(places.acquire(Q, 1.0))
     places.age(1.9)
     assert (places.held, places.next_age()) == ([1, 0, 1, 0], 2.0)
     places.age(2.0)

@@ -17,7 +17,7 @@ def kind(number):
 
 def run(path, quick, seconds=240.0, places=32, pages=200):
     clock = Clock()
-    frontier = build(LmdbBackend(path), clock, delay=GAP, places=places)
+    frontier = build(LmdbBackend(path), clock, delay=GAP, slots=places)
     kinds = {f"h{n}:80": kind(n) for n in range(HOSTS)}
 
     def latency(host, random):
@@ -81,7 +81,7 @@ def test_no_gap_is_shorter_than_the_rule_and_no_host_has_two_connections(crawl):
 def new_hosts(path, slow, quick, seconds):
     """So many that answer after 10 s stand before so many quick ones, all new, 16 places."""
     clock = Clock()
-    frontier = build(LmdbBackend(path), clock, delay=GAP, places=SlotPool(16))
+    frontier = build(LmdbBackend(path), clock, delay=GAP, slots=SlotPool(16))
     names = [*(f"slow{n}" for n in range(slow)), *(f"quick{n}" for n in range(quick))]
     frontier.add([frontier.entry(u := f"http://{name}/", u) for name in names])
     latencies = {"s": 10.0, "q": 0.05}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.frontier.frontier import MOST_IN_VAIN, AddressBook, Frontier
+from larmspider.frontier.frontier import MAX_IN_VAIN, AddressBook, Frontier
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from tests.support.frontier.memory_backend import MemoryBackend
 from tests.support.frontier.simulation import Clock, build
@@ -22,10 +22,10 @@ class World:
             self.address_of,
             grouped=grouped,
             own_address=lambda url: "proxied" not in url,
-            crowded=lambda: self.crowded,
+            saturated=lambda: self.crowded,
         )
         self.frontier: Frontier = build(
-            MemoryBackend(), self.clock, places=places, robots=False, delay=1.0, book=book
+            MemoryBackend(), self.clock, slots=places, robots=False, delay=1.0, addresses=book
         )
 
     def address_of(self, name: str) -> str | None:
@@ -37,7 +37,7 @@ class World:
 
     def learn(self, name: str) -> None:
         self.known[name] = "10.0.0.2"
-        self.frontier.address_known(name, "10.0.0.2")
+        self.frontier.on_resolved(name, "10.0.0.2")
 
     def pops(self) -> list[str]:
         urls = []
@@ -50,7 +50,7 @@ class World:
         assert lease is not None
         assert lease.url == url
         self.frontier.answered(lease, 0.01)
-        self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
+        self.frontier.acknowledge(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
 
 
 def test_silent_names_hold_no_place_and_a_good_one_behind_them_is_fetched() -> None:
@@ -118,9 +118,9 @@ def test_a_host_that_is_known_waits_again_when_its_address_is_old() -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_hundred_thousand_names_are_not_begun_in_one_go(grouped: bool) -> None:
     world = World(grouped=grouped)
-    world.add(*(f"http://dead{number}/" for number in range(3 * MOST_IN_VAIN)), "http://good/")
+    world.add(*(f"http://dead{number}/" for number in range(3 * MAX_IN_VAIN)), "http://good/")
     for round_ in (1, 2, 3):
         assert world.frontier.pop() is None
-        assert len(world.asked) == round_ * MOST_IN_VAIN
+        assert len(world.asked) == round_ * MAX_IN_VAIN
         assert world.frontier.next_ready_time() == world.clock.now
     assert world.pops() == ["http://good/"]

@@ -123,7 +123,7 @@ def test_a_load_is_what_the_table_of_hosts_says(
 ) -> None:
     """What is in flight counts as queued; the budget is what is left of it; the window a share."""
     now = 1_000_000.0
-    record = HostRecord("a:80", state=state, hold=0.5, reason="http-503")
+    record = HostRecord("a:80", state=state, slot_secs=0.5, reason="http-503")
     rule = HostPace(delay=5.0, connections=2, budget=10, window=(22, 6))
     counts = Counts(discovered=9, queued=4, leased=1, stored=4)
     reason = "" if state is HostState.READY else "http-503"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from larmspider import options
-from larmspider.frontier.politeness import NOTE, Overrides
+from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.status.history import tail
 from larmspider.web.request import PageView, WebRequest, WebResponse
 

@@ -31,17 +31,17 @@ def build(
     clock,
     *,
     delay=2.0,
-    places=32,
+    slots=32,
     connections=1,
     rules=(),
     limits=None,
-    bounds=None,
+    crawl_limits=None,
     parse=lambda body: AllowAll(),
     robots=True,
     address_of=None,
-    book=None,
+    addresses=None,
     strategy=None,
-    block_of_key=None,
+    shared=None,
     seed=7,
 ):
     """A frontier with the settings that a test does not care about filled in."""
@@ -53,13 +53,13 @@ def build(
         backend,
         politeness,
         strategy or BreadthFirst(),
-        SlotPool(places) if isinstance(places, int) else places,
-        clock,
-        lambda now: now / 3600 % 24,
-        RobotsCache(backend, parse) if robots else None,
-        bounds or CrawlLimits(),
-        book or (AddressBook(address_of) if address_of else None),
-        block_of_key,
+        SlotPool(slots) if isinstance(slots, int) else slots,
+        robots=RobotsCache(backend, parse) if robots else None,
+        limits=crawl_limits or CrawlLimits(),
+        addresses=addresses or (AddressBook(address_of) if address_of else None),
+        shared=shared,
+        clock=clock,
+        hour_of=lambda now: now / 3600 % 24,
     )
     frontier.recover()
     return frontier
@@ -123,12 +123,12 @@ class Simulation:
     def end(self, lease, seconds, failed):
         """True if it was given up, and who waits for its place is asked first."""
         if (so_far := self.clock.now - lease.since) < seconds - 0.001:  # a probe
-            if not self.frontier.needs_places():
+            if not self.frontier.needs_slots():
                 self.later(min(0.25, seconds - so_far), lease, seconds, failed)
                 return False
             self.open[lease.host.record.host] -= 1
             lease.overdue = True
-            self.frontier.give_back(lease)
+            self.frontier.release(lease)
             return True
         self.open[lease.host.record.host] -= 1
         if failed:
@@ -137,7 +137,7 @@ class Simulation:
             self.frontier.robots_loaded(lease, b"", seconds)
         else:
             self.frontier.answered(lease, seconds)
-            self.frontier.done(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
+            self.frontier.acknowledge(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
         return False
 
     def requests(self, host, start, end):
