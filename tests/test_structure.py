@@ -52,7 +52,7 @@ def unit(module: str) -> str:
 
 def test_imports_have_no_circle() -> None:
     """The modules can be sorted so that each comes after all that it imports as it runs. What only
-    annotations need may point back within a room: functions that take the Frontier name its class."""
+    annotations need may point back: functions that take the Frontier name its class."""
     graph = {
         name: {
             imported

@@ -18,7 +18,7 @@ class Worker:
     def __init__(self, max_pages: int) -> None:
         self.pages, self.heard = 0, list[int]()
         self.scheduler = SimpleNamespace(checkpointing=asyncio.Lock())
-        self.frontier = SimpleNamespace(bounds=SimpleNamespace(max_pages=max_pages))
+        self.frontier = SimpleNamespace(limits=SimpleNamespace(max_pages=max_pages))
         self.blocks = SimpleNamespace(stored_in_all=self.heard.append)
         self.membership = SimpleNamespace(stored=lambda: self.pages)
 

@@ -45,8 +45,8 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Callable[[], Frontier]]:
             Politeness(Limits(response_factor=0.0, jitter=0.0), rules, lambda: 0.5),
             BreadthFirst(),
             SlotPool(8),
-            clock,
-            lambda now: 12.0,
+            clock=clock,
+            hour_of=lambda now: 12.0,
         )
         frontier.recover()
         running.append(frontier)
