@@ -281,7 +281,9 @@ class Addresses:
 
     def book(self, own_address: Callable[[str], bool]) -> AddressBook:
         """For the frontier."""
-        return AddressBook(self.of, own_address=own_address, saturated=lambda: self._cache.saturated)
+        return AddressBook(
+            self.of, own_address=own_address, saturated=lambda: self._cache.saturated
+        )
 
     def close(self) -> None:
         """No callback is called after this."""
