@@ -197,13 +197,6 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Count one more link to each of these URLs of other workers."""
         self._outbox.links.add(keys)
 
-    def post_links(self, keys: Iterable[bytes]) -> None:
-        self._mail.links.add(keys)
-
-    def take_links(self) -> Links:
-        """How many links others found to URLs that they posted before, by URL key."""
-        return self._mail.take_links()
-
     def posted_lately(self, key: bytes) -> bool:
         """Whether a URL was forwarded lately; at least the last 65,536 are remembered."""
         return self._outbox.forwarded_lately(key)
