@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DefaultHeadersMiddleware:
-    """Adds those that a request does not have."""
+    """Adds the headers that a request lacks."""
 
     def __init__(self, headers: Headers) -> None:
         self.headers = {name: tuple(values) for name, values in dict.items(headers)}
@@ -34,5 +34,5 @@ class DefaultHeadersMiddleware:
     def process_request(self, request: Request) -> None:
         headers = request.headers
         for name, values in self.headers.items():
-            if not dict.__contains__(headers, name):  # names are in their normal form already
+            if not dict.__contains__(headers, name):  # names are normalized
                 dict.__setitem__(headers, name, [*values])

@@ -1,4 +1,4 @@
-"""Depth: no more than DEPTH_LIMIT links away from a seed, and no endless chain of redirects."""
+"""Depth: at most DEPTH_LIMIT links from a seed, and no endless chain of redirects."""
 
 from __future__ import annotations
 

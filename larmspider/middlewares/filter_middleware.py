@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLICE = 2_000
-"""Links of a page that are judged before the crawl does something else: 30 ms at most."""
+"""Links of a page that are filtered before the crawl has a turn: 30 ms at most."""
 SLICE_CHARS = 200_000
-"""The same by the length of their URLs: 50 ms at most, if all of it is escapes."""
-MAX_ERRORS_TOLD = 100
-"""Lines of the crawl's log for one filter that raises; the first has a traceback."""
+"""Characters of their URLs: 50 ms at most, if all are escapes."""
+MAX_ERRORS_LOGGED = 100
+"""Errors of one filter in the crawl's log; the first has a traceback."""
 
 FILTER_LOG_COLUMNS = ("url", "verdict", "reason")
 
 
 class Rule(Protocol):
-    """What is asked: a UrlFilter (url_filter.py)."""
+    """A UrlFilter (url_filter.py), without importing that module."""
 
     @property
     def name(self) -> str: ...
@@ -54,10 +54,10 @@ def log_name(filter_class: type) -> str:
 
 
 class FilterMiddleware:
-    """The spider middleware around one filter: asks it, counts, and logs verdicts if wanted.
+    """The spider middleware around one filter; counts verdicts, and logs them if wanted.
 
-    A rejected link stays in its Page, marked with the filter's name, so that the link log has it;
-    a rejected Request or seed goes no further.
+    A rejected link stays in its Page, marked with the filter's name, for the link log; a rejected
+    Request or seed is dropped.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class FilterMiddleware:
             return
         for number, links in enumerate(_slices(page.links)):
             if number:
-                await asyncio.sleep(0)  # a page of 100,000 links does not hold up the others
+                await asyncio.sleep(0)  # a page of 100,000 links must not hold up others
             self._filter_slice(links, page)
 
     def _filter_slice(self, links: list[Link], page: Page) -> None:
@@ -145,7 +145,7 @@ class FilterMiddleware:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
 
     def _normalize_links(self, links: list[Link]) -> tuple[list[Link], int]:
-        """Those that have a canonical form, set where it was not, and how many have none."""
+        """The links with a canonical form, which is set, and the number of links without."""
         normalize, found, rejected = self.normalize, [], 0
         for link in links:
             try:
@@ -162,7 +162,7 @@ class FilterMiddleware:
             reasons = self.filter.reject_links(links, page)
             if len(reasons) == len(links):
                 return reasons
-        # then each by itself, to find the one that raises or has no answer
+        # one by one, to find the link for which the filter raises
         return [self._reason(link, page) for link in links]
 
     def _reason(self, link: Link, page: Page) -> str | None:
@@ -172,11 +172,11 @@ class FilterMiddleware:
             return self._raised(link.url, error)
 
     def _mark(self, links: list[Link], reasons: list[str | None]) -> int:
-        """Write the verdicts down; how many are rejections."""
+        """Log and mark the verdicts; return the number of rejections."""
         if self.log is not None:
             for link, reason in zip(links, reasons, strict=True):
                 self._log_verdict(link.normalized or without_userinfo(link.url), reason)
-        if reasons.count(None) == len(reasons):  # as most filters have it, of most pages
+        if reasons.count(None) == len(reasons):  # most filters reject no link of most pages
             return 0
         name, rejected = self.filter.name, 0
         for link, reason in zip(links, reasons, strict=True):
@@ -203,13 +203,13 @@ class FilterMiddleware:
     def _raised(self, url: str, error: Exception) -> str:
         self.counters.inc_value(stats.filter_errors(self.filter.name))
         self.errors += 1
-        if self.errors <= MAX_ERRORS_TOLD:
+        if self.errors <= MAX_ERRORS_LOGGED:
             logger.error(
                 "Filter %s raised %r on %s; the URL is rejected%s",
                 self.filter.name,
                 error,
                 without_userinfo(url),
-                "" if self.errors < MAX_ERRORS_TOLD else "; further ones are only counted",
+                "" if self.errors < MAX_ERRORS_LOGGED else "; further ones are only counted",
                 exc_info=error if self.errors == 1 else None,
             )
         return f"the filter raised {error!r}"
@@ -220,7 +220,7 @@ class FilterMiddleware:
 
 
 def _slices(links: list[Link]) -> Iterator[list[Link]]:
-    """Of SLICE links and SLICE_CHARS characters at most, but for one that is longer by itself."""
+    """At most SLICE links and SLICE_CHARS characters each, but at least one link."""
     start = chars = 0
     for at, link in enumerate(links):
         chars += len(link.url)
@@ -232,7 +232,7 @@ def _slices(links: list[Link]) -> Iterator[list[Link]]:
 
 
 def _without_credentials(request: Request) -> Request:
-    """The Request with no user name and password in its URL: they are not sent (credentials are
-    LARM_SITES_FILE's). The same Request where there are none."""
+    """The Request without user name and password in its URL; credentials come from
+    LARM_SITES_FILE."""
     url = without_userinfo(request.url)
     return request if url == request.url else request.replace(url=url)

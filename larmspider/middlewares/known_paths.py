@@ -1,4 +1,4 @@
-"""Known paths: views and hosts that never hold a document of their own, listed in a file.
+"""Known paths: views and hosts without a document of their own, listed in a file.
 
 Apache writes each directory index in eight orders (?C=N;O=D), wikis link their edit forms. The
 packaged known_paths.txt names the common ones; LARM_KNOWN_PATHS_FILE names one of your own, in the

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class LengthFilter(UrlFilter):
-    """Rejects URLs of more than ``limit`` characters, by the URL as it would be fetched.
-
-    0 is no limit, as in Scrapy.
-    """
+    """Rejects URLs of more than ``limit`` characters as they would be fetched; 0: no limit."""
 
     name = "length"
 

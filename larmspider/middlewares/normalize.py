@@ -11,9 +11,8 @@ from larmspider.middlewares.url_filter import UrlFilter
 class NormalizeFilter(UrlFilter):
     """Rejects what is no http or https URL.
 
-    The canonical form itself is made for each link as it reaches its first filter, which is this
-    one; it is kept in Link.normalized and in Request.meta["normalized"], for comparison only. The
-    original is fetched.
+    FilterMiddleware makes the canonical form of each link for its first filter, which is this one,
+    and keeps it in Link.normalized and Request.meta["normalized"]. The original URL is fetched.
     """
 
     name = "normalize"

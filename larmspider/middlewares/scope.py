@@ -42,7 +42,8 @@ class ScopeFilter(UrlFilter):
 
     @classmethod
     def for_seeds(cls, settings: BaseSettings, seeds: Iterable[str]) -> Self:
-        """The filter for a crawl from ``seeds``, which matter where nothing else is said."""
+        """The filter for a crawl from ``seeds``, whose hosts are the scope without
+        LARM_RESTRICT."""
         restrict = options.text(settings, "LARM_RESTRICT")
         if restrict:
             return cls(compile_pattern(restrict, name="restrict"))
@@ -56,7 +57,7 @@ class ScopeFilter(UrlFilter):
         return cls(None, hosts)
 
     def restrict_to(self, pattern: Pattern) -> None:
-        """From now on that is the scope."""
+        """Change the scope."""
         self.restrict = pattern
         self._verdict.clear()
 

@@ -1,7 +1,7 @@
 """Traps: URLs that a server makes without end.
 
-http://h/a/b/a/b/a/b/           a relative link that is resolved once too often
-http://h/x/x/x/... (30 deep)    the same, grown old
+http://h/a/b/a/b/a/b/           a relative link that is resolved again on each page
+http://h/x/x/x/... (30 deep)    likewise
 http://wiki/cal/2093-04/        a calendar whose "next month" link never ends
 """
 

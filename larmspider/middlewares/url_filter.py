@@ -1,4 +1,4 @@
-"""UrlFilter: the base class of all filters. A filter is one file, one class and one question.
+"""UrlFilter: the base class of all filters; a filter is one class in a file of its own.
 
     class DraftsFilter(UrlFilter):
         name = "drafts"
@@ -42,11 +42,10 @@ class UrlFilter:
     name: ClassVar[str]
     """Short and stable, as it appears in stats, logs and explanations."""
     remembers: ClassVar[bool] = False
-    """Whether ``reject_reason`` says the same of a URL each time, so that its verdict on the links
-    seen last can be remembered: 0.05 us a link instead of 1 to 2. For a filter that answers by
-    ``reject_reason`` alone; navigation makes that 97% of all links."""
+    """Whether ``reject_reason`` alone decides, always alike for one URL, so that verdicts can be
+    remembered: 0.05 us a link instead of 1 to 2, for 97% of all links (navigation)."""
     files: ClassVar[tuple[str, ...]] = ()
-    """Its log and what else it keeps in LARM_DIR, as in Store (pipelines/store.py)."""
+    """Its log and its other files in LARM_DIR, as in Store (pipelines/store.py)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -54,7 +53,7 @@ class UrlFilter:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """The filter as the settings describe it. Raises ConfigError on a bad value."""
+        """The filter by the settings. Raises ConfigError on a bad value."""
         return cls()
 
     @classmethod
@@ -74,7 +73,7 @@ class UrlFilter:
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
-        """The filter for one crawl; for the few that must know the spider too."""
+        """The filter for one crawl; overridden by filters that need the spider."""
         return cls.from_settings(crawler.settings)
 
     def reject_reason(self, url: str) -> str | None:
@@ -82,13 +81,13 @@ class UrlFilter:
         return None
 
     def reject_link(self, link: Link, page: Page) -> str | None:
-        """The same for a link found on ``page``, for filters that must see more than the URL."""
+        """``reject_reason`` for filters that need the link or its page."""
         assert link.normalized is not None
         return self.reject_reason(link.normalized)
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
-        """The same for all links of ``page`` that are left, for filters that ask elsewhere once a
-        page and not once a link."""
+        """``reject_link`` for the remaining links of ``page``, for filters that look them up
+        together."""
         if not self.remembers:
             return [self.reject_link(link, page) for link in links]
         verdict = self._verdict
@@ -99,5 +98,5 @@ class UrlFilter:
         return UrlMemo(self.reject_reason)
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
-        """The same for a seed or a plain Request."""
+        """``reject_reason`` for a seed or a plain Request."""
         return self.reject_reason(normalized)

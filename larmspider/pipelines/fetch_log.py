@@ -1,6 +1,6 @@
-"""fetch.log: when each URL was fetched and with what result, failures and refusals by robots too.
+"""fetch.log: time and result of each fetch, of failures and refusals by robots.txt too.
 
-store.log has LARM's columns and so no time; this is the log that answers "when" and "why not".
+store.log has LARM's columns, and so neither times nor failures.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FetchLogPipeline(LogStore):
 
 
 def _dead_end(page: Page) -> str:
-    """Why a page's redirect was not followed, "" where it was or its target was known."""
+    """Why a page's redirect was not followed; "" if it was, or the target was known."""
     for link in page.links[:1]:
         if link.type == REDIRECT and link.reason != KNOWN:
             return link.reason

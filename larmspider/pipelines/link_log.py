@@ -1,4 +1,4 @@
-"""links.log: every link found, in scope or not; one line a link, LARM's five fields."""
+"""links.log: every link, in scope or not; one line a link, LARM's five fields."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class LinkLogPipeline(LogStore):
         self._write(page, page.links)
 
     async def _write_in_turns(self, page: Page) -> Page:
-        """A part, then the crawl does something else; lines of other pages may come between."""
+        """Write the links in parts and yield to the crawl between them; lines of other pages may
+        come between."""
         for start in range(0, len(page.links), MANY_LINKS):
             self._write(page, page.links[start : start + MANY_LINKS])
             await asyncio.sleep(0)

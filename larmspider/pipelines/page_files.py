@@ -1,4 +1,4 @@
-"""Page files: bodies as they came, one after the other, and store.log, which says where each lies.
+"""Page files: bodies as received, one after the other, and store.log, which has their positions.
 
 pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
@@ -38,7 +38,7 @@ STORE_LOG_COLUMNS = (
 
 
 def page_file_name(number: int) -> str:
-    """The name of page file ``number``, counted from 0."""
+    """Page files are numbered from 0."""
     return f"pagefile_{number}.pfl"
 
 
@@ -57,7 +57,7 @@ class PageFilesPipeline(LogStore):
         self.number = -1
         self._file: AppendFile | None = None
         self._full: list[AppendFile] = []
-        """Those before it that were not synced since they are full."""
+        """Full files that are not synced yet."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -82,7 +82,7 @@ class PageFilesPipeline(LogStore):
         return [int(number) for number in numbers if number.isdecimal()]
 
     def recover(self, position: bytes) -> None:
-        """``position`` is three numbers: of the page file, its length, the length of store.log."""
+        """``position``: number and length of the page file, length of store.log."""
         number, length, log = (position or b"0 0 0").split()
         super().recover(log)
         truncate_file(self.directory / page_file_name(int(number)), length)
@@ -92,7 +92,7 @@ class PageFilesPipeline(LogStore):
 
     def _open_file(self, number: int) -> None:
         if self._file is not None:
-            self._file.let_go()  # a disk may take 0.1 s and more for 50 MB
+            self._file.let_go()  # to sync 50 MB takes 0.1 s and more
             self._full.append(self._file)
         self.number = number
         self._file = AppendFile(self.directory / page_file_name(number))
@@ -130,7 +130,7 @@ class PageFilesPipeline(LogStore):
             return b"0 0 0"
         for full in self._full:
             full.flush()  # raises what sync() met
-        # the body first: a line of store.log never names bytes that are not there
+        # bodies before store.log, which never names missing bytes
         length = self._file.flush()
         return b"%d %d %b" % (self.number, length, super().flush())
 

@@ -25,29 +25,120 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# A file that grows at its end and never claims to hold what could not be written.
-#
-# Python's buffered files forget: when the disk is full, close() throws away what was buffered, and
-# the file then looks whole. Here a failure is kept, so that no later flush() names a position and
-# no
-# checkpoint commits one.
-
 BUFFER_BYTES = 256 * 1024
 
 
+_BREAKS = dict.fromkeys(
+    (*range(32), *range(127, 160), 8232, 8233), " "
+)  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
+_CONTROLS = bytes((*range(32), 127))
+# the others in UTF-8; two expressions, for each is found by how it begins
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_SEPARATOR = re.compile(rb"\xe2\x80[\xa8\xa9]")
+
+
+class RecordLog:
+    """A file of records with as many fields as ``columns``, or ValueError is raised. Text is UTF-8;
+    lone surrogates become ``?``."""
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+        self._file = AppendFile(path)
+
+    def append(self, *fields: str) -> None:
+        self.extend([fields])
+
+    def extend(self, records: Iterable[Sequence[str]]) -> int:
+        """Write records and return their number."""
+        records = list(records)
+        width = len(self.columns)
+        if wrong := {len(record) for record in records} - {width}:
+            raise ValueError(f"{self.path.name} has {width} columns, the record {min(wrong)}")
+        lines = _lines(records)
+        # one check for all: a page has hundreds of links, and few need cleaning
+        if _needs_cleaning(lines, width * len(records)):
+            lines = _lines([[clean(field) for field in record] for record in records])
+        self._file.write(lines)
+        return len(records)
+
+    def flush(self) -> bytes:
+        """Hand the buffer to the operating system; return the position for ``truncate_file``.
+
+        Raises OSError, after the first failed write each time.
+        """
+        return b"%d" % self._file.flush()
+
+    def sync(self) -> None:
+        """As AppendFile.sync()."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """As AppendFile.close()."""
+        self._file.close()
+
+
+def _lines(records: Sequence[Sequence[str]]) -> bytes:
+    lines = ["\t".join(record) for record in records]
+    lines.append("")
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def _needs_cleaning(lines: bytes, ends: int) -> bool:
+    """Whether there are more control characters than the ``ends`` of fields; 15 us for a page of
+    140 links, where str.isprintable() takes 30."""
+    if len(lines) - len(lines.translate(None, _CONTROLS)) > ends:
+        return True
+    return not lines.isascii() and bool(_C1.search(lines) or _SEPARATOR.search(lines))
+
+
+def truncate_file(path: Path, position: bytes) -> None:
+    """Drop what lies behind a position of flush(); b"" is the beginning.
+
+    Raises CommittedGoneError if the file is shorter than that.
+    """
+    end = int(position or b"0")
+    size = path.stat().st_size if path.exists() else 0
+    if size < end:
+        raise CommittedGoneError(f"{path} has {size} bytes, {end} were committed")
+    if size > end:
+        os.truncate(path, end)
+
+
+def read_records(path: Path, columns: int, start: int = 0) -> Iterable[list[str]]:
+    """The records from the byte ``start`` on, without an incomplete last line."""
+    with path.open("rb") as lines:
+        lines.seek(start)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                return
+            fields = line[:-1].decode("utf-8", "replace").split("\t")
+            if len(fields) == columns:
+                yield fields
+
+
+def clean(field: str) -> str:
+    """``field`` on one line and without tabs; mostly unchanged."""
+    return field if field.isprintable() else field.translate(_BREAKS)
+
+
 class AppendFile:
-    """``end`` is the length in bytes with all that was written, on disk or still buffered."""
+    """A file that is appended to; ``end`` is its length in bytes, buffered ones included.
+
+    Python's close() forgets what was buffered when the disk is full, and the file then looks whole.
+    Here a failure is kept, so that no later flush() names a position for a checkpoint to commit.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
         self._failure: tuple[int, str, str] | None = None
-        self._closing = threading.Lock()  # the file stays open while another thread syncs it
+        self._closing = threading.Lock()  # no close() while another thread syncs
         self._let_go = False
 
     def write(self, data: bytes) -> None:
-        """Raises OSError, from the first failure on each time."""
+        """Raises OSError, after the first failure each time."""
         self._raise_failure()
         try:
             self._file.write(data)
@@ -56,7 +147,7 @@ class AppendFile:
         self.end += len(data)
 
     def flush(self) -> int:
-        """Hand what is buffered to the operating system; the length. Also after close()."""
+        """Hand the buffer to the operating system; return the length. Also after close()."""
         self._raise_failure()
         if not self._file.closed:
             try:
@@ -66,7 +157,7 @@ class AppendFile:
         return self.end
 
     def sync(self) -> None:
-        """Wait until what was flushed is on disk; from any thread, nothing once it is closed."""
+        """Wait until flushed data is on disk, in any thread; nothing after close()."""
         with self._closing:
             if self._file.closed and not self._let_go:
                 return
@@ -78,8 +169,7 @@ class AppendFile:
             self._let_go = False
 
     def let_go(self) -> None:
-        """Write out and close, but leave the wait for the disk to sync() or close(). Raises
-        OSError."""
+        """Flush and close, but leave the wait for the disk to sync() or close(). Raises OSError."""
         self.flush()
         with self._closing:
             try:
@@ -89,7 +179,7 @@ class AppendFile:
             self._let_go = True
 
     def close(self) -> None:
-        """Write out, sync and close; may be called twice. A failure is kept: flush() raises it."""
+        """Flush, sync and close. May be called twice; flush() raises a failure."""
         try:
             self.flush()
             self.sync()
@@ -111,117 +201,17 @@ class AppendFile:
         return OSError(*self._failure)
 
 
-_BREAKS = dict.fromkeys(
-    (*range(32), *range(127, 160), 8232, 8233), " "
-)  # C0, DEL and C1 (NEL among them), LINE SEPARATOR, PARAGRAPH SEPARATOR
-_CONTROLS = bytes((*range(32), 127))
-# the others in UTF-8; two expressions, for each is found by how it begins
-_C1 = re.compile(rb"\xc2[\x80-\x9f]")
-_SEPARATOR = re.compile(rb"\xe2\x80[\xa8\xa9]")
-
-
-def clean(field: str) -> str:
-    """``field`` on one line and without tabs; unchanged in the ordinary case."""
-    return field if field.isprintable() else field.translate(_BREAKS)
-
-
-class RecordLog:
-    """A file of records that grows at its end. Text is UTF-8; lone surrogates become ``?``.
-
-    ``columns`` fixes how many fields a record has: another number raises ValueError.
-    """
-
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self.path = path
-        self.columns = tuple(columns)
-        self._file = AppendFile(path)
-
-    def append(self, *fields: str) -> None:
-        """Write one record."""
-        self.extend([fields])
-
-    def extend(self, records: Iterable[Sequence[str]]) -> int:
-        """Write records in one go and return how many there were."""
-        records = list(records)
-        width = len(self.columns)
-        if wrong := {len(record) for record in records} - {width}:
-            raise ValueError(f"{self.path.name} has {width} columns, the record {min(wrong)}")
-        lines = _lines(records)
-        # one look at all of them: a page has hundreds of links, and few have anything to clean
-        if _needs_cleaning(lines, width * len(records)):
-            lines = _lines([[clean(field) for field in record] for record in records])
-        self._file.write(lines)
-        return len(records)
-
-    def flush(self) -> bytes:
-        """Hand what is buffered to the operating system; the position for ``truncate_file``.
-
-        Raises OSError, from the first failed write on each time.
-        """
-        return b"%d" % self._file.flush()
-
-    def sync(self) -> None:
-        """Wait until what was flushed is on disk."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """As AppendFile.close()."""
-        self._file.close()
-
-
-def _lines(records: Sequence[Sequence[str]]) -> bytes:
-    lines = ["\t".join(record) for record in records]
-    lines.append("")
-    return "\n".join(lines).encode("utf-8", "replace")
-
-
-def _needs_cleaning(lines: bytes, ends: int) -> bool:
-    """Whether there is more to break them than the ``ends`` of their fields; 15 us for a page of
-    140 links, where str.isprintable() takes 30."""
-    if len(lines) - len(lines.translate(None, _CONTROLS)) > ends:
-        return True
-    return not lines.isascii() and bool(_C1.search(lines) or _SEPARATOR.search(lines))
-
-
-def truncate_file(path: Path, position: bytes) -> None:
-    """Drop what lies behind a position that flush() gave; b"" is the beginning.
-
-    Raises CommittedGoneError if the file is shorter: what was committed is not there.
-    """
-    end = int(position or b"0")
-    size = path.stat().st_size if path.exists() else 0
-    if size < end:
-        raise CommittedGoneError(f"{path} has {size} bytes, {end} were committed")
-    if size > end:
-        os.truncate(path, end)
-
-
-def read_records(path: Path, columns: int, start: int = 0) -> Iterable[list[str]]:
-    """The records of a log that may still be growing; a last line without its end is left out.
-    ``start``: the byte at which one begins."""
-    with path.open("rb") as lines:
-        lines.seek(start)
-        for line in lines:
-            if not line.endswith(b"\n"):
-                return
-            fields = line[:-1].decode("utf-8", "replace").split("\t")
-            if len(fields) == columns:
-                yield fields
-
-
-# A store that is one file of records: opened, flushed, truncated and closed as the others.
-#
-# class TitleLog(LogStore):
-#     file_name = "titles.log"
-#     files = (file_name,)
-#     columns = ("url", "title")
-#
-#     def write(self, page: Page) -> None:
-#         self.log.append(page.url, page.title)
-
-
 class LogStore(Store):
-    """Writes ``file_name`` in LARM_DIR; its position is the length of the file."""
+    """A store of one file of records in LARM_DIR; its position is the length of the file.
+
+    class TitleLog(LogStore):
+        file_name = "titles.log"
+        files = (file_name,)
+        columns = ("url", "title")
+
+        def write(self, page: Page) -> None:
+            self.log.append(page.url, page.title)
+    """
 
     file_name: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]

@@ -2,7 +2,7 @@
 
     ITEM_PIPELINES["scrapy_redis.pipelines.RedisPipeline"] = 600     # into <spider>:items
 
-REDIS_ITEMS_SERIALIZER names it; scrapy-redis's own cannot write the body of a page.
+For REDIS_ITEMS_SERIALIZER; scrapy-redis's own serializer cannot write the body of a page.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ class _Encoder(ScrapyJSONEncoder):
 
 
 def serialize(item: Any) -> str:
-    """``item`` with all its fields; a Page's body too."""
+    """``item`` with all its fields, a Page's body too."""
     return _Encoder().encode(item)

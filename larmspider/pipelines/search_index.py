@@ -1,10 +1,9 @@
-"""The search index: each page that may be found, and the texts of the links that point to it.
+"""The search index: pages, and the texts of the links to them (larmspider/index/ writes them).
 
-index/ has the index itself; this store decides what goes in: pages with status 200 that do not say
-noindex and do not send their readers on to another page. What points to a page is often found long
-after the page, so the link texts of indexed pages are brought up to date at each checkpoint, a few
-at a time, and all of them when nothing is left to fetch, before the crawl ends. A crawl that is
-told to stop meanwhile stops; the next run goes on there.
+Indexed are pages with status 200, without noindex and without a refresh to another page. Links to a
+page are often found long after the page, so link texts of indexed pages are updated at each
+checkpoint, a few at a time, and all of them when nothing is left to fetch. A crawl that is stopped
+meanwhile stops; the next run continues there.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REFRESH_PAGES = 200
-"""Pages whose link texts one checkpoint brings up to date; about 1 ms of a thread each."""
+"""Pages whose link texts a checkpoint updates, in a thread, about 1 ms each."""
 
 _EXISTS = b"index"
 _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth"})
-"""Verdicts on links whose target may be in the index."""
+"""Verdicts on links whose targets may be in the index."""
 
 
 class SearchIndexPipeline(Store):
@@ -57,7 +56,7 @@ class SearchIndexPipeline(Store):
         wake: Callable[[], object] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``wake`` is called when the crawl may end; ``stopping``: must it end soon?"""
+        """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -91,7 +90,7 @@ class SearchIndexPipeline(Store):
         self._writer = IndexWriter(self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer)
 
     def spider_idle(self) -> None:
-        """Nothing is queued or in flight. The crawl ends when the link texts are up to date."""
+        """Nothing is queued or in flight: update all link texts before the crawl ends."""
         if self._up_to_date or self._writer is None or self._failure is not None:
             return
         if self._refresh is None:
@@ -100,7 +99,7 @@ class SearchIndexPipeline(Store):
         raise DontCloseSpider
 
     async def _bring_up_to_date(self, writer: IndexWriter) -> None:
-        self._up_to_date = True  # but for what is written from now on
+        self._up_to_date = True  # until the next write()
         try:
             with self._failure_kept():
                 await asyncio.to_thread(writer.refresh_all_anchors, self._must_end)
@@ -124,7 +123,7 @@ class SearchIndexPipeline(Store):
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:
-            writer.remove(page.normalized or page.url)  # it may have been another before a crash
+            writer.remove(page.normalized or page.url)  # it may have been indexed before a crash
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         writer.add_anchors(
@@ -139,14 +138,14 @@ class SearchIndexPipeline(Store):
         )
 
     def flush(self) -> bytes:
-        """That there is an index; it needs no place to go back to, for what is added twice is
-        there once. Raises the first CrawlDirError again: what was added before may be lost."""
+        """The index needs no position: pages added twice are there once. Raises the first
+        CrawlDirError again, since which pages may be missing."""
         if self._failure is not None:
             raise self._failure
         return _EXISTS
 
     def recover(self, position: bytes) -> None:
-        """Raises CrawlDirError where there was an index and is none."""
+        """Raises CrawlDirError if the index is gone."""
         if position == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
@@ -188,7 +187,7 @@ class SearchIndexPipeline(Store):
 
 
 def _has_moved(page: Page) -> bool:
-    """Whether its readers are sent on at once, and not to the page itself (a reload)."""
+    """Whether a refresh leads to another page at once (to the page itself it is a reload)."""
     return page.moved and any(
         link.type == REDIRECT and link.normalized != page.normalized for link in page.links
     )

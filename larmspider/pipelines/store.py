@@ -7,10 +7,10 @@ class TitleLog(Store):
     def write(self, page: Page) -> None:
         self.log.append(page.url, page.title)
 
-    def flush(self) -> bytes:                        # asked at each checkpoint
+    def flush(self) -> bytes:                        # called at each checkpoint
         return self.log.flush()
 
-    def recover(self, position: bytes) -> None:      # asked at the start
+    def recover(self, position: bytes) -> None:      # called at the start
         truncate_file(self.log_path, position)
 """
 
@@ -47,37 +47,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# The storage chain at work: hands an item from store to store.
-#
-# Scrapy's own manager makes a coroutine of what each pipeline returns and waits for it. A store of
-# ours returns the item at once, so here only what is no item yet is waited for.
-
-
-class StorageChain(ItemPipelineManager):
-    """ITEM_PROCESSOR; runs any pipeline, coroutine or not."""
-
-    async def process_item_async(self, item: Any) -> Any:
-        if self._mw_methods_requiring_spider:  # pipelines written for older versions of Scrapy
-            return await super().process_item_async(item)
-        for process in self.methods["process_item"]:
-            assert process is not None
-            returned = process(item)
-            item = returned if returned is item else await ensure_awaitable(returned)
-        return item
-
-
 MANY_LINKS = 10_000
-"""After a page with more of them each store lets the crawl do something else: 100,000 links take
-one store 0.1 s."""
-
-
-def _types_of(empty: Page | Link) -> dict[str, type]:
-    """Of each field; None stands for a string that is not known."""
-    values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
-    return {name: str if value is None else type(value) for name, value in values}
-
-
-_FIELD_TYPES, _LINK_TYPES = _types_of(Page("")), _types_of(Link(""))
+"""After a page with more links each store yields to the crawl: 100,000 links take a store 0.1 s."""
 _MAX_SECS = 253_402_300_800
 """Since the epoch: the end of the year 9999."""
 
@@ -85,16 +56,16 @@ _MAX_SECS = 253_402_300_800
 class Store(ABC):
     """Base of all stores. A subclass names the fields it needs and writes a Page.
 
-    Items of other kinds (dict, scrapy.Item, attrs, dataclass, pydantic) are read through
-    itemadapter: a field the item lacks takes Page's default, unless it is in ``needs``, when the
-    store refuses the item: it is dropped, counted, and a line of the log names store, URL and
-    field. ``write`` raises DropItem to refuse a page itself.
+    Other items (dict, scrapy.Item, attrs, dataclass, pydantic) are read through itemadapter. A
+    missing field takes Page's default, unless it is in ``needs``: then the store refuses the item,
+    which is dropped, counted and logged with store, URL and field. ``write`` raises DropItem to
+    refuse a page.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
     files: ClassVar[tuple[str, ...]] = ()
-    """The files and folders in LARM_DIR that are this store's, as names or patterns with * and ?:
-    what ``-a fresh=yes`` deletes."""
+    """The store's files and folders in LARM_DIR, as names or patterns with * and ?: what ``-a
+    fresh=yes`` deletes."""
     _normalize: Callable[[str], str] = staticmethod(canonicalize)
     _counters: StatsCollector | None = None
 
@@ -111,13 +82,13 @@ class Store(ABC):
     @classmethod
     @abstractmethod
     def build(cls, crawler: Crawler) -> Self:
-        """The store as the settings describe it; reads and checks them, opens nothing."""
+        """The store by the settings, which are checked here; opens nothing."""
 
     def open_spider(self) -> None:  # noqa: B027 - a store without files opens nothing
-        """Open what is written to."""
+        """Open files."""
 
     def close_spider(self) -> Awaitable[None] | None:
-        """Write what is left and close."""
+        """Write buffers and close."""
         return None
 
     @abstractmethod
@@ -125,19 +96,19 @@ class Store(ABC):
         """Store one page."""
 
     def write_failure(self, failed: FailedFetch) -> None:  # noqa: B027 - most stores ignore these
-        """Note a URL that gave no response."""
+        """Record a URL without a response."""
 
     def flush(self) -> bytes:
-        """Hand all that was written to the operating system, at once, and name the position: what
-        ``recover`` needs to drop everything written later. Also asked after close_spider()."""
+        """Hand all that was written to the operating system and return the position by which
+        ``recover`` drops what was written later. Also called after close_spider()."""
         return b""
 
     def recover(self, position: bytes) -> None:  # noqa: B027 - a store may have nothing to drop
-        """Drop what was written after ``position`` (b"" is the very beginning). Called before
-        open_spider(), and only where a frontier remembers positions."""
+        """Drop what was written after ``position`` (b"" is the beginning). Called before
+        open_spider(), and only with a frontier that remembers positions."""
 
     def commit(self) -> Awaitable[None] | None:
-        """Make durable what the last flush() named, while pages may be written; may be a
+        """Make the position of the last flush() durable, while pages may be written; may be a
         coroutine."""
         return None
 
@@ -177,7 +148,7 @@ class Store(ABC):
         return page
 
     def _refused(self, item: Any, error: Exception) -> DropItem:
-        """Counted, and told in one line; at that item and URL are refused, as Scrapy drops them."""
+        """Count and log the refusal, and return the DropItem for Scrapy."""
         name = type(self).__name__
         if self._counters is not None:
             self._counters.inc_value(stats.STORES_REFUSED.format(store=name))
@@ -189,9 +160,18 @@ class Store(ABC):
 
 
 async def _after_a_turn(item: Page) -> Page:
-    """Let the crawl do something else before the next store has the page."""
+    """Yield to the crawl before the next store gets the page."""
     await asyncio.sleep(0)
     return item
+
+
+def _types_of(empty: Page | Link) -> dict[str, type]:
+    """By field; None stands for an unknown string."""
+    values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
+    return {name: str if value is None else type(value) for name, value in values}
+
+
+_FIELD_TYPES, _LINK_TYPES = _types_of(Page("")), _types_of(Link(""))
 
 
 def as_page(item: Any, needs: Iterable[str]) -> Page:
@@ -210,7 +190,7 @@ def as_page(item: Any, needs: Iterable[str]) -> Page:
 
 
 def _as_field(name: str, value: Any, wanted: type, what: str = "field") -> Any:
-    """``value``, a whole number as float where that is wanted. Raises MissingFieldError for another
+    """``value``, an integer as float where that is wanted. Raises MissingFieldError for another
     type, and for numbers that are no depth, status or time."""
     if wanted is float and type(value) is int:
         value = float(min(max(value, -1), _MAX_SECS))
@@ -242,3 +222,20 @@ def _as_link(link: Any) -> Link:
     raise MissingFieldError(
         f"a link is {type(link).__name__}, not a URL, a mapping with 'url' or a Link"
     )
+
+
+class StorageChain(ItemPipelineManager):
+    """ITEM_PROCESSOR; runs any pipeline, coroutine or not.
+
+    Scrapy's own manager makes a coroutine of every result and waits for it. A store returns the
+    item at once, so only other results are waited for.
+    """
+
+    async def process_item_async(self, item: Any) -> Any:
+        if self._mw_methods_requiring_spider:  # pipelines written for older versions of Scrapy
+            return await super().process_item_async(item)
+        for process in self.methods["process_item"]:
+            assert process is not None
+            returned = process(item)
+            item = returned if returned is item else await ensure_awaitable(returned)
+        return item

@@ -17,7 +17,7 @@ from scrapy.utils.test import get_crawler
 
 from larmspider import stats
 from larmspider.items import Link, Page
-from larmspider.middlewares.filter_middleware import MAX_ERRORS_TOLD, FilterMiddleware
+from larmspider.middlewares.filter_middleware import MAX_ERRORS_LOGGED, FilterMiddleware
 from larmspider.middlewares.normalize import NormalizeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.requests import page_request
@@ -122,7 +122,7 @@ def test_a_filter_that_always_raises_does_not_fill_the_log(
     page = Page("http://h/", links=[Link(f"http://h/explode/{n}") for n in range(1000)])
     spider_output(middleware, [page])
     assert {link.rejected_by for link in page.links} == {"no-private"}
-    assert len(caplog.records) == MAX_ERRORS_TOLD
+    assert len(caplog.records) == MAX_ERRORS_LOGGED
     assert caplog.text.count("Traceback") == 1
     assert "ZeroDivisionError('boom') on http://h/explode/98;" in caplog.text
     assert caplog.text.endswith("; further ones are only counted\n")
