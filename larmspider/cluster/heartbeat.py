@@ -1,5 +1,6 @@
-"""A worker's signs of life: a thread that renews its lease every third of it, come what may, and
-more often while blocks are to change hands: else each would wait for its next turn to hear of it.
+"""A worker's signs of life: a thread that renews its lease, every third of a lease.
+
+While partitions change hands it asks more often, or each move would wait for the next renewal.
 
     heart = Heartbeat(membership, lease, on_beat=..., on_fenced=...)
     heart.beat()                  # the first one, in this thread
@@ -7,8 +8,8 @@ more often while blocks are to change hands: else each would wait for its next t
     ...
     heart.stop()
 
-Where Redis does not answer it is asked again many times a lease; meanwhile the lease may end by the
-clock, and then the worker rests until Redis says that nobody has taken its place.
+A Redis that does not answer is asked again many times a lease. If the lease ends by the clock, the
+worker rests until Redis says that nobody has taken over.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from larmspider.frontier.storage.backend import Fenced
 logger = logging.getLogger(__name__)
 
 BEATS = 3
-"""In a lease."""
+"""Renewals in a lease."""
 SOON_SECS = 0.5
-"""Between two while blocks are to change hands, or may be: in a worker's first lease others may be
-about to join."""
+"""Between two beats while partitions change hands, and in a worker's first lease, when others may
+be about to join."""
 SOON_WORKERS = 8
-"""With more of them it is longer, so that all together ask Redis 16 times a second at most."""
-_TRIES = 20  # in a lease, while Redis does not answer
+"""With more workers the pause is longer: all together ask Redis 16 times a second at most."""
+_TRIES = 20  # in a lease while Redis does not answer
 UNREACHABLE = (redis.RedisError, RedisClusterException, OSError)
 
 
 def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:
-    """Seconds until the next one. ``young``: the worker is in its first lease."""
+    """Seconds until the next beat. ``young``: the worker is in its first lease."""
     regular = lease_secs / BEATS
     if not (beat.moving or young):
         return regular
@@ -72,7 +73,7 @@ class Heartbeat:
         self._thread.start()
 
     def soon(self) -> None:
-        """Do not wait for the next time."""
+        """Send the next beat now."""
         self._now.set()
 
     def stop(self) -> None:
@@ -97,7 +98,7 @@ class Heartbeat:
                 self.lease.end()
                 self._on_fenced(error)
                 return
-            except Exception as error:  # noqa: BLE001 - whatever it is: without a beat it rests
+            except Exception as error:  # noqa: BLE001 - whatever it is, the worker rests without a beat
                 self._tell(error)
                 wait = seconds / _TRIES
             else:

@@ -1,8 +1,11 @@
-"""A worker joins a crawl in Redis, where it is that crawl: same seeds, scope, filters, budgets.
+"""Joining the crawl in Redis, if it is the same crawl: same seeds, scope, filters and budgets.
 
-The first worker writes them down. While workers live by them, one with others is refused. When none
-does, budgets and pace may be others than before, and all else with -a resume=anyway, as with one
-process.
+    epoch = join(membership, link, keys, crawler)    # ConfigError: it is another crawl
+    SharedCrawl.of(crawler).refuse_other(crawler)    # the same before the crawl opens anything
+
+The first worker writes the description of the crawl to Redis. While workers go by it, a worker with
+another one is refused. When none does, budgets and pace may change, and all else may with
+-a resume=anyway, as with one process.
 """
 
 from __future__ import annotations
@@ -32,16 +35,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Deleting a crawl from Redis.
-#
-# wipe(link, Keys("intranet", 256))       # how many keys there were
-
 _AT_ONCE = 1_000
 
 
 def wipe(link: RedisLink, keys: Keys) -> int:
-    """Delete all keys of a crawl, whatever its number of blocks was; seeds that wait in
-    ``start_urls`` stay. O(keys of the database). Nobody may work on the crawl."""
+    """Delete all keys of a crawl on which nobody works, whatever its number of partitions: how many
+    there were. Seeds in ``start_urls`` stay. O(keys of the database)."""
     pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", keys.prefix) + ":*{*}*"
     found: list[bytes] = []
     deleted = 0
@@ -62,18 +61,18 @@ def _unlink(link: RedisLink, found: list[bytes]) -> int:
 T = TypeVar("T")
 
 AWAY_SECS = 60.0
-
+"""How long a Redis that stops answering while a worker joins is waited for."""
 SHARED = (
     "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
     "LARM_STRATEGY", "LARM_LEASE_SECS",
 )  # fmt: skip
-"""Settings that have to be the same for all who work at the same time: hosts pass between them."""
+"""Settings in which workers that run at the same time may not differ: hosts pass between them."""
 
 
 def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) -> int:
-    """The epoch of an earlier run of this worker that did not leave, or 0. Waits for its lease to
-    run out. Raises ConfigError."""
+    """The epoch of an earlier run of this worker that did not leave, or 0; waits until the lease of
+    that run is over. Raises ConfigError."""
     settings = crawler.settings
     if fresh := asked_fresh(settings):
         insist(lambda: refuse_to_wipe(membership, link.name, fresh), link.name)
@@ -112,8 +111,8 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
 
 
 def insist(ask: Callable[[], T], where: str) -> T:
-    """Redis answered a moment ago: it is waited for, but not for ever."""
-    end, told = time.monotonic() + AWAY_SECS, False
+    """Call ``ask`` until Redis answers, for AWAY_SECS. Raises ConfigError, BackendError."""
+    end, warned = time.monotonic() + AWAY_SECS, False
     while True:
         try:
             return ask()
@@ -122,14 +121,14 @@ def insist(ask: Callable[[], T], where: str) -> T:
                 raise refusal from None
             if time.monotonic() > end:
                 raise BackendError(f"Redis at {where} cannot be used: {why(error)}") from None
-            if not told:
+            if not warned:
                 logger.warning("Redis at %s cannot be used (%s): waiting", where, why(error))
-            told = True
+            warned = True
             time.sleep(0.2)
 
 
 def description(crawler: Crawler) -> dict[str, Any]:
-    """What workers of one crawl have in common."""
+    """What all workers of a crawl have in common, for Redis."""
     shared = {name: options.typed(crawler.settings, name) for name in SHARED}
     return {"crawl": identity_of(crawler), "shared": shared}
 
@@ -152,7 +151,7 @@ def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
 def refuse_other(
     known: dict[str, Any], ours: dict[str, Any], where: str, living: int, *, anyway: bool
 ) -> None:
-    """Raise ConfigError unless this crawl may go on with the one that is in Redis."""
+    """Raise ConfigError unless this crawl may go on with the one in Redis."""
     parts = ["crawl"] if not anyway or living else []
     for part in [*parts, *(["shared"] if living else [])]:
         was, now = known.get(part) or {}, ours[part]
@@ -164,19 +163,15 @@ def refuse_other(
             )
 
 
-# The crawl in Redis as a whole, for who looks at it before any worker joins.
-#
-# crawl = SharedCrawl(settings, "intranet")       # ConfigError: why this Redis cannot be used
-# crawl.refuse_to_wipe("yes")                     # ... or that workers are at it, or pages stored
-# crawl.wipe()
-
-
 class SharedCrawl:
-    """Of the spider with this name. Raises ConfigError."""
+    """The crawl of a spider in Redis, for who looks at it before any worker joins.
+
+    Raises ConfigError where this Redis cannot be used.
+    """
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
-        """The one that ``crawler`` would join."""
+        """The crawl that ``crawler`` would join."""
         assert crawler.spider is not None
         return cls(crawler.settings, crawler.spider.name)
 
@@ -189,7 +184,7 @@ class SharedCrawl:
         )
 
     def refuse_other(self, crawler: Crawler) -> None:
-        """Raise ConfigError where it is not the crawl of ``crawler``, as joining it would."""
+        """Raise ConfigError, as join() would, where this is not the crawl of ``crawler``."""
         self.refuse_other_blocks()
         (known,) = self._link.run([("GET", self._keys.crawl("description"))])
         if known is not None:
@@ -199,7 +194,7 @@ class SharedCrawl:
             refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
 
     def refuse_other_blocks(self) -> None:
-        """Raise ConfigError where its hosts fall into another number of blocks."""
+        """Raise ConfigError where the crawl has another number of partitions."""
         (known,) = self._link.run([("GET", self._keys.crawl("format"))])
         blocks = re.search(rb"(\d+) blocks$", known or b"")
         if blocks is not None and int(blocks[1]) != self._keys.blocks:
@@ -209,24 +204,23 @@ class SharedCrawl:
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:
-        """Raise ConfigError where workers live by it, or ``fresh`` is not enough for its pages."""
+        """As refuse_to_wipe()."""
         where = self._link.name
         insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 
     def expire_ended(self, root: Path) -> None:
-        """Nobody waits for leases of workers whose directories in ``root`` no process holds: they
-        were killed. For a Redis that workers of this machine alone can reach."""
+        """Let nobody wait for the leases of workers whose directories in ``root`` no process holds:
+        they were killed. For a Redis that only workers of this machine can reach."""
         names = insist(self._membership.names, self._link.name)
         ended = [name for name in names if _has_ended(root / name / LOCK)]
         insist(lambda: self._membership.expire(ended), self._link.name)
 
     def wipe(self) -> None:
-        """Delete it; nobody may be at work on it."""
         wipe(self._link, self._keys)
 
 
 def _has_ended(lock: Path) -> bool:
-    """Whether no process holds it; one that is not there says nothing."""
+    """Whether the lock is there and no process holds it."""
     try:
         check_free(lock)
     except LarmspiderError:

@@ -1,11 +1,11 @@
-"""The queues of a crawl of many workers as Redis has them: as of each owner's last checkpoint.
+"""The queues of a crawl of many workers, read from Redis: as of each owner's last checkpoint.
 
-    waiting = RedisReader(client, Keys("intranet", 256))
-    waiting.state(url_key("http://wiki/a"))     # queued, which it is while it is fetched too
-    waiting.hosts()                             # of all blocks: record and counters
+    with waiting_of(Path("crawl"), description, settings) as (reader, why_not):
+        reader.hosts() if reader else why_not       # record and counters of all hosts
+        reader.state(url_key("http://wiki/a"))      # QUEUED, also while it is fetched
 
-What became of URLs is with the workers (ShardsReader). Each call is one round trip or two, and
-raises CrawlDirError where there is no answer.
+What became of URLs is in the workers' directories. A call is one round trip or two, and raises
+CrawlDirError where Redis does not answer.
 """
 
 from __future__ import annotations
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Asks the Redis of a crawl what waits in its queues, where it can be asked.
-#
-#     with waiting_of(Path("crawl"), description, settings) as (waiting, why_not):
-#         waiting.hosts() if waiting else why_not
-#
-# It is the one that REDIS_URL names, or the private one of ``scrapy workers`` while that runs.
-
 ANSWER_SECS = 2.0
 SOCKET = "redis.sock"
 
@@ -47,7 +40,10 @@ SOCKET = "redis.sock"
 def waiting_of(
     root: Path, description: dict[str, Any], settings: BaseSettings
 ) -> Iterator[tuple[RedisReader | None, str]]:
-    """The reader, or None and why there is none."""
+    """The reader, or None and the reason.
+
+    Asks the Redis of REDIS_URL, or the private one of ``scrapy workers`` while that runs.
+    """
     where = str(description.get(SHARED, {}).get("redis", "Redis"))
     wanted = settings
     if not options.many_workers(settings):
@@ -83,8 +79,6 @@ MAX_BUCKETS = 2_000
 
 
 class RedisReader:
-    """Read-only."""
-
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._keys = client, keys
 
@@ -131,7 +125,7 @@ class RedisReader:
         return min(hits, default=UrlState.UNKNOWN)
 
     def entry(self, key: bytes) -> QueuedUrl | None:
-        """Of a URL that waits."""
+        """The entry of a queued URL."""
         found = self._queued(key)
         return None if found is None else records.unpack_entry(found[1])
 
@@ -158,7 +152,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts(); what is fetched now counts as queued."""
+        """As FrontierReader.hosts(); what is being fetched counts as queued."""
         blocks = range(self._keys.blocks)
         names = [self._keys.block(name, at) for at in blocks for name in ("hosts", "counts")]
         found = [pairs(answer) for answer in self._run([("HGETALL", name) for name in names])]
@@ -169,7 +163,7 @@ class RedisReader:
         return rows
 
     def host(self, name: str) -> tuple[bytes, Counts]:
-        """One row of these."""
+        """As FrontierReader.host()."""
         block = self._keys.block_of(name)
         record, counts = self._run(
             [("HGET", self._keys.block(where, block), name) for where in ("hosts", "counts")]
@@ -177,14 +171,14 @@ class RedisReader:
         return record or b"", _with_those_fetched(counts)
 
     def note(self, name: str) -> bytes | None:
-        """Of a host: ``robots wiki:80``."""
+        """A note of a host: ``robots wiki:80``."""
         block = self._keys.block_of(name.rpartition(" ")[2])
         (found,) = self._run([("HGET", self._keys.block("notes", block), name)])
         return bytes(found) if found is not None else None
 
 
 def _with_those_fetched(packed: bytes | None) -> Counts:
-    """Counters in which what is fetched now is queued."""
+    """Counters in which leased URLs are queued."""
     counts = records.unpack_counts(packed) if packed else Counts()
     counts.queued += counts.leased
     counts.leased = 0

@@ -1,14 +1,17 @@
-"""Commands to Redis in pipelines, again and again until it has carried them out.
+"""Commands to Redis in pipelines, sent again until they are answered, and the names of its keys.
 
-    link = RedisLink(client, "redis.example:6379/0")
-    link.check()                                  # at the start: one line that says what is wrong
+    link = link_to(settings)                      # ConfigError: one line that says what is wrong
     link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
+    Keys("intranet", 256).block("owner", 171)     # b"intranet:owner:{171}"
 
-What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is
-away, slow, loading, out of memory, a replica or without its cluster, says so once and then every
-30 s, and goes on. It ends with BackendError when it is told to stop waiting, and at once for an
-answer that waiting does not change. What this user may not do is such an answer at the start only:
-a worker in mid-crawl waits until he may again.
+What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is away,
+slow, loading, out of memory, a replica or without its cluster, and warns at once and then every
+30 s. It ends with BackendError when ``stop`` is set, and at once for an answer that waiting does
+not change. A missing permission is such an answer at the start only: in mid-crawl somebody has
+changed what the user may do, and may change it again.
+
+REDIS_URL names the server, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything
+else, as in scrapy-redis; ``redis_cls``: "redis.cluster.RedisCluster" is for a cluster.
 """
 
 from __future__ import annotations
@@ -40,13 +43,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Which errors of Redis pass by waiting, how they are told, and how often.
-#
-# passing(error)                  # it is away, loading, full, a replica: it will be back
-# lasting(error, "host:6379/0", starting=True)     # the error to raise where it will not pass
-# why(error)                      # one line, without a password
-# ComplaintLog("host:6379/0").tell(error)     # a warning at once, then every 30 s
-
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
     redis.ConnectionError,
@@ -65,56 +61,47 @@ _REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
 
 
 def passing(error: Exception) -> bool:
-    """Whether the same question may be answered later, with nobody changing anything but Redis
-    itself."""
+    """Whether waiting may help: Redis is away, loading, full, a replica."""
     if refused(error):
         return False
     return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
 
 
 def refused(error: Exception) -> bool:
-    """Whether Redis knows this user or password, or what he may do, no more or not yet."""
+    """Whether Redis refuses this user, password or command."""
     if isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError)):
         return True
     return str(error).startswith(_REFUSED_WORDS)
 
 
 def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError | None:
-    """What to raise where waiting does not help; None: it is to be waited for. A user without
-    permission is refused while the crawl is ``starting``; later somebody has changed what he may
-    do, and may change it again."""
+    """The error to raise where waiting does not help; None: wait. A user without permission is
+    refused only while the crawl is ``starting``."""
     if passing(error) or (refused(error) and not starting):
         return None
-    said = f"Redis at {where} refuses: {why(error)}"
-    return ConfigError(said) if refused(error) else BackendError(said)
+    message = f"Redis at {where} refuses: {why(error)}"
+    return ConfigError(message) if refused(error) else BackendError(message)
 
 
 def why(error: Exception) -> str:
-    """In one line; Redis does not repeat passwords, and neither does its client."""
+    """The error in one line. Neither Redis nor its client repeats passwords."""
     text = " ".join(str(error).split()) or type(error).__name__
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
 class ComplaintLog:
-    """``name`` is the server's; the error that it is told of may be another each time."""
+    """Warns of errors that nobody waits for and logs, at once and then every 30 s."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
-        self._said: float | None = None
+        self._warned: float | None = None
 
     def tell(self, error: Exception) -> None:
-        """Warn of an answer that Redis gives, which nobody else waits for and tells of."""
         now = self._clock()
-        if self._said is None or now - self._said >= SAY_AGAIN_SECS:
-            self._said = now
+        if self._warned is None or now - self._warned >= SAY_AGAIN_SECS:
+            self._warned = now
             logger.warning("Redis at %s refuses: %s", self._name, why(error))
 
-
-# The Lua scripts of the backend: lua/*.lua, called by their digest.
-#
-#     call(APPLY, [owner, entries], [token, field, step, commands])   ->  a command for RedisLink
-#
-# Each changes the keys of one hash slot, wholly or not at all.
 
 Argument: TypeAlias = bytes | str | int
 Command: TypeAlias = tuple[Argument, ...]
@@ -122,7 +109,8 @@ Command: TypeAlias = tuple[Argument, ...]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """``digest`` is what EVALSHA wants."""
+    """A file of lua/, which changes the keys of one hash slot, wholly or not at all; ``digest`` is
+    for EVALSHA."""
 
     text: bytes
     digest: str
@@ -141,7 +129,7 @@ SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
 
 
 def call(script: Script, keys: Sequence[bytes], arguments: Sequence[Argument]) -> Command:
-    """The command that runs it."""
+    """The command that runs a script."""
     return ("EVALSHA", script.digest, len(keys), *keys, *arguments)
 
 
@@ -155,7 +143,7 @@ def pairs(answer: Any) -> dict[bytes, bytes]:
 NEEDED = (7, 0)
 """The oldest Redis that the backend was tested with."""
 PIPELINE_BYTES = 4 << 20
-"""Of arguments in one round trip, about."""
+"""Arguments in one round trip, about."""
 LOADING_SECS = 60.0
 """How long a Redis that has just been started may read its file before a crawl begins."""
 _FIRST_WAIT_SECS, _LONGEST_WAIT_SECS = 0.05, 2.0
@@ -171,11 +159,10 @@ class RedisLink:
         self.client, self.name = client, name
         self.stop = stop or threading.Event()
         self.round_trips = 0
-        """So many times commands were sent and answers waited for."""
         self.waited = 0.0
-        """Seconds that Redis could not be used, in all."""
+        """Seconds in all for which Redis could not be used."""
         self.starting = False
-        """Whether the crawl is not under way yet: then a user without permission is refused."""
+        """The crawl has not begun: a user without permission is refused."""
 
     def check(self) -> None:
         """Raise ConfigError where this Redis cannot hold a frontier. Loads the scripts."""
@@ -197,7 +184,7 @@ class RedisLink:
             raise ConfigError(f"REDIS_PARAMS: a connection {said}") from None
 
     def _tls_hint(self, error: Exception) -> str:
-        """A port without TLS waits for the rest of what it takes for a command."""
+        """A port without TLS takes a TLS greeting for a command, and waits for the rest of it."""
         pool = getattr(self.client, "connection_pool", None)
         with_tls = pool is not None and issubclass(pool.connection_class, redis.SSLConnection)
         if with_tls and isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
@@ -228,7 +215,7 @@ class RedisLink:
             self.client.script_load(script.text)
 
     def run(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers, in order; of all or of none: a part that failed is sent again."""
+        """The answers, in order. A part that failed is sent again until all are answered."""
         answers: list[Any] = []
         part: list[Command] = []
         size = 0
@@ -254,7 +241,7 @@ class RedisLink:
         return answers
 
     def _insist(self, send: Callable[[], list[Any]]) -> list[Any]:
-        began = said = 0.0
+        began = warned = 0.0
         wait = _FIRST_WAIT_SECS
         scripts_loaded = False
         while True:
@@ -269,8 +256,8 @@ class RedisLink:
                 began = began or now
                 if (end := lasting(error, self.name, starting=self.starting)) is not None:
                     raise end from error
-                if not said or now - said >= SAY_AGAIN_SECS:
-                    said = now
+                if not warned or now - warned >= SAY_AGAIN_SECS:
+                    warned = now
                     logger.warning(
                         "Redis at %s cannot be used (%s): waiting%s",
                         self.name,
@@ -292,22 +279,12 @@ class RedisLink:
                 return answers
 
     def _load_scripts_again(self) -> None:
-        """A server that was started anew has forgotten them, which is no news."""
+        """A server that was restarted has forgotten them, which needs no warning."""
         try:
             self._load_scripts()
         except (redis.RedisError, RedisClusterException, OSError):
-            pass  # the next attempt says it
+            pass  # the next attempt meets the error again
 
-
-# The connection to Redis, by scrapy-redis's settings.
-#
-#     client, name = connect(settings)            # name is for messages: host, port and database
-#     client, name = connect(settings, socket_timeout=5)
-#     link = link_to(settings)                    # found to be one that can hold a frontier
-#
-# REDIS_URL, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything else, among
-# it
-# ``redis_cls``: "redis.cluster.RedisCluster" for a cluster.
 
 _NAMES = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_ENCODING")
 _TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
@@ -342,7 +319,7 @@ def connect(
         why = " ".join(str(error).split())
         raise ConfigError(f"{which}: Redis cannot be used: {why}") from None
     except Exception as error:  # noqa: BLE001 - whatever is wrong with values of the user's
-        # its text may hold a part of the password
+        # the text of the error may hold a part of the password
         raise ConfigError(
             f"{which} and REDIS_PARAMS cannot be used ({type(error).__name__}): expected a URL such"
             " as redis://[user:password@]host:6379/0, rediss://... or unix:///path, and arguments"
@@ -352,8 +329,8 @@ def connect(
 
 
 def link_to(settings: Settings) -> RedisLink:
-    """To a Redis that has just answered. Raises ConfigError, within some seconds where nobody
-    answers: REDIS_URL names the wrong port, or one that does not speak TLS."""
+    """A link to a Redis that has just answered check(). Raises ConfigError, within some seconds
+    where nobody answers: a wrong port, or one that does not speak TLS."""
     probe, where = connect(settings, answer_secs=ANSWER_SECS, retry=Retry(NoBackoff(), 0))
     try:
         RedisLink(probe, where).check()
@@ -380,45 +357,34 @@ def _name(client: Any) -> str:
     return f"{where}/{with_what.get('db', 0)}"
 
 
-# The names of everything in Redis, and which block a host or URL falls into (docs/workers.md).
-#
-#     keys = Keys("intranet", blocks=256)
-#     keys.block_of("wiki:80")              # 171, of 0..255
-#     keys.requests(171, "wiki:80")         # b"intranet:requests:{171}:wiki:80"
-#
-# What stands in braces is the hash tag of Redis Cluster: all keys of a block lie on one node, so
-# that
-# one script may change them together. The block is the host's part of a URL key (keys.url_key)
-# scaled
-# to the number of blocks, so the URL keys of a block are neighbours. The host counts as it stands
-# in
-# the canonical URL: two names of one host never have two owners.
-
-
 class Keys:
-    """``prefix`` is the spider's name. Raises ConfigError for one that has braces."""
+    """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
+
+    What stands in braces is the hash tag of Redis Cluster: all keys of a partition lie on one node,
+    so that a script may change them together. The partition is the host's part of a URL key scaled
+    to the number of partitions, so the URL keys of a partition are neighbours. The host counts as
+    it stands in the canonical URL: two names of one host never have two owners.
+    """
 
     def __init__(self, prefix: str, blocks: int) -> None:
         if not prefix or "{" in prefix or "}" in prefix:
             raise ConfigError(f"the spider's name {prefix!r} cannot begin the keys in Redis")
         self.prefix, self.blocks = prefix, blocks
 
-    # blocks
-
     def block_of(self, host: str) -> int:
-        """Of a host, ``wiki:80``."""
+        """The partition of a host, ``wiki:80``."""
         return self.block_of_key(host_prefix(host))
 
     def block_of_key(self, key: bytes) -> int:
-        """Of a URL key."""
+        """The partition of a URL key."""
         return int.from_bytes(key[:4], "big") * self.blocks >> 32
 
     def first_key(self, block: int) -> bytes:
-        """The smallest URL key of a block; of the one after the last: above all."""
+        """The smallest URL key of a partition; for the one after the last, a key above all."""
         start = -(-(block << 32) // self.blocks)
         return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
 
-    # keys of a block
+    # keys of a partition
 
     def block(self, name: str, block: int) -> bytes:
         """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``inbox``."""
@@ -429,7 +395,7 @@ class Keys:
         return self.block("requests", block) + b":" + host.encode()
 
     def dupefilter(self, block: int, bucket: int) -> bytes:
-        """One bucket of the visited table."""
+        """A bucket of the visited table."""
         return self.block("dupefilter", block) + b":%d" % bucket
 
     # keys of the crawl
