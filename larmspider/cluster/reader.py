@@ -25,7 +25,7 @@ from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
-from larmspider.workdir.directory import REDIS_DIR
+from larmspider.workdir.directory import REDIS_DIR, REDIS_SOCKET
 from larmspider.workdir.manifest import SHARED
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 ANSWER_SECS = 2.0
-SOCKET = "redis.sock"
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def waiting_of(
     where = str(description.get(SHARED, {}).get("redis", "Redis"))
     wanted = settings
     if not options.many_workers(settings):
-        socket = root / REDIS_DIR / SOCKET
+        socket = root / REDIS_DIR / REDIS_SOCKET
         if not socket.exists():
             yield None, f"the queues of this crawl are in Redis ({where}): REDIS_URL names it"
             return

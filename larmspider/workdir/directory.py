@@ -1,10 +1,18 @@
-"""Claims LARM_DIR for one crawl: makes it, locks it, and writes crawl.json, which says what it is.
+"""Claims LARM_DIR for one crawl: makes the directory, locks it, and writes crawl.json.
 
-    crawl/crawl.json     seeds, scope and settings; when it began and how it ended
-    crawl/lock           held while a crawl runs, so that no second one writes into its files
+    crawl/crawl.json     the manifest: seeds, scope, settings, when the crawl began and ended
+    crawl/lock           locked while a crawl runs, so that no second one writes into its files
 
-The same command again goes on with the crawl that lies there; with other seeds, another scope or
-other filters it is another crawl, and is refused unless told what to do.
+The same command continues the crawl that lies there. With other seeds, another scope or other
+filters it is another crawl, and is refused unless -a fresh or -a resume says what to do.
+
+The LARM_DIR of many workers has a directory for each, and a manifest for all, marked "workers". The
+first worker writes it; a worker with another scope is refused before it has made anything.
+
+    crawl/crawl.json             seeds, scope and settings of all
+    crawl/atlas-1/, atlas-2/     each worker's page files, logs, index and crawl.json
+    crawl/logs.idx/              an index of the logs of all
+    crawl/redis/                 the private redis-server, where ``scrapy workers`` runs one
 """
 
 from __future__ import annotations
@@ -62,33 +70,32 @@ class CrawlDirectory:
         self.fresh = fresh
         self.anyway = anyway
         self.resumed = False
-        """Whether what was claimed holds a crawl to go on with."""
+        """Whether claim() found a crawl to continue."""
         self._lock: IO[str] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
         return cls(
-            *cls._place(crawler),
+            *cls._path_and_manifest(crawler),
             fresh=asked_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
 
     @classmethod
-    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
-        """Where it lies, and what is to be said of it."""
+    def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
         return options.larm_dir(crawler.settings), describe(crawler)
 
     def check(self) -> None:
-        """Raise ConfigError or CrawlDirError now if ``claim`` would; changes nothing."""
+        """Raise ConfigError or CrawlDirError where claim() would; changes nothing."""
         options.check_writable(self.path)
         check_free(self.path / LOCK)
         if self.path.exists():
             self._refuse_if_taken()
 
     def check_frontier(self) -> None:
-        """Raise CrawlDirError for a crawl to go on with that has pages and no frontier any more,
-        whose stores would go back to the very beginning; changes nothing."""
+        """Raise CrawlDirError for a crawl that has pages but no frontier any more: its stores would
+        go back to the very beginning. Changes nothing."""
         data = self.path / "frontier" / "data.mdb"
         if self.fresh or not (self.path / DESCRIPTION).exists():
             return
@@ -99,7 +106,7 @@ class CrawlDirectory:
             )
 
     def claim(self) -> None:
-        """Lock the directory, empty it if it is to be a fresh one, and describe the crawl in it."""
+        """Lock the directory, empty it for a fresh start, and write crawl.json."""
         options.writable_dir(self.path)
         self._lock = locked(self.path / LOCK)
         try:
@@ -120,7 +127,7 @@ class CrawlDirectory:
             raise
 
     def clear(self) -> None:
-        """Delete the crawl that lies here, if ``fresh`` is enough for it; the directory stays."""
+        """Delete the crawl that lies here, if ``fresh`` allows it; the directory stays."""
         self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
@@ -129,19 +136,19 @@ class CrawlDirectory:
             self.release()
 
     def finish(self, reason: str, **more: Any) -> None:
-        """Note how the crawl ended, and ``more``, and unlock."""
+        """Write to crawl.json how the crawl ended, and ``more``; unlock."""
         if self._lock is None:
             return
         self.description |= {"ended": now(), "end": reason, **more}
         try:
             self._write()
         except CrawlDirError as error:
-            logger.error("%s", error)  # the disk is full, for one
+            logger.error("%s", error)  # the disk may be full
         finally:
             self.release()
 
     def release(self) -> None:
-        """Unlock; may be called twice."""
+        """Unlock. May be called twice."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -162,7 +169,7 @@ class CrawlDirectory:
         return earlier
 
     def _may_lie_there(self, path: Path) -> bool:
-        """Before there is a crawl: what one that was refused has left."""
+        """Whether a crawl that was refused, or a worker, may have left this here."""
         return path.name in (LOCK, WORKER_LOG, _DRAFT)
 
     def _refuse_if_taken(self) -> None:
@@ -194,7 +201,7 @@ class CrawlDirectory:
             )
 
     def _held(self) -> str:
-        """What was stored, in words; "" for nothing."""
+        """What was stored, in words; "" if nothing was."""
         try:
             with (self.path / "store.log").open("rb") as log:
                 stored = sum(1 for _ in log)
@@ -216,7 +223,7 @@ class CrawlDirectory:
             )
 
     def _held_by_own_stores(self) -> str:
-        """What stores that are not ours have written; "" for nothing."""
+        """What the user's own stores have written; "" if nothing."""
         for store, files in stores_in(self._earlier_if_any()).items():
             if not store.startswith("larmspider."):
                 for path in matching(self.path, files):
@@ -241,8 +248,8 @@ class CrawlDirectory:
             )
 
     def _make_room(self) -> None:
-        """What the components of both crawls name, and no other file. crawl.json goes last: while
-        it is there, what is left is known to be ours."""
+        """Delete the files that components of the old and the new crawl name, and no others.
+        crawl.json goes last: while it is there, what is left is known to be a crawl's."""
         names = {*files_in(self._earlier_if_any()), *files_in(self.description), RULES_DIR}
         for path in [*matching(self.path, names), self.path / DESCRIPTION]:
             logger.info("Starting over: deleting %s", path)
@@ -256,12 +263,12 @@ class CrawlDirectory:
         self._replace(self.path / DESCRIPTION, text.encode("utf-8", "replace"))
 
     def _keep_rules(self) -> None:
-        """Copies of the files of rules: the crawl can be explained when they are others."""
+        """Copy the files of rules, so that the crawl can be explained when these have changed."""
         for name, copy in RULES.items():
             target = self.path / RULES_DIR / copy
             source = self.description["settings"].get(name)
             rules = None
-            with suppress(OSError):  # what cannot be read is refused by who needs it
+            with suppress(OSError):  # the filter that needs the file refuses it
                 rules = Path(source).read_bytes() if source else None
             if rules is None:
                 target.unlink(missing_ok=True)
@@ -287,24 +294,15 @@ def asked_fresh(settings: BaseSettings) -> str:
     return "force" if asked == [True, True] else "yes" if asked[0] else ""
 
 
-# LARM_DIR of many workers: what their crawl is, and the directory of each in it.
-#
-#     crawl/crawl.json             the seeds, scope and settings of all, marked "workers"
-#     crawl/atlas-1/, atlas-2/     each worker's: page files, logs, index, crawl.json (directory.py)
-#     crawl/logs.idx/              an index of the logs of all
-#     crawl/redis/                 of the private redis-server, where ``scrapy workers`` runs one
-#
-# The first worker describes the crawl; one with another scope is refused before it has made
-# anything.
-
 LOCK_SECS = 10.0
-"""How long a worker waits for others that are starting as well."""
+"""How long a worker waits for the lock, which others that start too have for a moment."""
 _TRY_SECS = 0.05
 REDIS_DIR = "redis"
+REDIS_SOCKET = "redis.sock"
 INDEX_DIR = "logs.idx"
-"""Of the logs of all workers (log_index/)."""
+"""The index of the logs of all workers."""
 _WEB_FILES = ("web.token*", "web.json*")
-"""Of the web pages, whose token is the same for all workers (extensions/web/)."""
+"""Files of the web pages, whose token is the same for all workers."""
 
 
 def shard_dirs(root: Path) -> list[Path]:
@@ -313,23 +311,23 @@ def shard_dirs(root: Path) -> list[Path]:
 
 
 class ClusterDirectory(CrawlDirectory):
-    """Claimed for a moment, to describe the crawl or to start it over; not held as it runs."""
+    """LARM_DIR of many workers: locked only while its manifest is written, or the crawl deleted."""
 
     @classmethod
-    def _place(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
+    def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
         return options.crawl_root(crawler.settings), describe_shared(crawler)
 
     def check(self) -> None:
-        """The same without the lock, which another worker that is starting may have."""
+        """As CrawlDirectory.check(), but the lock may be taken: by a worker that starts too."""
         options.check_writable(self.path)
         if self.path.exists():
             self._refuse_if_taken()
 
     def claim(self) -> None:
-        """Describe the crawl, and with ``fresh`` delete what all workers here have written.
+        """Write crawl.json, and with ``fresh`` first delete what all workers here have written.
 
-        Raises ConfigError, CrawlDirError: another crawl lies here, or a worker that is to start
-        over is running; then nothing has changed.
+        Raises ConfigError, CrawlDirError where another crawl lies here, or a worker is running
+        whose files are to be deleted; then nothing has changed.
         """
         options.writable_dir(self.path)
         deadline = time.monotonic() + LOCK_SECS
@@ -341,7 +339,6 @@ class ClusterDirectory(CrawlDirectory):
         self.release()
 
     def _may_lie_there(self, path: Path) -> bool:
-        """Of workers too, and of their private redis-server."""
         if super()._may_lie_there(path) or not path.is_dir():
             return super()._may_lie_there(path)
         if path.name == REDIS_DIR:
@@ -357,7 +354,7 @@ class ClusterDirectory(CrawlDirectory):
         return ", ".join(f"{what} ({name})" for name, what in held if what)
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
-        """None lie here but the workers' own."""
+        """Each worker's crawl.json names its files."""
 
     def how_to_start_over(self) -> str:
         """Which ``fresh`` it takes, in words."""
@@ -380,18 +377,11 @@ class ClusterDirectory(CrawlDirectory):
         (self.path / DESCRIPTION).unlink(missing_ok=True)
 
 
-# Locks on directories: one process at a time writes there, and a killed one frees it.
-#
-#     with_lock = locked(Path("crawl/lock"))      # CrawlDirError while another process has it
-#     reserve(Path("crawl/atlas-1/lock"))         # taken now, handed over by the next locked()
-#
-# A worker that looks for a free directory has to keep it from then on, and claims it later.
-
 _reserved: dict[Path, IO[str]] = {}
 
 
 def locked(path: Path) -> IO[str]:
-    """The lock file, locked until it is closed. Raises CrawlDirError where another process has
+    """The lock of a directory, until it is closed. Raises CrawlDirError where another process has
     the lock, ConfigError where there can be none."""
     if (held := _reserved.pop(path, None)) is not None:
         return held
@@ -406,7 +396,8 @@ def locked(path: Path) -> IO[str]:
 
 
 def reserve(path: Path) -> bool:
-    """Lock now for the next locked() of this process; False where another process has it."""
+    """Lock now, for the next locked() of this process: a worker that looks for a free directory
+    keeps it from then on, and claims it later. False where another process has the lock."""
     if path not in _reserved:
         try:
             _reserved[path] = locked(path)
@@ -416,6 +407,6 @@ def reserve(path: Path) -> bool:
 
 
 def check_free(path: Path) -> None:
-    """Raise as locked() would; a lock that does not exist yet is free."""
+    """Raise as locked() would. A lock that does not exist yet is free."""
     if path not in _reserved and path.exists():
         locked(path).close()

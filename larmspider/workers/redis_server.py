@@ -1,11 +1,11 @@
-"""A redis-server for one crawl: on a socket in LARM_DIR, for this user alone, as long as it runs.
+"""A redis-server for one crawl: on a socket in LARM_DIR, for this user alone, while it runs.
 
     with PrivateRedis(Path("crawl/redis")) as redis:
         redis.url                         # unix:///home/me/crawl/redis/redis.sock?db=0
 
-It has no TCP port. Folder and socket are the owner's (mode 700). What it holds is on disk
-(``appendonly yes``, once a second to the disk itself), so the next start goes on with it. One that
-outlived whoever started it is taken over.
+The server has no TCP port; folder and socket are the owner's (mode 700). Its data is on disk
+(``appendonly yes``, synced once a second), so the next start continues with it. A server that
+outlived the process that started it is taken over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 from urllib.parse import quote
 
@@ -27,19 +26,18 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workdir.directory import locked
+from larmspider.workdir.directory import REDIS_SOCKET, locked
 from larmspider.workdir.manifest import LOCK
 
 PROGRAM = "redis-server"
-SOCKET = "redis.sock"
 LOG = "redis.log"
 START_SECS = 600.0
-"""It reads its file before it answers: 100 MB/s or so."""
+"""The server reads its file before it answers: some 100 MB/s."""
 STOP_SECS = 60.0
 RESTARTS = 5
-"""How often it is started again in a run."""
+"""How often a server that ended is started again."""
 _TRY_SECS = 0.02
-_SOCKET_PATH_BYTES = 100  # sockaddr_un has 108, with its end
+_SOCKET_PATH_BYTES = 100  # sockaddr_un has 108, with the final NUL
 _CONFIG = {
     "port": "0",
     "unixsocketperm": "700",
@@ -65,9 +63,9 @@ def find_program() -> str:
 
 
 class PrivateRedis:
-    """Runs from ``with`` to its end. ``fresh``: what was there is deleted first.
+    """Runs inside ``with``. ``fresh``: the data that is there is deleted first.
 
-    Raises ConfigError, CrawlDirError: why it does not run.
+    Raises ConfigError, CrawlDirError where the server does not run.
     """
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
@@ -79,8 +77,8 @@ class PrivateRedis:
 
     @property
     def socket(self) -> Path:
-        """By a path that is short enough for a socket."""
-        return (self._short or self.folder) / SOCKET
+        """A path that is short enough for a socket."""
+        return (self._short or self.folder) / REDIS_SOCKET
 
     @property
     def url(self) -> str:
@@ -100,12 +98,7 @@ class PrivateRedis:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self.stop()
         finally:
@@ -118,8 +111,8 @@ class PrivateRedis:
         except OSError as error:
             raise ConfigError(f"{self.folder} cannot be made: {error.strerror}") from None
         self._lock = locked(self.folder / LOCK)
-        if len(os.fsencode(self.folder / SOCKET)) > _SOCKET_PATH_BYTES:
-            # the name of a socket is limited, a link on the way to it is not
+        if len(os.fsencode(self.folder / REDIS_SOCKET)) > _SOCKET_PATH_BYTES:
+            # the path of a socket is limited, that of a link to its folder is not
             place = Path(tempfile.mkdtemp(prefix="larm-"))
             self._short = place / "redis"
             self._short.symlink_to(self.folder)
@@ -133,12 +126,12 @@ class PrivateRedis:
             self._short = None
 
     def _client(self) -> redis.Redis:
-        """One that does not try again: redis-py would take 2 s to find that nobody answers yet."""
+        """Without retries, with which redis-py takes 2 s to find that nobody answers yet."""
         never = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0, retry=never)
 
     def _answers(self) -> bool:
-        """Whether one runs here. Waits while it reads its file."""
+        """Whether a server runs here. Waits while it reads its file."""
         deadline = time.monotonic() + START_SECS
         while True:
             try:
@@ -154,16 +147,16 @@ class PrivateRedis:
             time.sleep(_TRY_SECS)
 
     def _start(self, program: str) -> None:
-        (self.folder / SOCKET).unlink(missing_ok=True)
+        (self.folder / REDIS_SOCKET).unlink(missing_ok=True)
         (self.folder / LOG).unlink(missing_ok=True)
         arguments = [word for name, value in _CONFIG.items() for word in (f"--{name}", value)]
-        self._process = subprocess.Popen(  # noqa: S603 - the program that was found, our arguments
-            [program, *arguments, "--unixsocket", SOCKET],
+        self._process = subprocess.Popen(  # noqa: S603 - the program of find_program(), our arguments
+            [program, *arguments, "--unixsocket", REDIS_SOCKET],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us: the workers need it until they have ended
+            start_new_session=True,  # no Ctrl-C: the workers need Redis until they have ended
         )
         deadline = time.monotonic() + START_SECS
         while not self._answers():
@@ -175,17 +168,17 @@ class PrivateRedis:
             time.sleep(_TRY_SECS)
 
     def tend(self) -> str:
-        """Start it again if it has ended; what is to be told, or "". Raises CrawlDirError: it does
-        not start, or ends again and again."""
+        """Start the server again if it has ended: a message, or "". Raises CrawlDirError where it
+        does not start, or ends again and again."""
         if self._process is None or (status := self._process.poll()) is None:
             return ""
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        told = f"{PROGRAM} ended {how}"
+        message = f"{PROGRAM} ended {how}"
         if self._restarts == RESTARTS:
-            raise CrawlDirError(f"{told}, after {RESTARTS} restarts: {self.folder / LOG}")
+            raise CrawlDirError(f"{message}, after {RESTARTS} restarts: {self.folder / LOG}")
         self._restarts += 1
         self._start(find_program())
-        return f"{told}: started again"
+        return f"{message}: started again"
 
     def _clear(self) -> None:
         if self._answers():
@@ -203,11 +196,11 @@ class PrivateRedis:
             lines = (self.folder / LOG).read_text("utf-8", "replace").split("\n")
         except OSError:
             return "it left no log"
-        said = [line.strip() for line in lines if line.strip()]
-        return said[-1] if said else "it said nothing"
+        found = [line.strip() for line in lines if line.strip()]
+        return found[-1] if found else "its log is empty"
 
     def stop(self) -> None:
-        """It writes what it has and ends. May be called twice."""
+        """Let the server write its data and end. May be called twice."""
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(signal.SIGTERM)
