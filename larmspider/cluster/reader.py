@@ -37,13 +37,13 @@ ANSWER_SECS = 2.0
 
 @contextmanager
 def waiting_of(
-    root: Path, description: dict[str, Any], settings: BaseSettings
+    root: Path, manifest: dict[str, Any], settings: BaseSettings
 ) -> Iterator[tuple[RedisReader | None, str]]:
     """The reader, or None and the reason.
 
     Asks the Redis of REDIS_URL, or the private one of ``scrapy workers`` while that runs.
     """
-    where = str(description.get(SHARED, {}).get("redis", "Redis"))
+    where = str(manifest.get(SHARED, {}).get("redis", "Redis"))
     wanted = settings
     if not options.many_workers(settings):
         socket = root / REDIS_DIR / REDIS_SOCKET
@@ -60,7 +60,7 @@ def waiting_of(
             wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS
         )
         blocks = options.integer(settings, "LARM_BLOCKS", minimum=1)
-        reader = RedisReader(client, Keys(str(description.get("spider")), blocks))
+        reader = RedisReader(client, Keys(str(manifest.get("spider")), blocks))
         reader.ping()
     except (ConfigError, CrawlDirError) as error:
         why = " ".join(str(error).split())

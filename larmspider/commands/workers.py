@@ -29,7 +29,7 @@ from larmspider.extensions.preflight import check, check_components
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
-from larmspider.workdir.manifest import DESCRIPTION, WORKER_LOG
+from larmspider.workdir.manifest import MANIFEST, WORKER_LOG
 from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
 from larmspider.workers.supervisor import Supervisor, WorkerProcess
 
@@ -132,7 +132,7 @@ class Command(ScrapyCommand):
             )
             self._begun = True
             supervisor.run()
-            if not (root / DESCRIPTION).exists():  # all were refused
+            if not (root / MANIFEST).exists():  # all were refused
                 return supervisor.exit_status or 1
             crawl = open_crawl(root, settings=settings)
             assert isinstance(crawl, CrawlOfWorkers)

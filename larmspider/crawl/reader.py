@@ -26,7 +26,7 @@ from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import read_records
-from larmspider.workdir.manifest import DESCRIPTION, FORMAT, RULES, RULES_DIR, files_in, stores_in
+from larmspider.workdir.manifest import FORMAT, MANIFEST, RULES, RULES_DIR, files_in, stores_in
 
 _STORES = {
     "PageFilesPipeline": "store.log",
@@ -73,7 +73,7 @@ class CrawlDir:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.description = read_description(path)
+        self.manifest = read_manifest(path)
         self.remark = ""
         """What cannot be told about its queues, and why; known when the frontier was asked."""
         self.logs = self._logs()
@@ -100,16 +100,16 @@ class CrawlDir:
     @property
     def began(self) -> str:
         """When the crawl began first, which tells it from others in this directory."""
-        return str(self.description.get("began") or "")
+        return str(self.manifest.get("began") or "")
 
     @property
     def seeds(self) -> list[str]:
-        return [str(seed) for seed in self.description.get("seeds", ())]
+        return [str(seed) for seed in self.manifest.get("seeds", ())]
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that decided about URLs in this crawl."""
-        return dict(self.description.get("settings", {}))
+        return dict(self.manifest.get("settings", {}))
 
     @property
     def rules(self) -> dict[str, Path]:
@@ -254,24 +254,24 @@ def stored_page(fields: list[str]) -> StoredPage:
     )
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
     """crawl.json of the crawl in ``path``. Raises CrawlDirError if this is no crawl's directory."""
     if not path.is_dir():
         raise CrawlDirError(
             f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
         )
-    file = path / DESCRIPTION
+    file = path / MANIFEST
     try:
-        description = json.loads(file.read_text("utf-8"))
+        manifest = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         raise CrawlDirError(
-            f"LARM_DIR={path} is not a crawl's directory: it has no {DESCRIPTION}"
+            f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}"
         ) from None
     except (OSError, ValueError) as error:
         raise CrawlDirError(f"{file} cannot be read: {error}") from None
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise CrawlDirError(f"{file} is not of format {FORMAT}, the one this version reads")
-    return description
+    return manifest
 
 
 # One worker's part of a crawl, as of its last checkpoint.
@@ -305,7 +305,7 @@ class WorkerDirectory(CrawlDir):
         with self.frontier() as frontier:
             if frontier is not None:
                 return frontier.positions()
-        return {} if "frontier" in files_in(self.description) else None
+        return {} if "frontier" in files_in(self.manifest) else None
 
     def _end(self, name: str, size: int) -> int:
         positions = self.positions()
@@ -313,7 +313,7 @@ class WorkerDirectory(CrawlDir):
             return size
         if not positions:
             return 0
-        for store, files in stores_in(self.description).items():
+        for store, files in stores_in(self.manifest).items():
             position = positions.get(store.rpartition(".")[2])
             if name in files and position is not None:
                 # of page files: number of the file, its length, length of store.log

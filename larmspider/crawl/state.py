@@ -12,12 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from larmspider.crawl.reader import read_description
+from larmspider.crawl.reader import read_manifest
 from larmspider.errors import CrawlDirError
 from larmspider.files import is_locked
 from larmspider.formatting import counted, utc
 from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.manifest import DESCRIPTION, LOCK, is_shared
+from larmspider.workdir.manifest import LOCK, MANIFEST, is_shared
 
 FINISHED = "finished"
 """How a crawl ends when nothing is left to do."""
@@ -55,18 +55,18 @@ class RunState:
     def _of(cls, path: Path) -> Self:
         if not path.is_dir():
             return cls(State.NONE, f"{path} is no directory.")
-        if not (path / DESCRIPTION).exists():
+        if not (path / MANIFEST).exists():
             if any(entry.name != LOCK for entry in path.iterdir()):
                 return cls(State.NONE, f"{path} is not a crawl's directory: it has no crawl.json.")
             return cls(State.EMPTY, f"{path} is empty: no crawl has written here yet.")
         try:
-            description = read_description(path)
+            manifest = read_manifest(path)
         except CrawlDirError as error:
             return cls(State.NONE, str(error))
-        if is_shared(description):
+        if is_shared(manifest):
             return cls._of_workers(shard_dirs(path))
-        began, ended = str(description.get("began") or ""), str(description.get("ended") or "")
-        reason = str(description.get("end") or "")
+        began, ended = str(manifest.get("began") or ""), str(manifest.get("ended") or "")
+        reason = str(manifest.get("end") or "")
         if is_locked(path / LOCK):
             return cls(State.RUNNING, f"This crawl runs; it began at {began}.", began)
         if reason:
@@ -121,5 +121,5 @@ def _were(number: int) -> str:
 def _began_after(shard: Path, ended: str) -> bool:
     """Whether a worker's last run began later; crawl.json is written when one begins."""
     with suppress(OSError):
-        return utc((shard / DESCRIPTION).stat().st_mtime)[:19] > ended[:19]
+        return utc((shard / MANIFEST).stat().st_mtime)[:19] > ended[:19]
     return False

@@ -34,7 +34,7 @@ from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
 from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.manifest import CUT_BACK, DESCRIPTION, is_shared
+from larmspider.workdir.manifest import CUT_BACK, MANIFEST, is_shared
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -69,7 +69,7 @@ class LatestWins(Deduplicator):
         self._readers, self._places = readers, places
         self._prefixes = [shard.host_prefixes() for shard in shards]
         self._tails = [shard.tail() for shard in shards]
-        self._cut_back = [bool(shard.description.get(CUT_BACK)) for shard in shards]
+        self._cut_back = [bool(shard.manifest.get(CUT_BACK)) for shard in shards]
 
     def doubtful(self, shard: int) -> bool:
         at = self._places[shard]
@@ -245,12 +245,12 @@ def open_crawl(
     Where LARM_DIR is not named, and the place that it has by default holds no crawl, it is that of
     the first shard. Raises CrawlDirError where there is none, or a shard is none.
     """
-    if shards and not (path / DESCRIPTION).exists() and not _is_named(settings):
+    if shards and not (path / MANIFEST).exists() and not _is_named(settings):
         path = next(iter(_shards_in(shards[0])), path)
     crawl = CrawlDir(path)
-    if not is_shared(crawl.description) and not shards:
+    if not is_shared(crawl.manifest) and not shards:
         return crawl
-    own = shard_dirs(path) if is_shared(crawl.description) else [path]
+    own = shard_dirs(path) if is_shared(crawl.manifest) else [path]
     listed = [inner for shard in shards for inner in _shards_in(shard)]
     return CrawlOfWorkers(
         path, [WorkerDirectory(shard) for shard in dict.fromkeys([*own, *listed])], settings
@@ -266,13 +266,13 @@ def _is_named(settings: BaseSettings | None) -> bool:
 def _shards_in(path: Path) -> list[Path]:
     """A shard that is named, or all in the LARM_DIR of another machine. Raises CrawlDirError."""
     path = path.expanduser().absolute()
-    if not (path / DESCRIPTION).is_file():
-        why = f"has no {DESCRIPTION}" if path.is_dir() else "is no directory"
+    if not (path / MANIFEST).is_file():
+        why = f"has no {MANIFEST}" if path.is_dir() else "is no directory"
         raise CrawlDirError(
             f"the shard {path} (--shard, LARM_SHARDS) {why}: expected a worker's directory, or"
             " the LARM_DIR of a crawl, as of another machine"
         )
-    return shard_dirs(path) if is_shared(CrawlDir(path).description) else [path]
+    return shard_dirs(path) if is_shared(CrawlDir(path).manifest) else [path]
 
 
 class CrawlOfWorkers(CrawlDir):
@@ -283,7 +283,7 @@ class CrawlOfWorkers(CrawlDir):
     ) -> None:
         self.shards = list(shards)
         super().__init__(path)
-        self._redis_settings = settings if is_shared(self.description) else None
+        self._redis_settings = settings if is_shared(self.manifest) else None
         self._waiting = threading.local()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
@@ -338,7 +338,7 @@ class CrawlOfWorkers(CrawlDir):
             # here, as most crawls have no Redis: its client takes 0.1 s to import
             from larmspider.cluster.reader import waiting_of
 
-            with waiting_of(self.path, self.description, self._redis_settings) as (reader, why):
+            with waiting_of(self.path, self.manifest, self._redis_settings) as (reader, why):
                 self._waiting.reader, self.remark = reader, why
                 try:
                     yield reader

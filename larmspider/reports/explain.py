@@ -163,7 +163,7 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
     now = filters_of(settings)
-    then = crawl.description.get("identity", {}).get("filters", now)
+    then = crawl.manifest.get("identity", {}).get("filters", now)
     only = {"then": _not_among(now, then), "now": _not_among(then, now)}
     told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
     if told:

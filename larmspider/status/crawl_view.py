@@ -30,7 +30,7 @@ from larmspider.index.search import Searcher
 from larmspider.status.crawl_workers import Workers, workers_of
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import shard_dirs
-from larmspider.workdir.manifest import DESCRIPTION
+from larmspider.workdir.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -82,7 +82,7 @@ class Source:
 
     def _open(self) -> tuple[object, CrawlDir, BaseSettings]:
         """Anew when crawl.json was replaced: another crawl may lie there now."""
-        seen = _identity(self.path / DESCRIPTION)
+        seen = _identity(self.path / MANIFEST)
         with self._lock:
             if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
                 seen = (seen, len(shard_dirs(self.path)))
@@ -90,7 +90,7 @@ class Source:
                 self._opened = None
                 crawl = self._open_crawl(self.path)
                 if isinstance(crawl, CrawlOfWorkers):
-                    seen = (_identity(self.path / DESCRIPTION), len(shard_dirs(self.path)))
+                    seen = (_identity(self.path / MANIFEST), len(shard_dirs(self.path)))
                 self._opened = (seen, crawl, self._settings_of(crawl))
                 self._searcher = None
                 self._hosts.forget()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from larmspider.crawl.reader import read_description
+from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
@@ -94,7 +94,7 @@ def workers_of(path: Path) -> Workers | None:
 
 def _shares(path: Path) -> bool:
     try:
-        return is_shared(read_description(path))
+        return is_shared(read_manifest(path))
     except CrawlDirError:
         return False
 

@@ -32,19 +32,19 @@ from larmspider.files import lock, replace_file
 from larmspider.formatting import counted
 from larmspider.workdir.manifest import (
     CUT_BACK,
-    DESCRIPTION,
     FORMAT,
     LOCK,
+    MANIFEST,
     RULES,
     RULES_DIR,
     WORKER_LOG,
-    describe,
-    describe_shared,
     differing,
     files_in,
     is_shared,
+    manifest_of,
     matching,
     now,
+    shared_manifest_of,
     shortened,
     stores_in,
 )
@@ -63,10 +63,10 @@ class CrawlDirectory:
     on although the crawl that lies there was another."""
 
     def __init__(
-        self, path: Path, description: dict[str, Any], *, fresh: str = "", anyway: bool = False
+        self, path: Path, manifest: dict[str, Any], *, fresh: str = "", anyway: bool = False
     ) -> None:
         self.path = path
-        self.description = description
+        self.manifest = manifest
         self.fresh = fresh
         self.anyway = anyway
         self.resumed = False
@@ -84,7 +84,7 @@ class CrawlDirectory:
 
     @classmethod
     def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
-        return options.larm_dir(crawler.settings), describe(crawler)
+        return options.larm_dir(crawler.settings), manifest_of(crawler)
 
     def check(self) -> None:
         """Raise ConfigError or CrawlDirError where claim() would; changes nothing."""
@@ -97,7 +97,7 @@ class CrawlDirectory:
         """Raise CrawlDirError for a crawl that has pages but no frontier any more: its stores would
         go back to the very beginning. Changes nothing."""
         data = self.path / "frontier" / "data.mdb"
-        if self.fresh or not (self.path / DESCRIPTION).exists():
+        if self.fresh or not (self.path / MANIFEST).exists():
             return
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
@@ -116,9 +116,9 @@ class CrawlDirectory:
             earlier = self._earlier()
             self.resumed = earlier is not None
             if earlier is not None:
-                self.description["began"] = earlier.get("began")
+                self.manifest["began"] = earlier.get("began")
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
-                    self.description[CUT_BACK] = True
+                    self.manifest[CUT_BACK] = True
                 self._add_files_of(earlier)
             self._write()
             self._keep_rules()
@@ -139,7 +139,7 @@ class CrawlDirectory:
         """Write to crawl.json how the crawl ended, and ``more``; unlock."""
         if self._lock is None:
             return
-        self.description |= {"ended": now(), "end": reason, **more}
+        self.manifest |= {"ended": now(), "end": reason, **more}
         try:
             self._write()
         except CrawlDirError as error:
@@ -154,18 +154,18 @@ class CrawlDirectory:
             self._lock = None
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
-        self.description["stores"] = stores_in(earlier) | self.description["stores"]
-        self.description["files"] = sorted({*files_in(earlier), *files_in(self.description)})
+        self.manifest["stores"] = stores_in(earlier) | self.manifest["stores"]
+        self.manifest["files"] = sorted({*files_in(earlier), *files_in(self.manifest)})
 
     def _earlier(self) -> dict[str, Any] | None:
         try:
-            earlier = json.loads((self.path / DESCRIPTION).read_text("utf-8"))
+            earlier = json.loads((self.path / MANIFEST).read_text("utf-8"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise CrawlDirError(f"{self.path / DESCRIPTION} cannot be read: {error}") from None
+            raise CrawlDirError(f"{self.path / MANIFEST} cannot be read: {error}") from None
         if not isinstance(earlier, dict) or earlier.get("format") != FORMAT:
-            raise CrawlDirError(f"{self.path / DESCRIPTION} is not of format {FORMAT}")
+            raise CrawlDirError(f"{self.path / MANIFEST} is not of format {FORMAT}")
         return earlier
 
     def _may_lie_there(self, path: Path) -> bool:
@@ -174,7 +174,7 @@ class CrawlDirectory:
 
     def _refuse_if_taken(self) -> None:
         present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
-        described = (self.path / DESCRIPTION).exists()
+        described = (self.path / MANIFEST).exists()
         if present and not described:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds other files ({present[0].name}): name an empty"
@@ -188,7 +188,7 @@ class CrawlDirectory:
             self._refuse_another(self._earlier() or {})
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
-        was, now = is_shared(earlier), is_shared(self.description)
+        was, now = is_shared(earlier), is_shared(self.manifest)
         if was and not now:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
@@ -238,7 +238,7 @@ class CrawlDirectory:
             return {}
 
     def _refuse_another(self, earlier: dict[str, Any]) -> None:
-        was, now = earlier.get("identity") or {}, self.description["identity"]
+        was, now = earlier.get("identity") or {}, self.manifest["identity"]
         if part := differing(was, now):
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl with other {part}:"
@@ -250,8 +250,8 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
         crawl.json goes last: while it is there, what is left is known to be a crawl's."""
-        names = {*files_in(self._earlier_if_any()), *files_in(self.description), RULES_DIR}
-        for path in [*matching(self.path, names), self.path / DESCRIPTION]:
+        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR}
+        for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -259,14 +259,14 @@ class CrawlDirectory:
                 path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        text = json.dumps(self.description, indent=1, ensure_ascii=False, default=str)
-        self._replace(self.path / DESCRIPTION, text.encode("utf-8", "replace"))
+        text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str)
+        self._replace(self.path / MANIFEST, text.encode("utf-8", "replace"))
 
     def _keep_rules(self) -> None:
         """Copy the files of rules, so that the crawl can be explained when these have changed."""
         for name, copy in RULES.items():
             target = self.path / RULES_DIR / copy
-            source = self.description["settings"].get(name)
+            source = self.manifest["settings"].get(name)
             rules = None
             with suppress(OSError):  # the filter that needs the file refuses it
                 rules = Path(source).read_bytes() if source else None
@@ -307,7 +307,7 @@ _WEB_FILES = ("web.token*", "web.json*")
 
 def shard_dirs(root: Path) -> list[Path]:
     """The workers' directories in ``root``, by name."""
-    return sorted(file.parent for file in root.glob(f"*/{DESCRIPTION}"))
+    return sorted(file.parent for file in root.glob(f"*/{MANIFEST}"))
 
 
 class ClusterDirectory(CrawlDirectory):
@@ -315,7 +315,7 @@ class ClusterDirectory(CrawlDirectory):
 
     @classmethod
     def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
-        return options.crawl_root(crawler.settings), describe_shared(crawler)
+        return options.crawl_root(crawler.settings), shared_manifest_of(crawler)
 
     def check(self) -> None:
         """As CrawlDirectory.check(), but the lock may be taken: by a worker that starts too."""
@@ -374,7 +374,7 @@ class ClusterDirectory(CrawlDirectory):
         for pattern in _WEB_FILES:
             for file in self.path.glob(pattern):
                 file.unlink(missing_ok=True)
-        (self.path / DESCRIPTION).unlink(missing_ok=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
 
 
 _reserved: dict[Path, IO[str]] = {}

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 # ``-a fresh=yes`` deletes what the components of the crawl that lies there, and of the one that
 # begins, have named; crawl.json remembers the former.
 
-DESCRIPTION = "crawl.json"
+MANIFEST = "crawl.json"
 """The file that makes a directory a crawl's: who crawled what, with which settings."""
 LOCK = "lock"
 WORKER_LOG = "worker.log"
 """What a worker says, where ``scrapy workers`` has started it."""
-_KEPT = (DESCRIPTION, LOCK)
+_KEPT = (MANIFEST, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 
 
@@ -131,7 +131,7 @@ _DECIDE = (
 """Settings that decide which URLs a crawl takes: with others it would be another crawl."""
 
 
-def describe(crawler: Crawler) -> dict[str, Any]:
+def manifest_of(crawler: Crawler) -> dict[str, Any]:
     """The content of crawl.json when a crawl begins."""
     spider = crawler.spider
     assert spider is not None
@@ -148,9 +148,9 @@ def describe(crawler: Crawler) -> dict[str, Any]:
     }
 
 
-def describe_shared(crawler: Crawler) -> dict[str, Any]:
+def shared_manifest_of(crawler: Crawler) -> dict[str, Any]:
     """The same for the directory in which many workers have theirs."""
-    own = describe(crawler)
+    own = manifest_of(crawler)
     del own["stores"], own["files"], own["settings"]["LARM_WORKER"]
     return own | {SHARED: {"redis": _redis_of(crawler.settings)}}
 
@@ -164,21 +164,21 @@ def _redis_of(settings: BaseSettings) -> str:
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
 
 
-def is_shared(description: dict[str, Any]) -> bool:
+def is_shared(manifest: dict[str, Any]) -> bool:
     """Whether it is of a directory in which many workers have theirs."""
-    return SHARED in description
+    return SHARED in manifest
 
 
-def stores_in(description: dict[str, Any]) -> dict[str, list[str]]:
+def stores_in(manifest: dict[str, Any]) -> dict[str, list[str]]:
     """Names of files by store."""
-    stores = description.get("stores")
+    stores = manifest.get("stores")
     return stores if isinstance(stores, dict) else {}
 
 
-def files_in(description: dict[str, Any]) -> list[str]:
+def files_in(manifest: dict[str, Any]) -> list[str]:
     """All names of files in a description, of stores and others."""
-    of_stores = [name for names in stores_in(description).values() for name in names]
-    return [str(name) for name in (*of_stores, *(description.get("files") or ()))]
+    of_stores = [name for names in stores_in(manifest).values() for name in names]
+    return [str(name) for name in (*of_stores, *(manifest.get("files") or ()))]
 
 
 def identity_of(crawler: Crawler) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.workdir.directory import check_free, reserve
-from larmspider.workdir.manifest import DESCRIPTION, LOCK
+from larmspider.workdir.manifest import LOCK, MANIFEST
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 _HOST_LENGTH = 56
-RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", DESCRIPTION)
+RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", MANIFEST)
 """What else lies in the LARM_DIR of many workers."""
 
 
