@@ -102,10 +102,10 @@ class Bench:
                 return
             self.writer.join()
             self.writer = None
-            frontier.settle()
+            frontier.discard()
             self.peak = max(self.peak, private_mb())
         if frontier.wants_checkpoint:
-            frontier.cut()
+            frontier.seal()
             self.writer = threading.Thread(target=frontier.commit, args=({"store.log": b"1"},))
             self.writer.start()
 
@@ -181,7 +181,7 @@ class Bench:
             alone.append(pushing.rate(count))
         if self.writer is not None:
             self.writer.join()
-            frontier.settle()
+            frontier.discard()
             self.writer = None
         frontier.checkpoint({})
         return median(alone), median(whole)

@@ -4,8 +4,8 @@
     backend.recover()                               # alone: it owns all partitions from now on
     loaded = backend.load({17: token})              # among others: in a thread, ...
     hosts = backend.take(loaded)                    # ... and then on the event loop
-    backend.post(entries)                           # URLs of partitions that it does not own
-    backend.post_links(keys)                        # links to URLs that were forwarded before
+    backend.forward(entries)                        # URLs of partitions that it does not own
+    backend.forward_links(keys)                     # links to URLs that were forwarded before
     backend.add(backend.take_inbox())               # what others found for it; take_links()
 
 Hosts are divided into partitions, and a partition has one owner (docs/workers.md). The owner has a
@@ -76,7 +76,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._committer = Committer(link, keys, worker, files, self._owned, self._outbox)
         self._local = LocalCopy(files, keys)
         self._loading = Loading(self._committer, self._local, batch_entries)
-        self._unchanged: set[bytes] = set()  # leased URLs whose records only cut() has touched
+        self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
 
     def recover(self) -> Recovery:
         """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
@@ -188,16 +188,16 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     # what goes to other workers, and comes from them
 
-    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
+    def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
         """Forward URLs to the owners of their partitions, with the next commit: how many were not
-        forwarded lately. ``count``: the others are counted as by post_links()."""
+        forwarded lately. ``count``: the others are counted as by forward_links()."""
         return self._outbox.forward(entries, count=count)
 
-    def post_links(self, keys: Iterable[bytes]) -> None:
+    def forward_links(self, keys: Iterable[bytes]) -> None:
         """Count one more link to each of these URLs of other workers."""
         self._outbox.links.add(keys)
 
-    def posted_lately(self, key: bytes) -> bool:
+    def forwarded_lately(self, key: bytes) -> bool:
         """Whether a URL was forwarded lately; at least the last 65,536 are remembered."""
         return self._outbox.forwarded_lately(key)
 
@@ -245,12 +245,12 @@ class RedisBackend(LmdbBackend, SharedBackend):
         many = MANY if self._outbox.entries >= self._batch_urls else 0
         return max(len(self._overlay) + len(self._outbox), many)
 
-    def cut(self) -> None:
+    def seal(self) -> None:
         new, sealed = self._overlay.new.urls, self._overlay.sealed.urls
         self._unchanged -= new.keys()
         self._unchanged.update(key for key in self._leases if key not in new and key not in sealed)
         self._outbox.seal()
-        super().cut()
+        super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
         """As Backend.commit(); waits for Redis as long as it takes, or until link.stop is set.
@@ -261,7 +261,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         while self._owned.given_up:
             self._local.purge(dict([self._owned.given_up.popitem()]))
 
-    def settle(self) -> None:
+    def discard(self) -> None:
         self._unchanged.clear()
         self._outbox.deliver()
-        super().settle()
+        super().discard()

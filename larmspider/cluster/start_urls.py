@@ -189,7 +189,7 @@ class StartUrls:
             for url in urls:
                 yield page_request(self._crawler.spider, url)
 
-    def cut(self) -> None:
+    def seal(self) -> None:
         """The batch ends that holds those that were read."""
         self._cut, self._queued = self._queued, []
 

@@ -94,7 +94,7 @@ class CheckpointExtension:
                 await self._at_rest(scheduler)
                 if scheduler.closed or scheduler.broken:
                     return
-                positions = scheduler.cut()
+                positions = scheduler.seal()
                 for receiver, result in await send(larm_signals.commit):
                     if isinstance(result, (Failure, Exception)):
                         error = getattr(result, "value", result)
@@ -102,7 +102,7 @@ class CheckpointExtension:
                 if scheduler.broken:
                     return
                 await asyncio.to_thread(scheduler.commit, positions)
-                await scheduler.settle()
+                await scheduler.discard()
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
 

@@ -118,7 +118,7 @@ class Control:
         record.next_time = min(record.next_time, now + frontier.politeness.gap_seconds(record))
         late = min(BATCH, backend.counts(name).delayed)
         entries = backend.pop(name, inf, late) if late else []
-        backend.give_back([(entry.key, 0.0, 0) for entry in entries])
+        backend.release([(entry.key, 0.0, 0) for entry in entries])
         frontier.hosts.touch(host)
         schedule(frontier, host)
         return len(entries)

@@ -207,7 +207,7 @@ class Frontier:
             entry = self.backend.entry(key)
             if entry is not None and entry.priority != priority:
                 moved.append((key, priority))
-        self.backend.move(moved)
+        self.backend.reprioritize(moved)
 
     # fetching
 
@@ -364,7 +364,7 @@ class Frontier:
         if lease.entry is None:
             host.record.change(HostState.NEW)
         else:
-            self.backend.give_back([(lease.entry.key, 0.0, lease.entry.attempts)])
+            self.backend.release([(lease.entry.key, 0.0, lease.entry.attempts)])
         self._reopen_budget(host)
         schedule(self, host)
 
@@ -408,7 +408,7 @@ class Frontier:
         if again:
             attempts = lease.entry.attempts + 1
             earliest = self.politeness.retry_time(now, attempts)
-            self.backend.give_back([(lease.entry.key, earliest, attempts)])
+            self.backend.release([(lease.entry.key, earliest, attempts)])
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
@@ -509,26 +509,26 @@ class Frontier:
         for host in groups.values():
             schedule(self, host)
 
-    def cut(self) -> None:
-        """End the batch that the next commit writes; see Backend.cut()."""
+    def seal(self) -> None:
+        """End the batch that the next commit writes; see Backend.seal()."""
         if self.partitions is not None:
             self.partitions.seal()
         self.hosts.save()
-        self.backend.cut()
+        self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
         """Make the batch durable, with the stores' positions. May run in a thread."""
         self.backend.commit(positions)
 
-    def settle(self) -> None:
+    def discard(self) -> None:
         """Forget the batch that was committed."""
-        self.backend.settle()
+        self.backend.discard()
 
     def checkpoint(self, positions: Mapping[str, bytes]) -> None:
-        """cut(), commit() and settle() in one go."""
-        self.cut()
+        """seal(), commit() and discard() in one go."""
+        self.seal()
         self.commit(positions)
-        self.settle()
+        self.discard()
 
     @property
     def wants_checkpoint(self) -> bool:

@@ -101,7 +101,7 @@ def count_links(frontier: Frontier, normalized: Sequence[str]) -> None:
         if links and (rank := priority(url, 0, links)) != priority(url, 0, links - 1):
             changes.append((key, rank))
     if changes:
-        frontier.backend.move(changes)
+        frontier.backend.reprioritize(changes)
 
 
 def count_forwarded(

@@ -57,12 +57,12 @@ class SharedBackend(Backend):
         """Own these partitions no more."""
 
     @abstractmethod
-    def post(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
+    def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
         """Forward URLs to their owners; with ``count``, one that was forwarded lately is a link to
         it that counts. Returns how many were forwarded."""
 
     @abstractmethod
-    def post_links(self, keys: Iterable[bytes]) -> None:
+    def forward_links(self, keys: Iterable[bytes]) -> None:
         """Forward one more link to each URL."""
 
 
@@ -90,7 +90,7 @@ class Partitions:
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         if not foreign:
             return entries, foreign
-        self._backend.post(foreign, count=count)
+        self._backend.forward(foreign, count=count)
         forwarded = {id(entry) for entry in foreign}
         return [entry for entry in entries if id(entry) not in forwarded], foreign
 
@@ -98,7 +98,7 @@ class Partitions:
         """One more link to each URL: whether this worker is to count it. The others are
         forwarded."""
         stay = [self._stays(key) for key in keys]
-        self._backend.post_links([key for key, own in zip(keys, stay, strict=True) if not own])
+        self._backend.forward_links([key for key, own in zip(keys, stay, strict=True) if not own])
         return stay
 
     def _stays(self, key: bytes) -> bool:

@@ -1,8 +1,8 @@
 """A checkpoint for the scheduler: stores and frontier move together (extensions/checkpoint.py).
 
-positions = scheduler.cut()            # event loop
+positions = scheduler.seal()           # event loop
 scheduler.commit(positions)            # in any thread
-await scheduler.settle()               # event loop
+await scheduler.discard()              # event loop
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ class Commits:
     def frontier(self) -> Frontier:
         raise NotImplementedError
 
-    def cut(self) -> dict[str, bytes]:
+    def seal(self) -> dict[str, bytes]:
         """Let every store name its position, and end the frontier's batch at the same moment.
 
         Raises CheckpointError if a store cannot write; then nothing is cut.
         """
         positions = store_positions(self.crawler)
-        self.frontier.cut()
+        self.frontier.seal()
         if self.sharing is not None:
-            self.sharing.start_urls.cut()
+            self.sharing.start_urls.seal()
         return positions
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
@@ -99,9 +99,9 @@ class Commits:
             self.sharing.fenced = True
             raise
 
-    async def settle(self) -> None:
+    async def discard(self) -> None:
         """After a commit that went well, before the next one begins."""
-        self.frontier.settle()
+        self.frontier.discard()
         if self.sharing is not None:
             await self.sharing.settled()
 
@@ -114,9 +114,9 @@ class Commits:
     async def commit_last(self) -> None:
         """The whole of the last checkpoint; the stores' slow part must be done. Where Redis has to
         be waited for, the event loop goes on meanwhile."""
-        positions = self.cut()
+        positions = self.seal()
         if self.sharing is None:
             self.commit(positions)
         else:
             await asyncio.to_thread(self.commit, positions)
-        self.frontier.settle()
+        self.frontier.discard()

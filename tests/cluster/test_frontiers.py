@@ -145,10 +145,10 @@ def test_what_is_purged_while_its_block_leaves_is_left_to_the_next_owner(pair: P
     first.add("http://wiki/a", "http://wiki/b")
     first.checkpoint()
     first.blocks.leave([BLOCK])
-    first.frontier.cut()
+    first.frontier.seal()
     assert first.frontier.control.purge_host(HOST) == 0
     first.frontier.commit({})
-    first.frontier.settle()
+    first.frontier.discard()
     assert first.blocks.committed() == {BLOCK}
     assert first.frontier.control.purge_host(HOST) == 0
 

@@ -38,7 +38,7 @@ class Scene:
         assert len(self.foreign) > 1
         self.one.add([entry(f"{e.url}{n}") for e in self.own for n in range(4)])
         mail = [entry(f"{e.url}mail") for e in self.own]
-        self.two.post(mail)
+        self.two.forward(mail)
         self.one.checkpoint({"log": b"1"})
         self.two.checkpoint({"log": b"1"})
         self.one.checkpoint({"log": b"1"})
@@ -48,10 +48,10 @@ class Scene:
         for e in self.own:
             done, failed, late = self.one.pop(e.host, 0.0, 3)
             self.one.acknowledge([(done.key, OK), (failed.key, FetchRecord(F, reason="dns"))])
-            self.one.give_back([(late.key, 60.0, 1)])
+            self.one.release([(late.key, 60.0, 1)])
             self.one.put_hosts({e.host: b"after"})
         self.posted = [entry(f"{e.url}{n}") for e in self.foreign for n in range(3)]
-        self.one.post(self.posted)
+        self.one.forward(self.posted)
         self.after = self.one.counts()
         assert self.after == Counts(
             discovered=5 * len(self.own),
@@ -63,7 +63,7 @@ class Scene:
 
     def die(self, lives):
         """Whether it was killed, at this command of the commit."""
-        self.one.cut()
+        self.one.seal()
         self.link.lives = lives
         try:
             self.one.commit({"log": b"2"})
@@ -144,7 +144,7 @@ def test_killed_after_redis_and_before_its_own_disk(store):
         raise Killed
 
     scene.one.files.write = killed
-    scene.one.cut()
+    scene.one.seal()
     with pytest.raises(Killed):
         scene.one.commit({"log": b"2"})
     scene.one.close()
@@ -200,7 +200,7 @@ def test_two_may_take_over_at_once(store):
 def test_a_stopped_worker_that_goes_on_changes_nothing_any_more(store):
     """It had sent its commit record, was stopped, taken over from, and sends the rest now."""
     scene = Scene(store)
-    scene.one.cut()
+    scene.one.seal()
     scene.link.lives = 1
     with pytest.raises(Killed):
         scene.one.commit({"log": b"2"})

@@ -52,7 +52,7 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     one.add(entries("1", "2", host="b"))
     first, second, third = one.pop("a:80", 0.0, 3)
     one.acknowledge([(first.key, OK), (second.key, FetchRecord(F, reason="dns"))])
-    one.give_back([(third.key, 50.0, 2)])
+    one.release([(third.key, 50.0, 2)])
     one.refuse([(entry("http://a/no"), "robots.txt")])
     one.count_links([url_key("http://b/2")] * 3)
     one.put_hosts({"a:80": b"slow", "b:80": b"quick"})
@@ -149,7 +149,7 @@ def test_what_was_added_since_the_commit_goes_to_the_next_owner_by_mail(store, w
     one.checkpoint({})
     one.add(entries("3"))
     one.count_links([url_key("http://a/1")])
-    one.move([(url_key("http://a/2"), 7)])
+    one.reprioritize([(url_key("http://a/2"), 7)])
     pass_on(store, one, two)
     one.checkpoint({})
     two.checkpoint({})
@@ -165,8 +165,8 @@ def test_posted_urls_come_to_their_owner_once(store, workers):
     store.assign(two, set(BLOCKS) - {mine})
     foreign = entry("http://b/1", depth=3, from_page="http://a/")
     assert not one.owns(foreign.key)
-    assert one.post([foreign]) == 1
-    assert one.post([foreign]) == 0
+    assert one.forward([foreign]) == 1
+    assert one.forward([foreign]) == 0
     assert one.pending == 1
     two.checkpoint({})
     assert two.take_inbox() == []
@@ -179,7 +179,7 @@ def test_posted_urls_come_to_their_owner_once(store, workers):
     two.checkpoint({})  # the one that takes it out
     assert store.client.llen(inbox) == 0
     later = entry("http://b/2")
-    one.post([later])
+    one.forward([later])
     one.checkpoint({})
     two.checkpoint({"s": b"1"})  # which does not take out as many once more
     two.checkpoint({"s": b"2"})
@@ -195,7 +195,7 @@ def test_mail_that_is_not_committed_stays_for_the_next_owner(store, workers):
     mine = one.keys.block_of("a:80")
     store.assign(one, [mine])
     store.assign(two, set(BLOCKS) - {mine})
-    one.post(entries("1", "2", host="b"))
+    one.forward(entries("1", "2", host="b"))
     one.checkpoint({})
     two.checkpoint({})
     two.add(two.take_inbox()[:1])
@@ -208,9 +208,9 @@ def test_mail_that_is_not_committed_stays_for_the_next_owner(store, workers):
 def test_many_posts_are_a_reason_for_a_commit(store, workers):
     """At LARM_BATCH_URLS ``pending`` says so."""
     (one,) = workers("w1", batch_urls=10)
-    one.post(entries(*"123456789"))
+    one.forward(entries(*"123456789"))
     assert one.pending == 9
-    one.post(entries("10"))
+    one.forward(entries("10"))
     assert one.pending == 20_000
 
 
@@ -357,8 +357,8 @@ def test_a_lease_that_ends_between_two_cuts_is_in_their_commit(store, workers):
     one.add(entries("1"))
     one.checkpoint({})
     (got,) = one.pop("a:80", 0.0)
-    one.cut()
-    one.give_back([(got.key, 50.0, 3)])
+    one.seal()
+    one.release([(got.key, 50.0, 3)])
     one.checkpoint({})
     pass_on(store, one, two)
     assert two.next_time("a:80") == 50.0
@@ -372,7 +372,7 @@ def test_round_trips_do_not_grow_with_pages(store, workers):
     store.assign(two, range(6, 8))
     all_urls = [entry(f"http://h{n % 50}/{n}") for n in range(2_000)]
     one.add([e for e in all_urls if one.owns(e.key)])
-    one.post([e for e in all_urls if not one.owns(e.key)])
+    one.forward([e for e in all_urls if not one.owns(e.key)])
     before = one.link.round_trips
     one.checkpoint({})
     assert one.link.round_trips - before == 4

@@ -47,7 +47,7 @@ class Committing(threading.Thread):
     def __init__(self, backend, positions):
         super().__init__(daemon=True)
         self.backend, self.positions, self.error = backend, positions, None
-        backend.cut()
+        backend.seal()
         self.start()
 
     def run(self):
@@ -61,7 +61,7 @@ class Committing(threading.Thread):
         assert not self.is_alive()
         if self.error is not None:
             raise self.error
-        self.backend.settle()
+        self.backend.discard()
 
 
 def check_after(store, backend, counts, positions):

@@ -136,7 +136,7 @@ def test_many_links_are_one_message_with_a_number(crawl):
 def test_links_alone_are_no_reason_for_a_commit(crawl):
     """LARM_BATCH_URLS is of URLs that wait to be fetched."""
     crawl.one.frontier.known([])
-    crawl.one.backend.post_links(url_key(f"http://b/{n}") for n in range(1_500))
+    crawl.one.backend.forward_links(url_key(f"http://b/{n}") for n in range(1_500))
     assert crawl.one.backend.pending == 1_500
     assert not crawl.one.frontier.wants_checkpoint
 
@@ -209,10 +209,10 @@ def test_links_to_a_block_that_leaves_are_for_its_next_owner(crawl):
     links_to_a_foreign_page(crawl, 0)
     crawl.two.frontier.partitions.leave([crawl.block])
     crawl.two.page(POPULAR)
-    crawl.two.frontier.cut()
+    crawl.two.frontier.seal()
     crawl.two.page(POPULAR)
     crawl.two.frontier.commit({})
-    crawl.two.frontier.settle()
+    crawl.two.frontier.discard()
     assert crawl.two.frontier.partitions.committed() == {crawl.block}
     crawl.two.page(POPULAR)
     crawl.two.checkpoint()

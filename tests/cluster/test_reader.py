@@ -28,7 +28,7 @@ def crawled(store):
     backend.add(entries("1", "2", host="b"))
     first, second, third = backend.pop("a:80", 0.0, 3)
     backend.acknowledge([(first.key, OK), (second.key, FetchRecord(F, time=2.0, reason="dns"))])
-    backend.give_back([(third.key, 50.0, 2)])
+    backend.release([(third.key, 50.0, 2)])
     backend.refuse([(entry("http://a/no"), "robots.txt")])
     backend.put_hosts({"a:80": b"slow"})
     backend.put_note("robots a:80", b"Disallow: /no")

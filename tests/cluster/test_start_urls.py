@@ -59,7 +59,7 @@ class Waiting:
 
     def commit(self):
         """A checkpoint."""
-        self.seeds.cut()
+        self.seeds.seal()
         asyncio.run(self.seeds.committed())
 
     def read(self, times=1):

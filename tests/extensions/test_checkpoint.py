@@ -56,7 +56,7 @@ def test_whatever_goes_wrong_in_a_checkpoint_ends_the_crawl(
         def wants_checkpoint(self) -> bool:
             return True
 
-        def cut(self) -> dict[str, bytes]:
+        def seal(self) -> dict[str, bytes]:
             raise RuntimeError("some of blocks [7]\nare leased")
 
     async def main() -> str:

@@ -1,4 +1,4 @@
-"""The frontier's memory: what every backend must keep, hand out and bring back after a crash.
+"""The contract of a backend: what the frontier's memory keeps, hands out and recovers.
 
 A backend knows URLs and hosts, but no politeness: the frontier decides *when* a host may be asked,
 the backend *which* of its URLs is next and what has become of each. For example, while the crawler
@@ -9,40 +9,40 @@ States of a URL, of which it has exactly one:
 
 ========  ==================================================================================
 unknown   never added; the backend holds nothing about it
-queued    waits in its host's queue, perhaps not before an earliest time
-leased    handed out by pop(), not yet answered; becomes queued again by a crash
+queued    in its host's queue, perhaps not before an earliest time
+leased    handed out by pop(), not answered yet; a crash makes it queued again
 stored    fetched, and every store has its page; final for this crawl
 failed    given up after its retries, with a reason; final
 refused   will not be fetched (robots.txt, a store dropped it, ...), with a reason; final
 ========  ==================================================================================
 
     unknown --add--> queued --pop--> leased --acknowledge--> stored | failed | refused
-                     queued <--give_back-- leased;  unknown | queued --refuse--> refused
+                     queued <--release-- leased;  unknown | queued --refuse--> refused
 
 At all times ``discovered = queued + leased + stored + failed + refused``, in all and by host.
 
-States of a host (kept by the frontier, opaque here, see host.py): new, loading robots, ready,
-snoozed until a time, parked with a reason. A backend keeps the packed record as bytes.
+States of a host belong to the frontier (frontier/hosts.py); a backend keeps the packed record of a
+host as bytes.
 
-Keys. A URL is named by 16 bytes (keys.url_key): 4 from its host and 12 from its canonical form.
+Keys. A URL is named by 16 bytes (records.url_key): 4 from its host and 12 from its canonical form.
 Equal keys count as equal URLs, so a collision loses one page. Among URLs of one host the odds are
 n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so
 that the links of a page, most of them to its own host, are neighbours on disk. A host is named
-``host:port`` (at most 300 characters, ASCII), without scheme; blocks of hosts for several workers
-are a hash of that name.
+``host:port`` (at most 300 characters, ASCII), without scheme; its partition, where several workers
+share a crawl, is a hash of that name.
 
 What survives a restart. Operations gather in a batch and become durable together, at checkpoint(),
 with the positions of the stores. A crash loses the whole batch and nothing else; what was popped
-since is queued on disk and is handed out again. cut() ends the batch, so that a page that is
-acknowledged while the stores still flush belongs to the next one:
+since is queued on disk and is handed out again. seal() ends the batch, so that a page that is
+acknowledged while the stores still flush belongs to the next batch:
 
-    backend.cut()                    # event loop, while no page is between two stores
+    backend.seal()                   # event loop, while no page is between two stores
     positions = of the stores        # at the same moment; to write them out may take its time
-    backend.commit(positions)        # may run in a thread; everything before cut(), or nothing
-    backend.settle()                 # event loop: forget the batch, trim what is in memory
+    backend.commit(positions)        # may run in a thread; everything before seal(), or nothing
+    backend.discard()                # event loop: the batch leaves memory
 
 A page that passes the stores after their positions were taken is cut off by recovery, so its URL
-must not be in this commit; one that is in the positions must be, or it is stored twice.
+must not be in this commit; a page that is in the positions must be, or it is stored twice.
 
 Batches. Operations take sequences, so that a backend behind a network pays one round trip for a
 page of 140 links. Costs (embedded backend, one operation of a batch) stand at each method. All
@@ -63,7 +63,7 @@ class BackendError(LarmspiderError):
 
 
 class Fenced(BackendError):  # noqa: N818 - named for what happened
-    """Others have taken over what this worker owned: it may hand out and commit nothing more."""
+    """Others have taken over from this worker, which may hand out and commit nothing more."""
 
 
 class FormatError(CrawlDirError):
@@ -77,7 +77,7 @@ class Backend(ABC):
     def recover(self) -> Recovery:
         """Start from the last commit: leases become queued at their old places. Called once, first.
 
-        Costs the leases of the last commit and the number of hosts, not of URLs.
+        The cost grows with the leases of the last commit and with hosts, not with URLs.
         """
 
     # URLs
@@ -88,48 +88,49 @@ class Backend(ABC):
 
     @abstractmethod
     def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
-        """Queue those that are unknown; True where it was. The caller sets every field of an entry.
+        """Queue the unknown ones; True for each of these. The caller sets every field of an entry.
 
-        Two entries of one key in a batch: the first is added. About 10 us for a new one.
+        Of two entries with one key the first is added. About 10 us for a new one.
         """
 
     @abstractmethod
     def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
-        """Lease the next URLs of a host: due ones that were given back, then by priority (0 first),
-        then in the order they were added. At most ``limit``; [] when none may go now. 5-10 us.
+        """Lease the next URLs of a host, at most ``limit``: released ones whose time has come, then
+        by priority (0 first), then in the order they were added. [] when none may go. 5-10 us.
         """
 
     @abstractmethod
     def next_time(self, host: str) -> float | None:
-        """0.0: pop() has a URL now. Else the earliest time of those given back; None: empty."""
+        """0.0: pop() has a URL now. Else the earliest time of released ones; None: empty."""
 
     @abstractmethod
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Leased URLs reach a final state. The backend sets ``url`` and ``depth`` of the visit.
 
-        A key that is not leased is an error of the caller: KeyError, and nothing changes for it or
-        the ones after it.
+        A key that is not leased is an error of the caller: KeyError, and nothing changes for that
+        key and those after it.
         """
 
     @abstractmethod
-    def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
-        """Leased URLs return: (key, earliest time, attempts so far); time 0.0: the old place.
+    def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
+        """Leased URLs are queued again: (key, earliest time, attempts so far). 0.0: the old place.
 
         KeyError as for acknowledge().
         """
 
     @abstractmethod
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
-        """Unknown or queued URLs become refused for a reason. Any other state: left as it is."""
+        """Unknown or queued URLs become refused, for a reason. Others stay as they are."""
 
     @abstractmethod
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
-        """One more link to each key, or ``more`` of each: its count (the add() was the first), 0
-        for one that is not queued. Only for orders that count links. 3-5 us each."""
+        """Count one more link to each key, or as many as ``more`` says: the new counts, 0 for a key
+        that is not queued. add() was the first link. Only for orders that count. 3-5 us each."""
 
     @abstractmethod
-    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
-        """Give queued URLs a new priority, behind those that have it. Others stay as they are."""
+    def reprioritize(self, changes: Sequence[tuple[bytes, int]]) -> None:
+        """Give queued URLs a new priority, behind those that have it. Others stay as they are. One
+        that waits for a time keeps its place, and has the priority once the time has come."""
 
     @abstractmethod
     def entry(self, key: bytes) -> QueuedUrl | None:
@@ -147,11 +148,11 @@ class Backend(ABC):
 
     @abstractmethod
     def put_hosts(self, records: Mapping[str, bytes]) -> None:
-        """Keep a packed host record each; replaces the one before."""
+        """Keep packed host records, in place of those before."""
 
     @abstractmethod
     def hosts(self) -> dict[str, bytes]:
-        """All host records."""
+        """All host records by name."""
 
     @abstractmethod
     def put_note(self, name: str, value: bytes) -> None:
@@ -159,11 +160,11 @@ class Backend(ABC):
 
     @abstractmethod
     def note(self, name: str) -> bytes | None:
-        """The note of that name."""
+        """None: no note of that name."""
 
     @abstractmethod
     def counts(self, host: str | None = None) -> Counts:
-        """Counters of a host, or of all. Kept, not counted: O(1)."""
+        """Counters of a host, or of all hosts. O(1)."""
 
     @abstractmethod
     def host_names(self) -> list[str]:
@@ -171,40 +172,40 @@ class Backend(ABC):
 
     @abstractmethod
     def audit(self) -> Counts:
-        """Counters of all, counted afresh from the records: slow, O(URLs), for tests and repair."""
+        """The counters of all hosts counted from the records: O(URLs), for tests and repair."""
 
     # durability
 
     @property
     @abstractmethod
     def pending(self) -> int:
-        """Changes that the next commit will write. Memory grows with it: about 1 KB each, so commit
-        when it passes some 20,000."""
+        """Changes that the next commit will write. Each takes about 1 KB of memory: commit when
+        there are some 20,000."""
 
     @abstractmethod
-    def cut(self) -> None:
-        """End the batch. Without a commit() before the next cut() the two become one.
+    def seal(self) -> None:
+        """End the batch. Without a commit() before the next seal() the two batches become one.
 
         Not while commit() runs in a thread.
         """
 
     @abstractmethod
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """Make the batch durable with the stores' positions, wholly or not at all: BackendError.
+        """Make the sealed batch durable with the stores' positions. BackendError: nothing of it is.
 
-        After an error the batch is kept; commit() again, or end. A store that is not named keeps
+        After an error the batch is kept: commit() again, or end. A store that is not named keeps
         its earlier position.
         """
 
     @abstractmethod
-    def settle(self) -> None:
-        """After a commit() that went well: let go of the batch."""
+    def discard(self) -> None:
+        """After a commit() that went well: the sealed batch leaves memory."""
 
     def checkpoint(self, positions: Mapping[str, bytes]) -> None:
-        """cut, commit and settle at one go."""
-        self.cut()
+        """seal(), commit() and discard()."""
+        self.seal()
         self.commit(positions)
-        self.settle()
+        self.discard()
 
     @abstractmethod
     def close(self) -> None:

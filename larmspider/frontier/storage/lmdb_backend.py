@@ -152,7 +152,7 @@ class LmdbBackend(Backend):
         self._queues.end_lease(place)
         return place, entry
 
-    def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
+    def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         for key, earliest, attempts in items:
             place, entry = self._end_lease(key)
             entry.attempts = attempts
@@ -202,7 +202,7 @@ class LmdbBackend(Backend):
             counted.append(inlinks)
         return counted
 
-    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
+    def reprioritize(self, changes: Sequence[tuple[bytes, int]]) -> None:
         for key, priority in changes:
             record = self._overlay.url(key)
             if not self._is_queued(record, key):
@@ -279,7 +279,7 @@ class LmdbBackend(Backend):
     def pending(self) -> int:
         return len(self._overlay)
 
-    def cut(self) -> None:
+    def seal(self) -> None:
         new, leased = self._overlay.new, list(self._leases)
         for key, record in zip(leased, self._overlay.urls(leased), strict=True):
             if record is not None and record[0] == UrlState.QUEUED:
@@ -295,7 +295,7 @@ class LmdbBackend(Backend):
         self._overlay.sealed.meta[b"positions"] = records.pack_positions(self._positions)
         self._overlay.write()
 
-    def settle(self) -> None:
+    def discard(self) -> None:
         self._overlay.discard()
         self._queues.trim()
 

@@ -82,9 +82,9 @@ class BothBackends(RuleBasedStateMachine):
     @rule(
         picks=PICK, earliest=st.sampled_from([0.0, 0.0, 1000.0, 1030.0]), attempts=st.integers(0, 3)
     )
-    def give_back(self, picks, earliest, attempts):
+    def release(self, picks, earliest, attempts):
         items = [(key, earliest, attempts) for key in self.leased(picks)]
-        self.both(lambda backend: backend.give_back(items))
+        self.both(lambda backend: backend.release(items))
 
     @rule(batch=BATCH)
     def refuse(self, batch):
@@ -97,9 +97,9 @@ class BothBackends(RuleBasedStateMachine):
         self.both(lambda backend: backend.count_links(keys))
 
     @rule(batch=BATCH)
-    def move(self, batch):
+    def reprioritize(self, batch):
         changes = [(entry(f"http://{host}/{n}").key, priority) for host, n, priority in batch]
-        self.both(lambda backend: backend.move(changes))
+        self.both(lambda backend: backend.reprioritize(changes))
 
     @rule(host=st.sampled_from(HOSTS), value=st.binary(max_size=3))
     def keep(self, host, value):
@@ -107,8 +107,8 @@ class BothBackends(RuleBasedStateMachine):
         self.both(lambda backend: backend.put_note(host, value))
 
     @rule()
-    def cut(self):
-        self.both(lambda backend: backend.cut())
+    def seal(self):
+        self.both(lambda backend: backend.seal())
 
     @rule()
     def commit_and_settle(self):
@@ -116,7 +116,7 @@ class BothBackends(RuleBasedStateMachine):
             self.names += 1
             positions = {f"store{self.names % 3}": str(self.names).encode()}
             self.both(lambda backend: backend.commit(positions))
-            self.both(lambda backend: backend.settle())
+            self.both(lambda backend: backend.discard())
 
     @rule()
     def commit_and_crash(self):

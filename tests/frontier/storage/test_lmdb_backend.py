@@ -152,7 +152,7 @@ def test_a_reader_sees_state_place_visit_and_host(path):
     backend.add(entries("1", "2", "3", "4"))
     backend.pop("a:80", 0.0, 2)
     backend.acknowledge([(url_key("http://a/1"), OK)])
-    backend.give_back([(url_key("http://a/2"), 70.0, 1)])
+    backend.release([(url_key("http://a/2"), 70.0, 1)])
     backend.put_hosts({"a:80": b"health"})
     backend.put_note("robots a:80", b"User-agent: *")
     backend.checkpoint({})
@@ -224,7 +224,7 @@ def test_a_commit_in_a_thread_while_work_goes_on(path):
     stored = []
     for round_number in range(8):
         backend.add([entry(f"http://a/{round_number}-{n}") for n in range(500)])
-        backend.cut()
+        backend.seal()
         thread = threading.Thread(target=backend.commit, args=({},))
         thread.start()
         while True:
@@ -235,7 +235,7 @@ def test_a_commit_in_a_thread_while_work_goes_on(path):
             if done:
                 break
         thread.join()
-        backend.settle()
+        backend.discard()
     stored += urls(backend.pop("a:80", 0.0, 9999))
     assert len(stored) == len(set(stored)) == 4000
     assert backend.counts() == backend.audit()

@@ -109,11 +109,11 @@ class BackendConformance:
         one, _two = backend.pop("a:80", 0.0, 2)
         backend.acknowledge([(one.key, OK)])
         backend.add([entry(f"http://a/urgent{n}", priority=1) for n in range(9)])
-        backend.cut()
+        backend.seal()
         backend.commit({})
         three = backend.pop("a:80", 0.0, 10)[-1]  # nine urgent ones and http://a/2
         backend.add([entry(f"http://a/late{n}", priority=1) for n in range(9)])
-        backend.settle()
+        backend.discard()
         backend.checkpoint({})
         backend.acknowledge([(three.key, OK)])
         rest = urls(backend.pop("a:80", 0.0, 99))
@@ -123,18 +123,18 @@ class BackendConformance:
     def test_the_same_time_twice_leaves_no_ghost(self, backend, store):
         backend.add(entries("1"))
         (one,) = backend.pop("a:80", 0.0)
-        backend.give_back([(one.key, 50.0, 1)])
+        backend.release([(one.key, 50.0, 1)])
         backend.checkpoint({})
         for earliest in (0.0, 50.0):
             backend.pop("a:80", 60.0)
-            backend.give_back([(one.key, earliest, 1)])
+            backend.release([(one.key, earliest, 1)])
         backend.pop("a:80", 60.0)
         backend.acknowledge([(one.key, OK)])
         backend.checkpoint({})
         again = self.restart(store, backend)
         again.add(entries("2"))
         (two,) = again.pop("a:80", 60.0, 9)
-        again.give_back([(two.key, 50.0, 1)])
+        again.release([(two.key, 50.0, 1)])
         again.checkpoint({})
         again = self.restart(store, again)
         assert urls(again.pop("a:80", 60.0, 9)) == ["http://a/2"]
@@ -190,13 +190,13 @@ class BackendConformance:
         with pytest.raises(KeyError):
             backend.acknowledge([(one.key, OK)])
         with pytest.raises(KeyError):
-            backend.give_back([(one.key, 0.0, 1)])
+            backend.release([(one.key, 0.0, 1)])
         assert backend.check([one.key]) == [Q]
 
     def test_given_back_without_a_time_it_has_its_old_place(self, backend):
         backend.add(entries("1", "2"))
         (one,) = backend.pop("a:80", 0.0)
-        backend.give_back([(one.key, 0.0, 1)])
+        backend.release([(one.key, 0.0, 1)])
         again = backend.pop("a:80", 0.0, 2)
         assert urls(again) == ["http://a/1", "http://a/2"]
         assert [got.attempts for got in again] == [1, 0]
@@ -204,7 +204,7 @@ class BackendConformance:
     def test_given_back_with_a_time_it_waits_and_lets_others_pass(self, backend):
         backend.add(entries("1", "2"))
         (one,) = backend.pop("a:80", 0.0)
-        backend.give_back([(one.key, 50.0, 1)])
+        backend.release([(one.key, 50.0, 1)])
         assert backend.next_time("a:80") == 0.0
         assert urls(backend.pop("a:80", 49.9, 5)) == ["http://a/2"]
         assert backend.next_time("a:80") == 50.0
@@ -215,13 +215,13 @@ class BackendConformance:
     def test_a_due_url_goes_before_new_ones(self, backend):
         backend.add(entries("1", "2", "3"))
         first = backend.pop("a:80", 0.0, 2)
-        backend.give_back([(first[0].key, 60.0, 1), (first[1].key, 50.0, 1)])
+        backend.release([(first[0].key, 60.0, 1), (first[1].key, 50.0, 1)])
         assert urls(backend.pop("a:80", 99.0, 3)) == ["http://a/2", "http://a/1", "http://a/3"]
 
     def test_times_and_attempts_survive(self, backend, store):
         backend.add(entries("1"))
         (one,) = backend.pop("a:80", 0.0)
-        backend.give_back([(one.key, 1_800_000_050.125, 3)])
+        backend.release([(one.key, 1_800_000_050.125, 3)])
         backend.checkpoint({})
         again = self.restart(store, backend)
         assert again.next_time("a:80") == 1_800_000_050.125
@@ -234,7 +234,7 @@ class BackendConformance:
         backend.checkpoint({})
         for _ in range(2):
             (one,) = backend.pop("a:80", 0.0)
-            backend.give_back([(one.key, 0.0, 1)])
+            backend.release([(one.key, 0.0, 1)])
         backend.pop("a:80", 0.0)
         backend.acknowledge([(one.key, OK)])
         backend.checkpoint({})
@@ -277,11 +277,11 @@ class BackendConformance:
         backend.add([one, two, three])
         if committed:
             backend.checkpoint({})
-        backend.move([(three.key, 1), (one.key, 8), (url_key("http://a/9"), 1)])
+        backend.reprioritize([(three.key, 1), (one.key, 8), (url_key("http://a/9"), 1)])
         got = backend.pop("a:80", 0.0, 9)
         assert urls(got) == ["http://a/3", "http://a/2", "http://a/1"]
         assert [g.priority for g in got] == [1, 5, 8]
-        backend.move([(one.key, 0)])
+        backend.reprioritize([(one.key, 0)])
         assert backend.check([one.key]) == [L]
 
     def test_a_crash_loses_what_came_after_the_commit_and_nothing_else(self, backend, store):
@@ -291,7 +291,7 @@ class BackendConformance:
         backend.checkpoint({"store.log": b"17", "links.log": b"4"})
         one, two, _three = backend.pop("a:80", 0.0, 3)
         backend.acknowledge([(one.key, OK)])
-        backend.give_back([(two.key, 99.0, 1)])
+        backend.release([(two.key, 99.0, 1)])
         backend.add(entries("4"))
         backend.put_hosts({"a:80": b"new", "b:80": b"new"})
         backend.put_note("n", b"new")
@@ -322,12 +322,12 @@ class BackendConformance:
         backend.add(entries("1", "2", "3"))
         one, two = backend.pop("a:80", 0.0, 2)
         backend.acknowledge([(one.key, OK)])
-        backend.cut()
+        backend.seal()
         backend.acknowledge([(two.key, OK)])
         backend.add(entries("4"))
         backend.commit({"s": b"1"})
         assert backend.check([one.key, two.key]) == [S, S]
-        backend.settle()
+        backend.discard()
         assert backend.check([one.key, two.key, url_key("http://a/4")]) == [S, S, Q]
         again = self.restart(store, backend)
         assert again.check([one.key, two.key, url_key("http://a/4")]) == [S, Q, U]
@@ -338,13 +338,13 @@ class BackendConformance:
     def test_work_goes_on_between_cut_and_settle(self, backend, store):
         backend.add(entries(*"123456"))
         (one,) = backend.pop("a:80", 0.0)
-        backend.cut()
-        backend.give_back([(one.key, 0.0, 1)])
+        backend.seal()
+        backend.release([(one.key, 0.0, 1)])
         assert urls(backend.pop("a:80", 0.0, 3)) == ["http://a/1", "http://a/2", "http://a/3"]
         backend.commit({})
-        backend.give_back([(url_key("http://a/2"), 0.0, 1)])
+        backend.release([(url_key("http://a/2"), 0.0, 1)])
         backend.acknowledge([(url_key("http://a/1"), OK)])
-        backend.settle()
+        backend.discard()
         assert urls(backend.pop("a:80", 0.0, 9)) == [f"http://a/{n}" for n in (2, 4, 5, 6)]
         backend.checkpoint({})
         again = self.restart(store, backend)
@@ -353,11 +353,11 @@ class BackendConformance:
 
     def test_a_cut_that_is_not_committed_joins_the_next(self, backend, store):
         backend.add(entries("1"))
-        backend.cut()
+        backend.seal()
         backend.add(entries("2"))
-        backend.cut()
+        backend.seal()
         backend.commit({})
-        backend.settle()
+        backend.discard()
         again = self.restart(store, backend)
         assert again.counts() == Counts(discovered=2, queued=2)
         again.close()

@@ -110,7 +110,7 @@ class MemoryBackend(Backend):
         self.now.owner[key] = entry.host
         self.now.earliest.pop(key, None)
 
-    def give_back(self, items: Sequence[tuple[bytes, float, int]]) -> None:
+    def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         for key, earliest, attempts in items:
             self._leased(key)
             self.operations += 1
@@ -136,7 +136,7 @@ class MemoryBackend(Backend):
             counted.append(self.now.inlinks[key] if queued else 0)
         return counted
 
-    def move(self, changes: Sequence[tuple[bytes, int]]) -> None:
+    def reprioritize(self, changes: Sequence[tuple[bytes, int]]) -> None:
         for key, priority in changes:
             if self.now.states.get(key) is UrlState.QUEUED:
                 serial = self.now.order[key][1]
@@ -186,7 +186,7 @@ class MemoryBackend(Backend):
     def pending(self) -> int:
         return self.operations
 
-    def cut(self) -> None:
+    def seal(self) -> None:
         self.frozen = copy.deepcopy(self.now)
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
@@ -196,7 +196,7 @@ class MemoryBackend(Backend):
         self.frozen.committed = True
         self.disk.image = copy.deepcopy(self.frozen)
 
-    def settle(self) -> None:
+    def discard(self) -> None:
         self.frozen = None
         self.operations = 0
 

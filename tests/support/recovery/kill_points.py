@@ -101,8 +101,8 @@ class KilledScheduler(FrontierScheduler):
             passes("popped")
         return request
 
-    def cut(self) -> dict[str, bytes]:
-        positions = super().cut()
+    def seal(self) -> dict[str, bytes]:
+        positions = super().seal()
         passes("positions-named")
         return positions
 
