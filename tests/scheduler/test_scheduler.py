@@ -106,7 +106,7 @@ def test_whatever_goes_wrong_in_the_last_checkpoint_the_directory_is_let_go(
         assert crawler.spider is not None
         scheduler.open(crawler.spider)
         scheduler.spider_opened()
-        monkeypatch.setattr(scheduler, "cut", lambda: 1 / 0)
+        monkeypatch.setattr(scheduler, "seal", lambda: 1 / 0)
         asyncio.run(scheduler.close_async("finished"))
         assert scheduler.broken == "ZeroDivisionError: division by zero"
 
