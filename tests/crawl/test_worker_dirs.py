@@ -126,7 +126,8 @@ def test_a_shard_that_is_none_is_named(folder: Path, shard: str, why: str) -> No
     (folder / "empty").mkdir(exist_ok=True)
     ran = scrapy("search", "siren", "--shard", shard, cwd=folder)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
-    assert f"the shard {folder / shard} (--shard, LARM_SHARDS) {why}: expected a worker's dir" in ran.err
+    refusal = f"the shard {folder / shard} (--shard, LARM_SHARDS) {why}: expected a worker's dir"
+    assert refusal in ran.err
     assert "LARM_DIR=" not in ran.err
 
 
