@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
@@ -133,3 +134,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=20, help="kills in tests/recovery/test_kill.py")
     parser.addoption("--kill-seed", type=int, default=0, help="repeat a run of it; 0: at random")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaks_of_this_file() -> Iterator[None]:
+    """What a file leaves open is reported at its own last test, and not wherever the garbage
+    collector happens to run."""
+    yield
+    gc.collect()

@@ -6,6 +6,7 @@ Nothing is lost and nothing doubled: either all of the batch counts, or nothing 
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
 
 import pytest
 
@@ -21,7 +22,8 @@ MINE, THEIRS = range(6), range(6, 8)
 
 @pytest.fixture
 def store(shared_redis, tmp_path):
-    return RedisStore(shared_redis.client(), tmp_path)
+    with closing(RedisStore(shared_redis.client(), tmp_path)) as store:
+        yield store
 
 
 class Scene:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from larmspider.frontier.storage.backend import Fenced, FormatError
@@ -22,7 +24,8 @@ BLOCKS = range(8)
 
 @pytest.fixture
 def store(shared_redis, tmp_path):
-    return RedisStore(shared_redis.client(), tmp_path)
+    with closing(RedisStore(shared_redis.client(), tmp_path)) as store:
+        yield store
 
 
 @pytest.fixture

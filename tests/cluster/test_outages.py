@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -30,7 +31,8 @@ def server(redis_server):
 
 @pytest.fixture
 def store(server, tmp_path):
-    return RedisStore(server.client(socket_timeout=1.0), tmp_path, blocks=4)
+    with closing(RedisStore(server.client(socket_timeout=1.0), tmp_path, blocks=4)) as store:
+        yield store
 
 
 @pytest.fixture

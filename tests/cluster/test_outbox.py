@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from larmspider.cluster.outbox import LinkCounts, pack_links, unpack_links
@@ -78,7 +80,8 @@ class Crawl:
 
 @pytest.fixture
 def store(shared_redis, tmp_path):
-    return RedisStore(shared_redis.client(), tmp_path)
+    with closing(RedisStore(shared_redis.client(), tmp_path)) as store:
+        yield store
 
 
 @pytest.fixture

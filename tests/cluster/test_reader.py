@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from larmspider.cluster.reader import RedisReader
@@ -17,7 +19,8 @@ U, Q, L, S, F, R = UrlState
 
 @pytest.fixture
 def store(shared_redis, tmp_path):
-    return RedisStore(shared_redis.client(), tmp_path)
+    with closing(RedisStore(shared_redis.client(), tmp_path)) as store:
+        yield store
 
 
 @pytest.fixture

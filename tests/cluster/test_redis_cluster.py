@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import closing
 
 import pytest
 import redis
@@ -45,7 +46,8 @@ def cluster(node):
 class TestRedisCluster(BackendConformance):
     @pytest.fixture
     def store(self, cluster, tmp_path):
-        return RedisStore(cluster, tmp_path)
+        with closing(RedisStore(cluster, tmp_path)) as store:
+            yield store
 
 
 def test_the_node_refuses_what_spans_two_slots(node):

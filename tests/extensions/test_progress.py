@@ -74,7 +74,9 @@ def test_no_color_and_narrow_windows_are_respected(tmp_path: Path) -> None:
     """One line without colours, which is never wrapped."""
     with (
         DemoServer() as server,
-        on_terminal(server.url, tmp_path, columns=45, NO_COLOR="1") as terminal,
+        on_terminal(
+            server.url, tmp_path, columns=45, NO_COLOR="1", LARM_MAX_PAGES="20"
+        ) as terminal,
     ):
         terminal.until(lambda: re.search(r"/s   \d+ stored   \d+ queued", terminal.text))
         assert terminal.wait() == 0
@@ -87,7 +89,7 @@ def test_no_color_and_narrow_windows_are_respected(tmp_path: Path) -> None:
 )
 def test_where_it_is_not_wanted_the_log_is_all(tmp_path: Path, term: str, settings) -> None:
     """TERM=dumb and LARM_PROGRESS=no: the monitor's lines, and not one control code."""
-    settings = settings | {"DOWNLOAD_DELAY": "0.03"}
+    settings = settings | {"LARM_MAX_PAGES": "15"}
     with DemoServer() as server, on_terminal(server.url, tmp_path, term=term, **settings) as shown:
         assert shown.wait() == 0
         assert MONITOR.search(shown.all)

@@ -11,6 +11,7 @@ from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
+from tests.support.frontier.memory_backend import MemoryBackend
 from tests.support.frontier.simulation import Clock, build
 
 NOW = 1_000_000.0
@@ -119,7 +120,7 @@ def test_what_the_operator_ordered_is_told(tmp_path):
     frontier.checkpoint({})
     frontier.backend.close()
     with FrontierReader(tmp_path) as reader:
-        fresh = build(LmdbBackend(tmp_path / "other"), clock).politeness
+        fresh = build(MemoryBackend(), clock).politeness
         rows = {row.host: row for row in host_rows(reader, fresh, NOW)}
         lines = url_report(reader, fresh, url_key("http://a/"), NOW)
     assert (rows["a:80"].state, rows["a:80"].next_time) == ("paused", inf)

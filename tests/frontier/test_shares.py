@@ -4,6 +4,7 @@ import pytest
 
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from tests.support.frontier.memory_backend import MemoryBackend
 from tests.support.frontier.simulation import Clock, Simulation, build
 
 GAP, HOSTS = 2.0, 300
@@ -78,10 +79,10 @@ def test_no_gap_is_shorter_than_the_rule_and_no_host_has_two_connections(crawl):
     assert max(simulation.most_open.values()) == 1
 
 
-def new_hosts(path, slow, quick, seconds):
+def new_hosts(slow, quick, seconds):
     """So many that answer after 10 s stand before so many quick ones, all new, 16 places."""
     clock = Clock()
-    frontier = build(LmdbBackend(path), clock, delay=GAP, slots=SlotPool(16))
+    frontier = build(MemoryBackend(), clock, delay=GAP, slots=SlotPool(16))
     names = [*(f"slow{n}" for n in range(slow)), *(f"quick{n}" for n in range(quick))]
     frontier.add([frontier.entry(u := f"http://{name}/", u) for name in names])
     latencies = {"s": 10.0, "q": 0.05}
@@ -91,16 +92,16 @@ def new_hosts(path, slow, quick, seconds):
     return simulation, frontier
 
 
-def test_new_hosts_that_hang_hold_up_those_behind_for_a_short_time_each(tmp_path):
+def test_new_hosts_that_hang_hold_up_those_behind_for_a_short_time_each():
     """100 / 16 rounds of 1 s; by their own time limit 10 s each."""
-    simulation, _ = new_hosts(tmp_path, 100, 5, 2_000.0)
+    simulation, _ = new_hosts(100, 5, 2_000.0)
     pages = [simulation.asked[f"quick{n}:80"][1] - simulation.begun for n in range(5)]
     assert max(pages) < 7 * 1.0 + GAP + 1
 
 
-def test_a_new_host_does_not_wait_behind_those_that_were_cut_short(tmp_path):
+def test_a_new_host_does_not_wait_behind_those_that_were_cut_short():
     """They are slow ones now, and leave places free."""
-    simulation, frontier = new_hosts(tmp_path, 100, 5, 20.0)
+    simulation, frontier = new_hosts(100, 5, 20.0)
     frontier.add([frontier.entry("http://quick9/", "http://quick9/")])
     came = simulation.clock.now
     simulation.begun = came
@@ -108,15 +109,15 @@ def test_a_new_host_does_not_wait_behind_those_that_were_cut_short(tmp_path):
     assert simulation.asked["quick9:80"][0] - came < 2.0
 
 
-def test_what_was_cut_short_has_all_its_time_later(tmp_path):
+def test_what_was_cut_short_has_all_its_time_later():
     """None of the slow ones is lost."""
-    _, frontier = new_hosts(tmp_path, 100, 5, 2_000.0)
+    _, frontier = new_hosts(100, 5, 2_000.0)
     assert frontier.finished
     assert frontier.backend.counts().stored == 105
 
 
-def test_new_hosts_have_all_their_time_where_there_are_places_for_all(tmp_path):
+def test_new_hosts_have_all_their_time_where_there_are_places_for_all():
     """Nobody waits behind them."""
-    simulation, _ = new_hosts(tmp_path, 11, 5, 25.0)
+    simulation, _ = new_hosts(11, 5, 25.0)
     times = [simulation.asked[f"slow{n}:80"] for n in range(11)]
     assert [len(asked) for asked in times] == [2] * 11  # robots.txt and the page, no second try

@@ -254,8 +254,10 @@ def running_workers(site: Site, folder: Path, **more: str) -> Iterator[subproces
 
 def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: Path) -> None:
     """SIGTERM once: everything is committed, status 0. Pages are fetched once over both runs, and
-    what waits is known from Redis while that runs."""
+    what waits is known from Redis while that runs. A second command is refused meanwhile."""
     with running_workers(site, tmp_path) as running:
+        second = workers(1, tmp_path, **site.slow)
+        assert (second.status, len(second.err.splitlines())) == (2, 1), second.err
         waiting = next(str(n) for n in range(99, 0, -1) if f"/{n}" not in site.asked)
         url = site.server.url(f"/{waiting}")
         explained = scrapy("explain", url, "--json", cwd=tmp_path).json
@@ -273,12 +275,6 @@ def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: P
     assert len(site.asked) == len(set(site.asked)) == 101
 
 
-def test_a_second_command_in_a_running_crawl_is_refused(site: Site, tmp_path: Path) -> None:
-    with running_workers(site, tmp_path):
-        second = workers(1, tmp_path, **site.slow)
-    assert (second.status, len(second.err.splitlines())) == (2, 1), second.err
-
-
 @pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup")
 def test_workers_stop_in_order_when_the_terminal_is_closed(site: Site, tmp_path: Path) -> None:
     """Everything is committed: the same command asks for nothing twice."""
@@ -291,16 +287,20 @@ def test_workers_stop_in_order_when_the_terminal_is_closed(site: Site, tmp_path:
     assert len(site.asked) == len(set(site.asked)) == 101
 
 
-def test_a_worker_that_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
-    """It goes on in its directory, and in the end every page is stored once."""
-    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.1") as running:
+def test_whoever_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
+    """The private Redis, then each worker: they go on in their directories, the terminal says so,
+    and in the end every page is stored once."""
+    said = tmp_path / "said"
+    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.15") as running:
         crawling = _crawling(running.pid)
         assert len(crawling) == 2
+        [server] = [pid for pid in _children(running.pid) if pid not in crawling]
+        os.kill(server, signal.SIGKILL)
+        until(lambda: "redis-server ended by SIGKILL: started again" in said.read_text())
         for pid in crawling:
             os.kill(pid, signal.SIGKILL)
-        assert running.wait(120) == 0, (tmp_path / "said").read_text()
-    said = (tmp_path / "said").read_text()
-    assert said.count("it ended by SIGKILL: started again in 1 s") == 2
+        assert running.wait(120) == 0, said.read_text()
+    assert said.read_text().count("it ended by SIGKILL: started again in 1 s") == 2
     assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
     assert len(shard_dirs(tmp_path / "crawl")) == 2
 
@@ -350,16 +350,6 @@ def test_nobody_waits_for_workers_that_were_killed(site: Site, tmp_path: Path) -
     assert ran.status == 0, ran.err
     logs = "".join(path.read_text() for path in (tmp_path / "crawl").glob("*/worker.log"))
     assert "Waiting up to" not in ran.err + logs
-    assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
-
-
-def test_a_private_redis_that_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
-    """The terminal says so, and nothing is lost."""
-    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.1") as running:
-        [server] = [pid for pid in _children(running.pid) if pid not in _crawling(running.pid)]
-        os.kill(server, signal.SIGKILL)
-        assert running.wait(120) == 0, (tmp_path / "said").read_text()
-    assert "redis-server ended by SIGKILL: started again" in (tmp_path / "said").read_text()
     assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
 
 

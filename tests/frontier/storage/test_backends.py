@@ -1,5 +1,7 @@
 """All backends, the model, LMDB and Redis, keep the contract."""
 
+from contextlib import closing
+
 import pytest
 
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -21,10 +23,15 @@ class MemoryStore:
 
 class LmdbStore:
     def __init__(self, path, **options):
-        self.path, self.options = path, options
+        self.path, self.options, self.opened = path, options, []
 
     def open(self):
-        return LmdbBackend(self.path, **self.options)
+        self.opened.append(LmdbBackend(self.path, **self.options))
+        return self.opened[-1]
+
+    def close(self):
+        for backend in self.opened:
+            backend.close()
 
     def crash(self, backend):
         backend.close()  # writes nothing
@@ -39,23 +46,27 @@ class TestMemory(BackendConformance):
 class TestLmdb(BackendConformance):
     @pytest.fixture
     def store(self, tmp_path):
-        return LmdbStore(tmp_path / "frontier")
+        with closing(LmdbStore(tmp_path / "frontier")) as store:
+            yield store
 
 
 class TestLmdbWithShortHeadsAndASmallMap(BackendConformance):
     @pytest.fixture
     def store(self, tmp_path):
-        return LmdbStore(tmp_path / "frontier", head_entries=1, map_bytes=64 << 10)
+        with closing(LmdbStore(tmp_path / "frontier", head_entries=1, map_bytes=64 << 10)) as store:
+            yield store
 
 
 class TestRedis(BackendConformance):
     @pytest.fixture
     def store(self, shared_redis, tmp_path):
-        return RedisStore(shared_redis.client(), tmp_path)
+        with closing(RedisStore(shared_redis.client(), tmp_path)) as store:
+            yield store
 
 
 class TestRedisWithOneBlockShortHeadsAndASmallMap(BackendConformance):
     @pytest.fixture
     def store(self, shared_redis, tmp_path):
         options = {"blocks": 1, "head_entries": 1, "map_bytes": 64 << 10, "batch_entries": 1}
-        return RedisStore(shared_redis.client(), tmp_path, **options)
+        with closing(RedisStore(shared_redis.client(), tmp_path, **options)) as store:
+            yield store

@@ -37,6 +37,7 @@ class RedisStore:
 
     def __init__(self, client: Any, path: Path, *, blocks: int = 8, **options: Any) -> None:
         self.client, self.path, self.options = client, path, options
+        self._opened: list[RedisBackend] = []
         self.keys = Keys(f"crawl{next(_crawls)}", blocks)
 
     def link(self, kind: type[RedisLink] = RedisLink) -> RedisLink:
@@ -48,7 +49,14 @@ class RedisStore:
         folder = self.path / worker / "frontier"
         options = self.options | options
         link = options.pop("link", None) or self.link()
-        return RedisBackend(folder, link, self.keys, worker=worker, **options)
+        backend = RedisBackend(folder, link, self.keys, worker=worker, **options)
+        self._opened.append(backend)
+        return backend
+
+    def close(self) -> None:
+        """Whatever a test left open."""
+        for backend in self._opened:
+            backend.close()
 
     def crash(self, backend: RedisBackend) -> None:
         backend.close()
