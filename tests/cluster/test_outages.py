@@ -101,6 +101,8 @@ def test_a_commit_waits_until_redis_is_up_again(server, store, backend, caplog, 
 def test_a_commit_outlasts_a_redis_that_does_not_answer(server, store, backend, caplog):
     """Connections stand, answers come too late: each step is sent again, and counts once."""
     backend.add(entries("1", "2"))
+    (got,) = backend.pop("a:80", 0.0)
+    backend.acknowledge([(got.key, OK)])
     server.pause()
     with caplog.at_level(logging.WARNING):
         commit = Committing(backend, {})
@@ -108,7 +110,8 @@ def test_a_commit_outlasts_a_redis_that_does_not_answer(server, store, backend, 
         server.go_on()
         commit.end()
     assert store.client.hget(store.keys.commit("w1"), "serial") == b"1"
-    check_after(store, backend, Counts(discovered=2, queued=2), {})
+    assert store.client.hget(store.keys.crawl("totals"), "stored") == b"1"
+    check_after(store, backend, Counts(discovered=2, queued=1, stored=1), {})
 
 
 def test_killed_while_commits_follow_each_other(server, store, backend):
