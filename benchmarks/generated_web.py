@@ -20,8 +20,13 @@ import random
 import resource
 import signal
 import socket
+import subprocess
+import sys
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 PERCENT = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98)
@@ -170,6 +175,21 @@ async def _serve(pages: int, hosts: int, port: int) -> None:
         await loop.create_server(lambda host=host: _Connection(web, host), sock=one)
     print(web.port, flush=True)
     await ended.wait()
+
+
+@contextmanager
+def serving(pages: int, hosts: int, port: int = 0) -> Iterator[int]:
+    """Serve it in a process of its own, whose port is given."""
+    command = [sys.executable, "-m", "benchmarks.generated_web"]
+    command += [f"--pages={pages}", f"--hosts={hosts}", f"--port={port}"]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.terminate()
 
 
 def main() -> None:

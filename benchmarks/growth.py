@@ -19,21 +19,19 @@ up while the crawl goes on (holes, by fallocate); --keep does not. The frontier 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.generated_web import address
-from benchmarks.meter import Process, measure
+from benchmarks.generated_web import address, serving
+from benchmarks.meter import Process, crawl_command, crawl_environment, measure
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 ROOT = Path(__file__).parents[1]
@@ -89,19 +87,6 @@ def mapped(pid: int, crawl: Path) -> tuple[int, int]:
             frontier += size if name.startswith(str(crawl / "frontier")) else 0
             index += size if name.startswith(str(crawl / "index")) else 0
     return frontier, index
-
-
-@contextmanager
-def web(pages: int, hosts: int, port: int) -> Iterator[int]:
-    """Serve it; its port."""
-    command = [sys.executable, "-m", "benchmarks.generated_web"]
-    command += [f"--pages={pages}", f"--hosts={hosts}", f"--port={port}"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.terminate()
 
 
 def progress(crawl: Path, began: float) -> list[tuple[float, int]]:
@@ -200,23 +185,15 @@ def main() -> None:
     wanted = int(told.read_text()) if told is not None and told.exists() else 0
     with (
         opened(options.dir, options.scratch) as name,
-        web(options.pages, options.hosts, wanted) as port,
+        serving(options.pages, options.hosts, wanted) as port,
     ):
         folder = Path(name)
         (folder / "port").write_text(str(port))  # it is in every URL
         before = stored(folder / "crawl")
         seeds = [f"http://{address(host)}:{port}/" for host in range(options.hosts)]
         (folder / "seeds").write_text("\n".join(seeds))
-        command = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-astart=@seeds"]
-        settings = {
-            "DOWNLOAD_DELAY": 0,
-            "LARM_DELAY_RESPONSE_FACTOR": 0,
-            "LARM_MONITOR_SECS": 1,
-            "LARM_KEPT_CONNECTIONS": options.hosts,
-        }
-        command += [f"-s{setting}={value}" for setting, value in settings.items()]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        environment["SCRAPY_SETTINGS_MODULE"] = "larmspider.settings"
+        command = crawl_command({"LARM_MONITOR_SECS": 1, "LARM_KEPT_CONNECTIONS": options.hosts})
+        environment = crawl_environment()
         watch = Watch(folder / "crawl", options.keep)
         run = measure(
             command, folder, seconds=options.seconds, environment=environment, watch=watch

@@ -34,8 +34,7 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.settings import Settings
 
-from benchmarks.generated_web import address
-from benchmarks.growth import web
+from benchmarks.generated_web import address, serving
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "larmspider"
@@ -183,7 +182,7 @@ class Trace:
 def crawl() -> list[Way]:
     """The ways of a crawl's pages, once it is steady."""
     trace = Trace()
-    with web(PAGES, 1, 0) as port, tempfile.TemporaryDirectory(prefix="house-") as folder:
+    with serving(PAGES, 1) as port, tempfile.TemporaryDirectory(prefix="house-") as folder:
         settings = Settings()
         settings.setmodule("larmspider.settings")
         settings.setdict(_SETTINGS, priority="cmdline")

@@ -23,6 +23,7 @@ import os
 import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -33,6 +34,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ROOT = Path(__file__).parents[1]
 _TICK_SECS = 0.05
 _LATER_TICK_SECS = 0.5
 _STOP_SECS = 20.0
@@ -146,6 +148,22 @@ class Process:
         part = (when - before.time) / (after.time - before.time)
         first, last = getattr(before, name), getattr(after, name)
         return float(first + (last - first) * part)
+
+
+IMPOLITE = {"DOWNLOAD_DELAY": 0, "LARM_DELAY_RESPONSE_FACTOR": 0}
+"""Settings for servers of our own."""
+
+
+def crawl_command(settings: Mapping[str, object], *arguments: str) -> list[str]:
+    """``scrapy crawl intranet`` from the seeds in the file "seeds", politeness off."""
+    given = (f"-s{name}={value}" for name, value in (IMPOLITE | dict(settings)).items())
+    words = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-astart=@seeds"]
+    return [*words, *(f"-a{argument}" for argument in arguments), *given]
+
+
+def crawl_environment() -> dict[str, str]:
+    own = {"PYTHONPATH": str(ROOT), "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
+    return os.environ | own
 
 
 def measure(

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import os
 import re
 import statistics
 import subprocess
@@ -31,10 +30,10 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from benchmarks.generated_web import address
-from benchmarks.growth import progress, web
+from benchmarks.generated_web import address, serving
+from benchmarks.growth import progress
 from benchmarks.large_crawl import LargeCrawl
-from benchmarks.meter import measure
+from benchmarks.meter import crawl_command, crawl_environment, measure
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir
 from larmspider.formatting import utc
@@ -152,15 +151,10 @@ def crawl(port: int, hosts: int, pages: int, *, looked_at: bool) -> tuple[float,
         folder = Path(name)
         seeds = [f"http://{address(host)}:{port}/" for host in range(hosts)]
         (folder / "seeds").write_text("\n".join(seeds))
-        command = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-astart=@seeds"]
-        for setting in ("DOWNLOAD_DELAY=0", "LARM_DELAY_RESPONSE_FACTOR=0", "LARM_MONITOR_SECS=1",
-                        f"LARM_MAX_PAGES={pages}", "LARM_WEB_PORT=0"):  # fmt: skip
-            command += ["-s", setting]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        environment["SCRAPY_SETTINGS_MODULE"] = "larmspider.settings"
+        settings = {"LARM_MONITOR_SECS": 1, "LARM_MAX_PAGES": pages, "LARM_WEB_PORT": 0}
         windows = Windows(folder / "output")
         run = measure(
-            command, folder, seconds=3600, environment=environment,
+            crawl_command(settings), folder, seconds=3600, environment=crawl_environment(),
             watch=windows if looked_at else lambda _: None,
         )  # fmt: skip
         windows.close()
@@ -178,7 +172,7 @@ def crawl(port: int, hosts: int, pages: int, *, looked_at: bool) -> tuple[float,
 def print_crawls(rounds: int, pages: int, hosts: int) -> None:
     found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     print(f"{'crawl':<16} {'pages/s':>8} {'CPU ms/page':>12} {'main thread':>12}")
-    with web(pages * 10, hosts, 0) as port:
+    with serving(pages * 10, hosts) as port:
         for number in range(2 * rounds):
             looked_at = number % 4 in (1, 2)  # alone, looked at, looked at, alone, ...
             figures = crawl(port, hosts, pages, looked_at=looked_at)

@@ -1,6 +1,6 @@
 """Crawls by some workers, and workers that are idle, measured: CPU of each, Redis, start and end.
 
-    with Site("web", pages=10_000) as site:
+    with serving("web", pages=10_000) as site:
         run = crawl(2, site, redis)
     run.rate          # pages a second while all workers had work
     run.start_secs    # until then
@@ -14,24 +14,20 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-import redis
-
 from benchmarks.generated_web import Web
-from benchmarks.meter import Process
+from benchmarks.meter import Process, crawl_command, crawl_environment
 from benchmarks.sites import SITES
 from tests.support.servers.nginx import Nginx, NginxRequest
+from tests.support.servers.redis import RedisServer
 
-ROOT = Path(__file__).parents[1]
 CONNECTIONS = 16
 _TICK_SECS = 0.1
 _TRIPS = re.compile(r"'larm/redis/round_trips': (\d+)")
@@ -50,7 +46,7 @@ def address(number: int) -> str:
 
 
 class Site:
-    """About ``pages`` pages, served by nginx; files that have to be made lie in ``scratch``.
+    """About ``pages`` pages, served by nginx; files that have to be made lie in ``folder``.
 
     A host belongs to one worker, so work is shared only where there are many. "docs" are the pages
     of one module of the JDK's documentation (Debian's openjdk-17-doc), at as many addresses as it
@@ -58,21 +54,30 @@ class Site:
     files: one link of ten leads to another host.
     """
 
-    def __init__(self, kind: str, pages: int, scratch: Path | None = None) -> None:
-        self.kind, self.pages, self._scratch = kind, pages, scratch
+    def __init__(self, kind: str, pages: int, folder: Path, running: ExitStack) -> None:
         self.hosts = max(1, pages // (_MODULE_PAGES if kind == "docs" else _WEB_PAGES))
-        self._stack = ExitStack()
+        folder.chmod(0o755)
+        roots = [JDK.folder if kind == "docs" else folder / str(h) for h in range(self.hosts)]
+        for root in roots:
+            root.mkdir(exist_ok=True)
+        served: dict[str, Path | str] = {address(host): root for host, root in enumerate(roots)}
+        self.nginx = running.enter_context(Nginx(served))
+        below, start = (_MODULE, f"{_MODULE}module-summary.html") if kind == "docs" else ("/", "/")
+        self.seeds = [self.nginx.url(address(host), start) for host in range(self.hosts)]
+        self.restrict = rf"http://127[.]39[.][0-9.]+:{self.nginx.port}{below}.*"
+        if kind == "docs":
+            JDK.warm()
+        else:
+            self._write(pages, roots)
 
-    @property
-    def seeds(self) -> list[str]:
-        start = f"{_MODULE}module-summary.html" if self.kind == "docs" else "/"
-        return [self.nginx.url(address(host), start) for host in range(self.hosts)]
-
-    @property
-    def restrict(self) -> str:
-        """For spider argument ``restrict``."""
-        below = _MODULE if self.kind == "docs" else "/"
-        return rf"http://127[.]39[.][0-9.]+:{self.nginx.port}{below}.*"
+    def _write(self, pages: int, roots: list[Path]) -> None:
+        """The pages, now that their port is known."""
+        web = Web(pages, self.hosts, self.nginx.port)
+        for host, root in enumerate(roots):
+            for page in range(web.of_host(host)):
+                path = root / (web.path(page)[1:] or "index.html")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(web.page(host, page).replace(b"//127.22.", b"//127.39."))
 
     def sent(self, since: float) -> Iterator[NginxRequest]:
         """Pages that were sent after a time."""
@@ -81,38 +86,11 @@ class Site:
             if one.time >= since and one.status == 200 and path.endswith((".html", "/")):
                 yield one
 
-    def __enter__(self) -> Self:
-        folder = Path(
-            self._stack.enter_context(tempfile.TemporaryDirectory("-site", dir=self._scratch))
-        )
-        folder.chmod(0o755)
-        roots = [JDK.folder if self.kind == "docs" else folder / str(h) for h in range(self.hosts)]
-        for root in roots:
-            root.mkdir(exist_ok=True)
-        served: dict[str, Path | str] = {address(host): root for host, root in enumerate(roots)}
-        self.nginx = self._stack.enter_context(Nginx(served))
-        if self.kind == "docs":
-            JDK.warm()
-        else:
-            self._write(roots)
-        return self
 
-    def _write(self, roots: list[Path]) -> None:
-        """The pages, now that their port is known."""
-        web = Web(self.pages, self.hosts, self.nginx.port)
-        for host, root in enumerate(roots):
-            for page in range(web.of_host(host)):
-                path = root / (web.path(page)[1:] or "index.html")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(web.page(host, page).replace(b"//127.22.", b"//127.39."))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
+@contextmanager
+def serving(kind: str, pages: int, scratch: Path | None = None) -> Iterator[Site]:
+    with ExitStack() as running, tempfile.TemporaryDirectory("-site", dir=scratch) as folder:
+        yield Site(kind, pages, Path(folder), running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,47 +130,33 @@ class WorkersRun:
         return self.cpu_workers + self.cpu_redis + self.cpu_nginx
 
 
-@dataclass(frozen=True, slots=True)
-class Redis:
-    """The server that the workers share, by unix socket."""
-
-    pid: int
-    url: str
-    client: redis.Redis
-
-    def figures(self) -> dict[str, float]:
-        info: Any = self.client.info()
-        names = ("total_net_input_bytes", "total_net_output_bytes", "total_reads_processed")
-        return {name: float(info[name]) for name in (*names, "used_memory", "used_memory_peak")}
-
-
-def command(name: str, site: Site, folder: Path, url: str, settings: list[str]) -> list[str]:
-    """A worker of this name in ``folder``; without ``url`` it is alone."""
-    (folder / "seeds").write_text("\n".join(site.seeds))
-    given = {
-        "DOWNLOAD_DELAY": 0,
-        "LARM_DELAY_RESPONSE_FACTOR": 0,
-        "CONCURRENT_REQUESTS": CONNECTIONS,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS,
-        "LARM_KEPT_CONNECTIONS": site.hosts,
-        "USER_AGENT": name,
-    }
-    given |= {"REDIS_URL": url, "LARM_WORKER": name} if url else {}
-    words = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-astart=@seeds"]
-    words += [f"-arestrict={site.restrict}", *(f"-s{key}={given[key]}" for key in given)]
-    return [*words, *(f"-s{setting}" for setting in settings)]
+def figures(server: RedisServer) -> dict[str, float]:
+    info: Any = server.client().info()
+    names = ("total_net_input_bytes", "total_net_output_bytes", "total_reads_processed")
+    return {name: float(info[name]) for name in (*names, "used_memory_peak")}
 
 
 class Worker:
-    """One of them; on ``core`` alone, unless that is negative."""
+    """One of them, with its own name; without ``url`` alone; on ``core``, unless that is
+    negative."""
 
-    def __init__(self, name: str, words: list[str], folder: Path, tree: Path, core: int) -> None:
+    def __init__(
+        self, name: str, site: Site, folder: Path, url: str, settings: list[str], core: int = -1
+    ) -> None:
         self.name, self._output = name, folder / f"{name}.out"
-        environment = {**os.environ, "PYTHONPATH": str(tree)}
-        environment["SCRAPY_SETTINGS_MODULE"] = "larmspider.settings"
+        (folder / "seeds").write_text("\n".join(site.seeds))
+        given: dict[str, object] = {
+            "CONCURRENT_REQUESTS": CONNECTIONS,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS,
+            "LARM_KEPT_CONNECTIONS": site.hosts,
+            "USER_AGENT": name,
+        }
+        given |= {"REDIS_URL": url, "LARM_WORKER": name} if url else {}
+        given |= dict(setting.split("=", 1) for setting in settings)
+        words = crawl_command(given, f"restrict={site.restrict}")
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                words, cwd=folder, env=environment, stdout=output, stderr=output
+                words, cwd=folder, env=crawl_environment(), stdout=output, stderr=output
             )
         if core >= 0:
             os.sched_setaffinity(self.process.pid, {core})  # threads to come inherit it
@@ -211,27 +175,25 @@ class Worker:
 def crawl(
     workers: int,
     site: Site,
-    server: Redis,
+    server: RedisServer,
     *,
     pinned: bool = False,
-    tree: Path = ROOT,
     settings: list[str] | None = None,
     scratch: Path | None = None,
     seconds: float = 900.0,
 ) -> WorkersRun:
     """Raises SystemExit, with the output's end, where a worker does not end well. ``pinned``: each
-    has one core, in turn; ``tree``: the project that they run."""
-    server.client.flushall()
-    server.client.config_resetstat()
+    has one core, in turn."""
+    server.client().flushall()
+    server.client().config_resetstat()
     names = [f"worker-{number}" for number in range(max(workers, 1))]
-    url = server.url if workers else ""
+    url = server.unix_url if workers else ""
     with tempfile.TemporaryDirectory("-workers", dir=scratch) as name:
         folder, began, crew = Path(name), time.time(), []
         others = Process(server.pid), Process(site.nginx.pid)
         for at, one in enumerate(names):
-            arguments = command(one, site, folder, url, settings or [])
             core = at % (os.cpu_count() or 1) if pinned else -1
-            crew.append(Worker(one, arguments, folder, tree, core))
+            crew.append(Worker(one, site, folder, url, settings or [], core))
         while any([group.tick() for group in (*others, *(one.used for one in crew))][2:]):
             time.sleep(_TICK_SECS)
             if time.time() > began + seconds:
@@ -245,7 +207,7 @@ def crawl(
 def _figures(
     crew: list[Worker],
     site: Site,
-    server: Redis,
+    server: RedisServer,
     others: tuple[Process, Process],
     began: float,
     ended: float,
@@ -255,7 +217,7 @@ def _figures(
         times[one.user_agent].append(one.time)
     found = [sorted(of_one) for of_one in times.values() if of_one]
     every = sorted(time for of_one in found for time in of_one)
-    pages, info = len(every), server.figures()
+    pages, info = len(every), figures(server)
     begin, end = max(one[0] for one in found), min(one[-1] for one in found)
     steady = sum(begin <= time <= end for time in every)
     trips = [_TRIPS.search(worker.said()) for worker in crew]
@@ -293,22 +255,22 @@ class Idle:
     sent: float
 
     @classmethod
-    def measure(cls, workers: int, site: Site, server: Redis, *, tree: Path = ROOT) -> Self:
+    def measure(cls, workers: int, site: Site, server: RedisServer) -> Self:
         """Of so many workers, after their first lease."""
-        server.client.flushall()
+        server.client().flushall()
         with tempfile.TemporaryDirectory("-idle") as name:
-            folder, of_redis = Path(name), Process(server.pid)
+            of_redis = Process(server.pid)
             settings = ["LARM_KEEP_ALIVE=True", "LARM_MAX_PAGES=1"]
             crew = [
-                Worker(one, command(one, site, folder, server.url, settings), folder, tree, -1)
-                for one in (f"worker-{number}" for number in range(workers))
+                Worker(f"worker-{number}", site, Path(name), server.unix_url, settings)
+                for number in range(workers)
             ]
             try:
                 groups = [of_redis, *(one.used for one in crew)]
                 _tick(groups, _SETTLE_SECS)
-                before, begin = server.figures(), time.time()
+                before, begin = figures(server), time.time()
                 _tick(groups, _WATCH_SECS)
-                after, end = server.figures(), time.time()
+                after, end = figures(server), time.time()
             finally:
                 for one in crew:
                     one.process.terminate()

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.worker_run import KINDS, ROOT, Idle, Redis, Site, WorkersRun, crawl
+from benchmarks.worker_run import KINDS, Idle, WorkersRun, crawl, serving
 from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.1"
@@ -109,18 +109,16 @@ def main() -> None:
     parser.add_argument("--sites", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--ways", nargs="+", choices=("free", "pinned"), default=["free", "pinned"])
     parser.add_argument("--set", "-s", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--tree", type=Path, default=ROOT, help="the project that workers run")
     parser.add_argument("--scratch", type=Path, help="where sites and crawls lie")
     parser.add_argument("--output", type=Path, help="the folder of workers.md; none is written")
     options = parser.parse_args()
     found: dict[Way, list[WorkersRun]] = {}
     idle: list[str] = []
-    with RedisServer(_ADDRESS, appendfsync="everysec") as running:
-        server = Redis(running.pid, running.unix_url, running.client())
+    with RedisServer(_ADDRESS, appendfsync="everysec") as server:
         for kind in options.sites:
             ways = [(kind, n, way == "pinned") for way in options.ways for n in options.workers]
             found |= {way: [] for way in ways}
-            with Site(kind, options.pages, options.scratch) as site:
+            with serving(kind, options.pages, options.scratch) as site:
                 for number in range(options.rounds):
                     for way in ways[:: -1 if number % 2 else 1]:
                         run = crawl(
@@ -128,16 +126,15 @@ def main() -> None:
                             site,
                             server,
                             pinned=way[2],
-                            tree=options.tree,
                             settings=options.set,
                             scratch=options.scratch,
                         )
                         found[way].append(run)
                         shown = "  ".join(f"{name} {show(run)}" for name, show in _COLUMNS.items())
                         print(f"{number + 1} {way}: {run.pages:,} pages  {shown}", flush=True)
-        with Site("web", 50, options.scratch) as site:
+        with serving("web", 50, options.scratch) as site:
             for number in sorted({1, max(options.workers)}):
-                measured = Idle.measure(number, site, server, tree=options.tree)
+                measured = Idle.measure(number, site, server)
                 idle.append(f"- {number}: {measured}.")
     load = os.getloadavg()[2]
     lines = [

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +25,9 @@ PAGES = [
     PROJECT / "examples" / "intranet" / "README.md",
 ]
 SITE = {
-    "/": "<title>Wiki</title><a href=/Start>Start</a> <a href=/gone>gone</a>",
+    "/": "<title>Wiki</title><a href=/Start>Start</a> <a href=/gone>gone</a> <a href=/vpn>VPN</a>",
     "/Start": "<title>Start</title>vpn: your first login, and the rotor",
+    "/vpn": "<title>VPN</title>how to log in",
 }
 ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
@@ -138,6 +140,16 @@ def test_a_crawl_is_read_as_shown(command: str, site: ScriptedServer, crawled: P
     ran = run(command, site, crawled)
     assert ran.status == 0, ran.err
     assert ran.out or (crawled / "report.html").stat().st_size > 1000
+
+
+def test_the_index_is_asked_from_python_as_shown(
+    site: ScriptedServer, crawled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/search.md, "From Python": each of its lines."""
+    text = (PROJECT / "docs" / "search.md").read_text("utf-8")
+    code = textwrap.dedent(text[text.index("    from larmspider") : text.index("An open Searcher")])
+    monkeypatch.chdir(crawled)
+    exec(code.replace("http://wiki.example/vpn", site.url("/vpn")), {})
 
 
 @pytest.mark.skipif(REDIS_SERVER is None or not shutil.which("redis-cli"), reason="no redis")
