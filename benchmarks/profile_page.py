@@ -79,8 +79,8 @@ _OURS = (
     ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
     ("larmspider.scheduler.leases:Leases.settle", "frontier: done"),
-    ("larmspider.scheduler.scheduler:FrontierScheduler.cut", "frontier: checkpoint"),
-    ("larmspider.frontier.frontier:Frontier.settle", "frontier: checkpoint"),
+    ("larmspider.scheduler.scheduler:FrontierScheduler.seal", "frontier: checkpoint"),
+    ("larmspider.frontier.frontier:Frontier.discard", "frontier: checkpoint"),
     ("larmspider.pipelines.store:Store.process_item", _store_step),
 )
 _SCRAPYS = (

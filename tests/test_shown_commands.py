@@ -10,10 +10,12 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from benchmarks import profile_page
 from tests.support.crawling import FAST, PROJECT, Ran, scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
@@ -216,3 +218,10 @@ def test_a_benchmark_takes_the_options_shown(
     for word in words:
         if word.startswith("--") or word.islower():
             assert word in told, word
+
+
+def test_the_profile_names_functions_that_exist() -> None:
+    """benchmarks/profile_page.py wraps them by name."""
+    for path, _ in (*profile_page._OURS, *profile_page._SCRAPYS, *profile_page._FETCH):
+        module, _, names = path.partition(":")
+        assert callable(attrgetter(names)(importlib.import_module(module))), path
