@@ -45,7 +45,7 @@ class Command(LarmCommand):
         asyncio.run(self._serve(Binding.from_settings(self.settings)))
 
     async def _serve(self, binding: Binding) -> None:
-        from larmspider.control.controller import RemoteCrawl
+        from larmspider.control.controller import RemoteController
         from larmspider.status.crawl_view import Source
         from larmspider.web.app import build
         from larmspider.web.server import Server
@@ -56,7 +56,7 @@ class Command(LarmCommand):
         source = Source(
             directory,
             lambda crawl: with_crawls_settings(base.copy(), crawl),
-            RemoteCrawl(lambda: source.directories),
+            RemoteController(lambda: source.directories),
             lambda path: open_crawl(path, shards, base),
         )
         # nothing is written here: an empty directory stays one that a crawl may take
@@ -88,12 +88,12 @@ def stopped_by_signals() -> asyncio.Event:
 
 def _token(source: Source) -> str:
     """Of the crawl, or of its first worker; "" where there is none."""
-    from larmspider.status.crawl_workers import noted_server
+    from larmspider.status.crawl_workers import read_server_file
     from larmspider.web.auth import found_token
 
     with suppress(CrawlDirError):
         for directory in (source.path, *source.directories):
-            noted = noted_server(directory)
+            noted = read_server_file(directory)
             if found := noted[1] if noted else found_token(directory):
                 return found
     return ""

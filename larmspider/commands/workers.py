@@ -34,7 +34,7 @@ from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
 from larmspider.workers.supervisor import Supervisor, WorkerProcess
 
 SPIDER = "intranet"
-WORKERS_MOST = 256
+MAX_WORKERS = 256
 
 
 class Command(ScrapyCommand):
@@ -76,7 +76,7 @@ class Command(ScrapyCommand):
         except ValueError:
             raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
         try:
-            options.as_integer("-n", opts.n, minimum=1, maximum=WORKERS_MOST)
+            options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
             print(f"scrapy workers: {error}", file=sys.stderr)

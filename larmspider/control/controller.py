@@ -1,4 +1,8 @@
-"""The crawl of this process: its numbers, and control over it."""
+"""Controllers: gauges of a running crawl and actions on it, in this process or another one.
+
+A crawl writes its address and token to LARM_DIR/web.json, which only its user can read; `scrapy
+serve` passes requests on to it. Without that file, or a reply, pages show what is on disk.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from larmspider.control.operator import KEPT, operator_of
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.frontier.overrides import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.status.crawl_workers import noted_server
+from larmspider.status.crawl_workers import read_server_file
 from larmspider.status.monitor import what_it_waits_for
 from larmspider.status.snapshot import Gauges, resident_bytes
 
@@ -26,30 +30,24 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# The crawl of another process, through the server that it runs itself.
-#
-# A crawl notes where it serves and its token in LARM_DIR/web.json, for its own user alone to read;
-# ``scrapy serve`` beside it passes on what it is asked. Without that file, or when nobody answers,
-# the pages show what is on disk.
-
 SECONDS = 2.0
 ACT_SECONDS = 15.0
 ANSWER_BYTES = 1_000_000
 ONCE = frozenset({"seeds"})
-"""Acts that one worker does for all."""
+"""Actions that one worker carries out for all."""
 
 
-class RemoteCrawl:
-    """``live`` of ``scrapy serve``; looks for the notes each time, as a crawl may begin or end.
+class RemoteController:
+    """Controller of `scrapy serve`. Reads web.json at each request, as a crawl may begin or end.
 
-    Of many workers, whose directories ``directories`` names, the numbers are added, and each is
-    told to act. A host is one worker's; the others keep what is ordered of it for when it comes.
+    With many workers, whose directories ``directories`` returns, gauges are added up, and each
+    worker gets each action; workers that do not own a host keep its overrides for later.
     """
 
     def __init__(self, directories: Callable[[], Sequence[Path]]) -> None:
         self._directories = directories
 
-    async def numbers(self) -> Gauges | None:
+    async def gauges(self) -> Gauges | None:
         answers = await self._ask_all("GET", "stats.json", {}, SECONDS)
         found = []
         for answer in answers:
@@ -75,7 +73,6 @@ class RemoteCrawl:
     async def _ask_all(
         self, method: str, path: str, form: Mapping[str, str], seconds: float
     ) -> list[dict[str, Any]]:
-        """The answers of those that give one."""
         found = await asyncio.to_thread(self._noted)
         asked = [_ask(url, token, method, path, form, seconds) for url, token in found]
         return [answer for answer in await asyncio.gather(*asked) if answer is not None]
@@ -85,11 +82,11 @@ class RemoteCrawl:
             directories = self._directories()
         except LarmspiderError:
             return []
-        return [noted for one in directories if (noted := noted_server(one)) is not None]
+        return [noted for one in directories if (noted := read_server_file(one)) is not None]
 
 
 def _said_by(answers: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
-    """What workers have done, in a sentence. Raises HttpError where none did anything."""
+    """What the workers have done, in a sentence. Raises HttpError if none did anything."""
     done = [str(answer["done"]) for answer in answers if answer and "done" in answer]
     refused = [str(answer["error"]) for answer in answers if answer and "error" in answer]
     if not done:
@@ -123,21 +120,21 @@ async def _ask(
 _STATES = ("discovered", "queued", "leased", "stored", "failed", "refused", "delayed")
 
 
-class LocalCrawl:
-    """``live`` of the pages that a crawl serves itself. ``settings`` are what the pages go by."""
+class LocalController:
+    """Controller of the crawl in this process. ``settings``: those that its pages use."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings, began: float) -> None:
         self.crawler, self.settings, self.began = crawler, settings, began
         self._go_by_the_scope()
 
     def _go_by_the_scope(self) -> None:
-        """The pages explain URLs by the scope that holds, not by the one that the command named."""
+        """Pages explain URLs by the scope in force, not by that of the command."""
         operator = operator_of(self.crawler)
         if operator is not None and (restrict := operator.scope.restrict):
             self.settings.set("LARM_RESTRICT", restrict, priority="cmdline")
 
-    async def numbers(self) -> Gauges | None:
-        """Some 50 us: nothing is looked up that is not kept anyway."""
+    async def gauges(self) -> Gauges | None:
+        """Takes some 50 us: everything is in memory."""
         crawler = self.crawler
         engine = crawler.engine
         assert crawler.stats is not None

@@ -1,11 +1,9 @@
-"""What an operator may do to a running crawl; each act is logged, in the log and in control.log.
+"""What an operator may do to a running crawl. Each action is logged, and kept in control.log.
 
     operator = operator_of(crawler)
     await operator.act("pause-host", {"host": "wiki:80"}, who="127.0.0.1")
 
-The web pages ask for it; whoever else runs in the crawl's process may too. Acts that last
-(frontier/orders.py) hold for the runs that go on with this crawl. One who asks wrongly is told so
-by ConfigError, and nothing has changed.
+The web pages call it. Overrides (frontier/politeness.py) stay when the crawl is continued.
 """
 
 from __future__ import annotations
@@ -36,23 +34,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Seeds added to a crawl that runs, through the same filters as those it began with.
-#
-# await add_seeds(crawler, "http://wiki/new http://other/")   ->  "1 seed added; refused:
-# http://..."
-
-SEEDS_MOST = 1_000
-TOLD_MOST = 5
-"""Refusals that the answer names."""
+MAX_SEEDS = 1_000
+MAX_NAMED = 5
+"""Refused seeds that the result names."""
 
 
 async def add_seeds(crawler: Crawler, text: str) -> str:
-    """White space separates URLs. Raises ConfigError where one is none, and adds nothing then."""
+    """Queue URLs, separated by white space, that pass the filters, and return what was done. Raises
+    ConfigError, and adds nothing, if one is not a URL."""
     if "@" in text.split("/", 1)[0]:
         raise ConfigError("seeds must be URLs here, not a file")
     seeds = read_seeds(text)
-    if not seeds or len(seeds) > SEEDS_MOST:
-        raise ConfigError(f"{len(seeds)} seeds: expected 1 to {SEEDS_MOST:,}")
+    if not seeds or len(seeds) > MAX_SEEDS:
+        raise ConfigError(f"{len(seeds)} seeds: expected 1 to {MAX_SEEDS:,}")
     spider = crawler.spider
     assert spider is not None
     requests = [page_request(spider, seed) for seed in seeds]
@@ -65,15 +59,15 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
     passed = [request async for request in _through(chain, requests)]
     for request in passed:
         crawler.engine.crawl(request)
-    told = "; ".join(refused[:TOLD_MOST])
-    more = f"; {len(refused) - TOLD_MOST:,} more" if len(refused) > TOLD_MOST else ""
+    told = "; ".join(refused[:MAX_NAMED])
+    more = f"; {len(refused) - MAX_NAMED:,} more" if len(refused) > MAX_NAMED else ""
     return f"{len(passed):,} of {counted(len(seeds), 'seed')} added" + (
         f"; refused: {told}{more}" if told else ""
     )
 
 
 def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
-    """What the first filter that rejects it says."""
+    """The reason of the first filter that rejects ``request``; None if all let it pass."""
     for one in reversed(chain):
         if isinstance(one, FilterMiddleware):
             probe = request.copy()
@@ -89,7 +83,7 @@ def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
 
 
 async def _through(chain: Sequence[Any], requests: list[Request]) -> AsyncIterator[Request]:
-    """As Scrapy sends what start() yields."""
+    """What the spider middlewares make of ``requests``, as if start() had yielded them."""
 
     async def begin() -> AsyncIterator[Any]:
         for request in requests:
@@ -106,14 +100,14 @@ async def _through(chain: Sequence[Any], requests: list[Request]) -> AsyncIterat
 
 CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
 KEPT = ", once this worker owns it"
-"""Ends what is said of a host that another worker has."""
+"""Ends the result for a host that another worker owns."""
 UNSHARED = " (Redis does not answer: workers that get hosts later do not know of it)"
-FACTOR_MOST, DELAY_MOST = 1_000.0, 86_400.0
+MAX_FACTOR, MAX_DELAY = 1_000.0, 86_400.0
 Form = Mapping[str, str]
 
 
 class OperatorExtension:
-    """Acts while the spider is open."""
+    """Carries out actions while the spider is open."""
 
     files = ("control.log",)
 
@@ -146,7 +140,6 @@ class OperatorExtension:
         return extension
 
     def spider_opened(self) -> None:
-        """Before the first URL is handed out."""
         self.scope.apply_order()
 
     def flush(self) -> None:
@@ -160,7 +153,7 @@ class OperatorExtension:
             self._log = None
 
     async def act(self, name: str, form: Form, who: str = "") -> str:
-        """Do one of the acts and say what was done. Raises ConfigError: nothing was."""
+        """Carry out an action and return what was done. Raises ConfigError if nothing was."""
         if name not in self._acts:
             raise ConfigError(f"unknown action {name!r}: expected one of {', '.join(self._acts)}")
         done = await self._acts[name](form)
@@ -205,7 +198,7 @@ class OperatorExtension:
         return await add_seeds(self.crawler, form.get("urls", ""))
 
     async def _slow(self, form: Form) -> str:
-        factor = _number(form, "factor", 0.01, FACTOR_MOST)
+        factor = _number(form, "factor", 0.01, MAX_FACTOR)
         self._scheduler.frontier.control.slow_down(factor)
         sharing, kept = self._scheduler.sharing, True
         if sharing is not None and "everywhere" in form:
@@ -227,8 +220,8 @@ class OperatorExtension:
         return name
 
     def _ordered(self, form: Form) -> tuple[str, str]:
-        """A host that orders may be given for, and what is to be said of it. In a crawl of many
-        workers it may be another one's now, and come here later."""
+        """The form's host, and what the result has to add: with many workers the host may be
+        another worker's now, and come here later."""
         name = form.get("host", "").strip()
         scheduler = self._scheduler
         if scheduler.sharing is not None and name and name not in scheduler.frontier.hosts:
@@ -236,7 +229,8 @@ class OperatorExtension:
         return self._host(form), ""
 
     async def _share_host(self, name: str) -> str:
-        """Of many workers: for the one that gets the host later. What is to be said if it fails."""
+        """Keep the host's overrides for a worker that gets the host later; returns what the result
+        has to add."""
         scheduler = self._scheduler
         if scheduler.sharing is None:
             return ""
@@ -250,7 +244,7 @@ class OperatorExtension:
         if not form.get("seconds", "").strip():
             control.set_delay(name, None)
             return f"{name} has the delay of the rules again{await self._share_host(name)}{later}"
-        seconds = _number(form, "seconds", 0.0, DELAY_MOST)
+        seconds = _number(form, "seconds", 0.0, MAX_DELAY)
         control.set_delay(name, seconds)
         shared = await self._share_host(name)
         return f"{name} gets at most one request every {seconds:g} s{shared}{later}"
@@ -292,5 +286,5 @@ def _number(form: Form, name: str, low: float, high: float) -> float:
 
 
 def operator_of(crawler: Crawler) -> OperatorExtension | None:
-    """The crawl's; None where its settings leave it out."""
+    """The crawl's operator; None where EXTENSIONS do not include it."""
     return crawler.get_extension(OperatorExtension)

@@ -1,11 +1,11 @@
-"""Another scope for a crawl that runs, and what that takes out of its queues.
+"""Changes the scope of a running crawl, and drops what is queued outside the new scope.
 
-    preview(crawl, pattern, queued)    ->  "about 1,200 of 40,000 queued URLs would be dropped"
+    preview(crawl, pattern)    # "about 1,200 of 40,000 queued URLs would be dropped"
     await change.change("https?://[^/]*\\.example/.*")
 
-The filters go by the new scope at once. What is queued is read as of the last checkpoint, in slices
-and in a thread, and refused slice by slice; then once more, for what was found meanwhile. The order
-is kept with the frontier: the same command goes on with the new scope.
+The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
+in a thread, and refused slice by slice; then once more, for what was found meanwhile. The new scope
+is kept with the frontier and stays when the crawl is continued.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ logger = logging.getLogger(__name__)
 PREVIEW_SECS = 2.0
 REASON = "out of the scope that the operator set"
 _SOON_SECS = 3.0
-"""So long the answer to a change waits for the queues; then it goes on by itself."""
+"""How long the reply waits for the sweep before it continues in the background."""
 
 
 def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
-    """How many queued URLs the scope ``restrict`` would drop; told from a part where to look at all
-    takes longer. Raises ConfigError for what is no pattern, and for one that takes longer for a
-    URL than any may (urls/backtracking.py tries some, here are those that are queued)."""
+    """How many queued URLs the scope ``restrict`` would drop, estimated from those that can be
+    checked in ``seconds``. Raises ConfigError for a bad pattern, or one that takes too long for a
+    queued URL (urls/backtracking.py tries examples only)."""
     pattern, end = compiled(restrict), time.monotonic() + seconds
     seen = dropped = 0
     example = ""
@@ -72,7 +72,7 @@ def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> st
 def _first_out_of(
     entries: list[QueuedUrl], pattern: Pattern, end: float
 ) -> tuple[list[QueuedUrl], int]:
-    """Those that do not match, of as many as were looked at until ``end``: how many."""
+    """The entries that do not match, and how many were checked until ``end``."""
     out: list[QueuedUrl] = []
     began = time.thread_time()
     for number, entry in enumerate(entries, 1):
@@ -108,13 +108,13 @@ def _slices(
 
 
 class ScopeChange:
-    """For the operator of one crawl."""
+    """The scope of one crawl, changed by its operator."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._sweep: asyncio.Task[int] | None = None
         self.restrict = ""
-        """The scope that was ordered, where one was and it holds."""
+        """The operator's scope, "" where there is none."""
 
     @property
     def _scheduler(self) -> FrontierScheduler:
@@ -123,8 +123,8 @@ class ScopeChange:
         return scheduler
 
     def apply_order(self) -> None:
-        """At the start of a run: the scope that was ordered in an earlier one, where the command
-        still says what it said then."""
+        """At the start of a run: use the scope set in an earlier run, unless the command names
+        another scope than it did then."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
@@ -142,7 +142,7 @@ class ScopeChange:
         return options.larm_dir(self.crawler.settings) / "frontier"
 
     async def change(self, restrict: str) -> str:
-        """Raises ConfigError for what is no pattern, or while another change is under way."""
+        """Raises ConfigError for a bad pattern, or while another change is under way."""
         if self._sweep is not None and not self._sweep.done():
             raise ConfigError(
                 "the last scope change is still searching the queues; try again later"
@@ -168,7 +168,6 @@ class ScopeChange:
         return f"the scope is now {pattern.text}; {dropped} dropped"
 
     def _restrict(self, pattern: Pattern) -> None:
-        """In every place that judges scope."""
         self.restrict = pattern.text
         engine = self.crawler.engine
         for one in engine.scraper.spidermw.middlewares:
@@ -179,7 +178,8 @@ class ScopeChange:
                 one.scope.restrict_to(pattern)
 
     async def _drop(self, pattern: Pattern) -> int:
-        """All that is queued and out of scope; twice, for what no checkpoint had the first time."""
+        """Refuse all that is queued outside the scope; twice, for what was queued after the first
+        checkpoint."""
         dropped = 0
         for _ in range(2):
             await self._checkpoint()
@@ -191,7 +191,7 @@ class ScopeChange:
         return dropped
 
     async def _checkpoint(self) -> None:
-        """Wait for one that began after now."""
+        """Wait for a checkpoint that began after now."""
         assert self.crawler.stats is not None
         taken = self.crawler.stats.get_value(stats.CHECKPOINTS, 0)
         if self._scheduler.checkpointing.locked():
@@ -211,7 +211,7 @@ class ScopeChange:
         return dropped
 
     async def purge(self, host: str) -> int:
-        """Refuse all that is queued of a host, some at a time."""
+        """Refuse all queued URLs of a host, a part at a time."""
         purged = 0
         while some := self._scheduler.frontier.control.purge_host(host):
             purged += some
@@ -225,7 +225,8 @@ class ScopeChange:
             self.crawler.stats.inc_value(stats.RUN.format(state="refused"), refused)
 
     def cancel(self) -> None:
-        """The crawl ends; what is left out of scope is refused as it comes up."""
+        """Stop the sweep as the crawl ends; URLs left outside the scope are refused when their turn
+        comes."""
         if self._sweep is not None:
             self._sweep.cancel()
 

@@ -1,11 +1,11 @@
-"""The checkpoint: every LARM_CHECKPOINT_SECS all that was done is made durable, at one moment.
+"""The checkpoint: every LARM_CHECKPOINT_SECS stores and frontier are made durable at one moment.
 
-    1. each store hands over what it holds and names its position; the frontier ends its batch
+    1. each store hands over its buffers and names its position; the frontier ends its batch
     2. files are synced and the index commits, while the crawl goes on
     3. the frontier commits its batch and the positions in one transaction
 
-After a crash the stores go back to the positions of 3, and what was not acknowledged by then is
-fetched again.
+After a crash the stores go back to the positions of 3, and URLs that were not acknowledged by then
+are fetched again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOST_SECS = 5.0
-"""How long a lease may be out while nothing is fetched or stored; then somebody lost it."""
+"""A lease is lost when it is held for so long while nothing is fetched or stored."""
 _TICK_SECS = 0.1
-_REST_SECS = 0.001  # how often a checkpoint looks whether the stores are at rest
+_REST_SECS = 0.001  # how often a checkpoint looks whether the stores are quiescent
 
 
 class CheckpointExtension:
@@ -64,18 +64,18 @@ class CheckpointExtension:
         loop = asyncio.get_running_loop()
         while True:
             end, due = loop.time() + self.interval, False
-            while not due:  # a tick at least: none is taken any more once the crawl closes
+            while not due:  # a tick at least: no checkpoint is taken once the crawl closes
                 await asyncio.sleep(min(_TICK_SECS, self.interval))
                 due = loop.time() >= end or self._urgent()
             try:
                 await self.checkpoint()
             except LarmspiderError as error:
                 self._failure = str(error)
-            except Exception as error:  # without this task nothing would be committed, for ever
+            except Exception as error:  # without this task nothing would ever be committed
                 logger.critical("Error while taking a checkpoint", exc_info=True)
                 self._failure = " ".join(f"{type(error).__name__}: {error}".split())
             if self._failure:
-                self._broken()  # from now on; _watch() sees to the rest
+                self._broken()  # _watch() closes the crawl
                 return
 
     def _urgent(self) -> bool:
@@ -83,7 +83,7 @@ class CheckpointExtension:
         return isinstance(scheduler, FrontierScheduler) and scheduler.wants_checkpoint
 
     async def checkpoint(self) -> None:
-        """One checkpoint. Raises LarmspiderError if something could not be written."""
+        """Take a checkpoint. Raises LarmspiderError if something could not be written."""
         scheduler = self.crawler.engine.scheduler
         send = self.crawler.signals.send_catch_log_async
         if not isinstance(scheduler, FrontierScheduler):
@@ -91,7 +91,7 @@ class CheckpointExtension:
             await send(larm_signals.commit)
         else:
             async with scheduler.checkpointing:
-                await self._at_rest(scheduler)
+                await self._quiesce(scheduler)
                 if scheduler.closed or scheduler.broken:
                     return
                 positions = scheduler.seal()
@@ -106,9 +106,9 @@ class CheckpointExtension:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
 
-    async def _at_rest(self, scheduler: FrontierScheduler) -> None:
-        """Wait until no page is between two stores, or between the last one and its
-        acknowledgement; those that come meanwhile wait before the first store."""
+    async def _quiesce(self, scheduler: FrontierScheduler) -> None:
+        """Wait until no page is between the first store and its acknowledgement; further pages wait
+        before the first store."""
         scheduler.gate.clear()
         try:
             while (slot := self.crawler.engine.scraper.slot) and slot.itemproc_size:
@@ -121,7 +121,7 @@ class CheckpointExtension:
         await self.crawler.engine.close_spider_async(reason="broken")
 
     def _broken(self) -> str:
-        """Why the crawl cannot go on; "" while it can."""
+        """Why the crawl has to stop; "" while it can continue."""
         scheduler = self.crawler.engine.scheduler
         if not isinstance(scheduler, FrontierScheduler):
             return self._failure
@@ -129,7 +129,7 @@ class CheckpointExtension:
         return scheduler.broken
 
     async def _watch(self) -> None:
-        """Break off when a store is broken; end the leases that somebody lost."""
+        """Stop the crawl when a store is broken; end lost leases."""
         loop = asyncio.get_running_loop()
         alive = loop.time()
         while True:

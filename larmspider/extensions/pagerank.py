@@ -1,8 +1,8 @@
 """PageRank while the crawl runs: links are gathered page by page, ranks computed at intervals.
 
-Off unless LARM_STRATEGY is pagerank. The ranks are computed in a thread; what waits in the queues
-is then moved to its new place a part at a time, so that the crawl goes on meanwhile. The links are
-in memory: after a restart they are gathered anew, and what is queued keeps the place it had.
+Off unless LARM_STRATEGY is pagerank. Ranks are computed in a thread; queued URLs are then
+reprioritized a part at a time, so that the crawl continues meanwhile. Links are kept in memory:
+after a restart they are gathered anew, and queued URLs keep their priorities.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PART = 500
-"""URLs that are moved at a time: 10 ms at most."""
+"""URLs that are reprioritized at a time: 10 ms at most."""
 _FOLLOWED = (None, "visited")
 """``Link.rejected_by`` of links to pages that are, or will be, part of the crawl."""
 
@@ -82,11 +82,10 @@ class PageRankExtension:
             try:
                 await self.reorder()
             except Exception:
-                # the crawl goes on in the order it has
                 logger.exception("Error while computing PageRank")
 
     async def reorder(self) -> None:
-        """Compute all ranks and move what waits."""
+        """Compute all ranks and reprioritize queued URLs."""
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, FrontierScheduler)
         ranks = await asyncio.to_thread(self.links.ranks)

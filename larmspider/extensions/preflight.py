@@ -1,4 +1,4 @@
-"""Looks at settings and LARM_DIR before anything is opened, so that a refusal changes nothing."""
+"""Checks settings and LARM_DIR before anything is opened, so that a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check(crawler: Crawler) -> None:
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
-    """Into a job's log, whose reader does not know the working directory of scrapyd."""
+    """For jobs of scrapyd, whose working directory the reader of a log does not know."""
     if getattr(crawler.spider, "_job", None) is None:  # scrapyd passes it
         return
     logger.info(
@@ -103,9 +103,9 @@ def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
 
 
 def _join(crawler: Crawler) -> None:
-    """Find the crawl of many workers to be this one, if there is one; then take a name in it. The
-    scheduler describes it, when nothing is left that could be refused."""
-    # here, as a crawl of one process needs no client of Redis, which takes 0.1 s to import
+    """Check that the crawl in Redis, if there is one, is this crawl; then choose the worker's
+    name."""
+    # imported here: a crawl of one process needs no Redis client, which takes 0.1 s to import
     from larmspider.cluster.joining import SharedCrawl
 
     name = options.text(crawler.settings, "LARM_WORKER")
@@ -122,11 +122,11 @@ def _join(crawler: Crawler) -> None:
 
 
 class PreflightExtension:
-    """Checks and is gone."""
+    """Checks when the crawl is built, and does nothing afterwards."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NoReturn:
-        """Raises ConfigError or CrawlDirError for what is to be refused, else NotConfigured."""
+        """Raises ConfigError or CrawlDirError for a crawl that is refused, else NotConfigured."""
         check(crawler)
         if options.many_workers(crawler.settings):
             _join(crawler)
@@ -142,23 +142,19 @@ class PreflightExtension:
             except FormatError:
                 raise
             except CrawlDirError:
-                pass  # killed while it was made: it is made now; else the scheduler complains
+                pass  # left by a kill while it was made, or the scheduler will complain
         raise NotConfigured
 
-
-# Builds the parts of a crawl once and throws them away: what one of them would refuse is refused
-# before anything is deleted or started.
-#
-#     check_components(crawler)    # ConfigError: restrict does not compile, a file is missing
 
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 
 
 def check_components(crawler: Crawler) -> None:
-    """Filters and stores, which read their settings as they are built and open nothing, and all
-    else of this project. Components of others are not built: what they do then is not known.
+    """Build the filters, stores and other components of larmspider once and throw them away, so
+    that what they refuse is refused before anything is deleted or started. Raises ConfigError.
 
-    ``crawler`` has its spider and stats, and is not to run afterwards. Raises ConfigError.
+    Foreign components are not built: that may have side effects. ``crawler`` has its spider and
+    stats, and is not to run afterwards.
     """
     asyncio.run(_build_all(crawler))  # as in a crawl, an event loop is running
 
@@ -172,7 +168,7 @@ async def _build_all(crawler: Crawler) -> None:
                 try:
                     build_from_crawler(component, crawler)
                 except NotConfigured:
-                    pass  # it is off
+                    pass  # turned off
 
 
 def _is_ours(component: object) -> bool:

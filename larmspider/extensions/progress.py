@@ -1,13 +1,13 @@
-"""On a terminal: what the crawl does, in a few lines below its log; LARM_PROGRESS=no: none.
+"""On a terminal: the progress of the crawl in a few lines below its log; LARM_PROGRESS=no: none.
 
 12.4 pages/s   1.2 MB/s   310.2 MB memory   12 min 05 s running
 4,501 stored   12,876 queued   16 in flight   3 failed   41 refused
-end  in 2 h 05 min: slow.example:80 is done last: one every 10 s (robots.txt Crawl-delay).
+end  in 2 h 05 min: slow.example:80 takes longest: one every 10 s (robots.txt Crawl-delay).
 
-Where the log does not go to a terminal (a pipe, a file, cron) and with TERM=dumb nothing of this
-is shown, and the log is as it is. It takes SHARE of a processor at most: what a look or a picture
-has cost decides when the next one is due, and never sooner than after a second. With 1,000 hosts a
-picture takes 2.7 ms and a look at the hosts 15 ms, 0.5% of a processor in all; a log line 5 us.
+Nothing is shown with TERM=dumb, or where the log does not go to a terminal. Drawing takes SHARE of
+a processor at most: the CPU time of one picture decides when the next is due, a second later at the
+earliest. With 1,000 hosts a picture takes 2.7 ms and reading the hosts 15 ms, 0.5% of a processor
+in all; a log line takes 5 us.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 from larmspider import options
-from larmspider.control.controller import LocalCrawl
+from larmspider.control.controller import LocalController
 from larmspider.errors import CrawlDirError
 from larmspider.formatting import duration
 from larmspider.status.crawl_view import Source
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from larmspider.extensions.progress_view import Progress
 
 SHARE = 0.004
-"""Of a processor, for the pictures; as much again for what they show."""
+"""Of a processor, for drawing; as much again for reading hosts and forecast."""
 LEAST_SECS = 1.0
 """Between two pictures."""
 RATE_SECS = 10.0
-"""Rates are those of so many last seconds."""
-PARKED_MOST = 5
+"""Rates are averages over so many seconds."""
+MAX_PARKED = 5
 LOOK_SECS = 5.0
-"""Between two looks at hosts and forecast, at least."""
+"""Between two readings of hosts and forecast, at least."""
 
 
 def next_after(spent: float, least: float) -> float:
-    """Seconds to wait after something that took ``spent`` seconds of processor time."""
+    """Seconds to wait after work that took ``spent`` seconds of CPU time."""
     return max(least, spent / SHARE)
 
 
@@ -83,20 +83,19 @@ class ProgressExtension:
     def spider_opened(self) -> None:
         settings = BaseSettings()  # a copy that is not frozen: an operator may change the scope
         settings.update(self.crawler.settings)
-        live = LocalCrawl(self.crawler, settings, self._began)
-        board = CrawlStatus(Source(options.larm_dir(settings), lambda _: settings))
+        controller = LocalController(self.crawler, settings, self._began)
+        crawl_status = CrawlStatus(Source(options.larm_dir(settings), lambda _: settings))
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
                 self._handlers.append((handler, handler.setStream(self._region)))
                 handler.addFilter(_shown_anyway)
         loop = asyncio.get_running_loop()
         self._tasks = [
-            loop.create_task(self._draw(live)),
-            loop.create_task(self._look(live, board)),
+            loop.create_task(self._draw(controller)),
+            loop.create_task(self._look(controller, crawl_status)),
         ]
 
     def spider_closed(self) -> None:
-        """The log goes on as it was before."""
         for task in self._tasks:
             task.cancel()
         self._region.close()
@@ -105,53 +104,55 @@ class ProgressExtension:
             handler.setStream(stream)
         self._handlers = []
 
-    async def _draw(self, live: LocalCrawl) -> None:
+    async def _draw(self, controller: LocalController) -> None:
         while True:
             began = time.thread_time()
-            numbers = await live.numbers()
-            if numbers is not None:
+            gauges = await controller.gauges()
+            if gauges is not None:
                 width, height = self._region.size()
-                self._region.show(self._view.lines(self._progress(numbers), width, height))
+                self._region.show(self._view.lines(self._progress(gauges), width, height))
             await asyncio.sleep(next_after(time.thread_time() - began, LEAST_SECS))
 
-    async def _look(self, live: LocalCrawl, board: CrawlStatus) -> None:
-        """What takes longer: the hosts, as of the last checkpoint, and the forecast."""
+    async def _look(self, controller: LocalController, crawl_status: CrawlStatus) -> None:
+        """Read what takes longer: hosts, as of the last checkpoint, and the forecast."""
         while True:
             spent = 0.0
             with suppress(CrawlDirError):  # before the first checkpoint
-                spent = await asyncio.to_thread(self._timed_look, board, await live.numbers())
+                spent = await asyncio.to_thread(
+                    self._timed_look, crawl_status, await controller.gauges()
+                )
             await asyncio.sleep(next_after(spent, LOOK_SECS))
 
-    def _timed_look(self, board: CrawlStatus, numbers: Gauges | None) -> float:
+    def _timed_look(self, crawl_status: CrawlStatus, gauges: Gauges | None) -> float:
         began = time.thread_time()
-        status = board.status(numbers, wait=True)  # in a thread of its own
-        rows = [row for row in board.source.hosts().values() if row.state == "parked"]
+        status = crawl_status.status(gauges, wait=True)  # in a thread of its own
+        rows = [row for row in crawl_status.source.hosts().values() if row.state == "parked"]
         rows.sort(key=lambda row: -row.counts.queued)
         self._found = (
             status,
             [
                 (row.host, f"{row.reason}, {_again(row.next_time - status.time)}")
-                for row in rows[:PARKED_MOST]
+                for row in rows[:MAX_PARKED]
             ],
         )
         return time.thread_time() - began
 
-    def _progress(self, numbers: Gauges) -> Progress:
+    def _progress(self, gauges: Gauges) -> Progress:
         from larmspider.extensions.progress_view import Progress
 
         recent = self._recent
-        recent.append(numbers)
-        while len(recent) > 1 and recent[0].time < numbers.time - RATE_SECS:
+        recent.append(gauges)
+        while len(recent) > 1 and recent[0].time < gauges.time - RATE_SECS:
             recent.popleft()
         first = recent[0]
-        passed = max(LEAST_SECS, numbers.time - first.time)
+        passed = max(LEAST_SECS, gauges.time - first.time)
         plain = Progress(
-            seconds=numbers.time - self._began,
-            pages=(numbers.pages - first.pages) / passed,
-            bytes=(numbers.bytes - first.bytes) / passed,
-            memory=numbers.memory,
-            urls={**numbers.urls, "in flight": numbers.in_flight},
-            state=numbers.broken or numbers.waiting or ("paused" if numbers.paused else "running"),
+            seconds=gauges.time - self._began,
+            pages=(gauges.pages - first.pages) / passed,
+            bytes=(gauges.bytes - first.bytes) / passed,
+            memory=gauges.memory,
+            urls={**gauges.urls, "in flight": gauges.in_flight},
+            state=gauges.broken or gauges.waiting or ("paused" if gauges.paused else "running"),
         )
         if self._found is None:
             return plain
@@ -160,7 +161,7 @@ class ProgressExtension:
         return replace(
             plain,
             hosts=status.hosts,
-            end=None if end is None else max(0.0, end - (numbers.time - status.time)),
+            end=None if end is None else max(0.0, end - (gauges.time - status.time)),
             reasons=status.forecast.reasons,
             slowest=status.forecast.slowest,
             parked=parked,
@@ -174,5 +175,5 @@ def _again(seconds: float) -> str:
 
 
 def _shown_anyway(record: logging.LogRecord) -> bool:
-    """False for the monitor's lines, which say what the picture says. They are in Monitor.log."""
+    """False for the monitor's lines, which the picture replaces; Monitor.log has them."""
     return record.name != "larmspider.status.monitor" or record.levelno > logging.INFO

@@ -21,27 +21,20 @@ from rich.text import Text
 from larmspider.formatting import count, duration, printable, rate, size
 from larmspider.status.forecast import HostForecast
 
-# The last lines of a terminal, kept for a picture while log lines go by above it.
-#
-# region = Region(sys.stderr)
-# region.show(["12.3 pages/s", "4,500 queued"])    # again and again
-# log_handler.setStream(region)                    # what is written appears above
-# region.close()                                   # the picture is gone, the log stays
-#
-# Why not rich.live.Live: it draws anew, 10 ms, for each line that is logged, and its stand-in for
-# stderr does not reach handlers that were made before it. Here a picture is text that was drawn
-# once;
-# a log line costs one write with the old picture behind it.
-
 _UP = "\033[{}A"
 _CLEAR = "\r\033[J"  # from here to the end of the screen
 _PLAIN = "\033[0m"
 
 
 class Region:
-    """Writes to ``stream``, a terminal; stands in for it as a log handler's stream.
+    """The last lines of a terminal, kept for a picture while log lines scroll above it.
 
-    ``size`` gives columns and lines; a terminal that was made narrower has wrapped the picture.
+        region = Region(sys.stderr)
+        log_handler.setStream(region)                    # log lines appear above the picture
+        region.show(["12.3 pages/s", "4,500 queued"])    # again and again
+
+    ``size`` returns columns and lines. Not rich.live.Live, which draws anew for each log line, 10
+    ms, and does not reach log handlers that exist already.
     """
 
     def __init__(self, stream: TextIO, size: Callable[[], tuple[int, int]] | None = None) -> None:
@@ -52,14 +45,15 @@ class Region:
         self._open_line = False
 
     def show(self, lines: Sequence[str]) -> None:
-        """Put ``lines`` in place of those shown; each at most as wide as the terminal."""
+        """Replace the picture by ``lines``, each at most as wide as the terminal."""
         erase = self._erase()
         self._shown = list(lines)
         self._widths = [cell_len(Text.from_ansi(line).plain) for line in lines]
         self._put(f"{erase}{self._picture()}")
 
     def write(self, text: str) -> int:
-        """Log lines: they go above the picture. A line without its end hides it until then."""
+        """Write log lines above the picture. A line without its end hides the picture until
+        then."""
         if text:
             erase = "" if self._open_line else self._erase()
             self._open_line = not text.endswith("\n")
@@ -67,20 +61,21 @@ class Region:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Nothing is buffered."""
 
     def isatty(self) -> bool:
         return self.stream.isatty()
 
     def close(self) -> None:
-        """Take the picture away, leave the cursor where it began."""
+        """Remove the picture; the cursor is where it began."""
         self.show([])
 
     def _picture(self) -> str:
         return "".join(f"{line}{_PLAIN}\n" for line in self._shown)
 
     def _erase(self) -> str:
-        """From below the picture to its first line, and all of it cleared."""
+        """Codes that go to the picture's first line and clear all below. A terminal that was made
+        narrower has wrapped its lines."""
         columns = max(1, self.size()[0])
         rows = sum(max(1, -(-width // columns)) for width in self._widths)
         return f"{_UP.format(rows)}{_CLEAR}" if rows else ""
@@ -94,7 +89,7 @@ class Region:
 
 
 def terminal_size(stream: TextIO) -> tuple[int, int]:
-    """Columns and lines of the terminal; 80 and 24 where it does not say."""
+    """Columns and lines of the terminal; 80 and 24 if unknown."""
     try:
         found = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
@@ -103,9 +98,9 @@ def terminal_size(stream: TextIO) -> tuple[int, int]:
 
 
 NARROW, LOW = 60, 12
-"""Below so many columns, or lines, one line is shown."""
+"""With fewer columns, or lines, a single line is shown."""
 TOO_NARROW = 20
-HOSTS_MOST = 5
+MAX_HOSTS = 5
 _URLS = (("stored", "green"), ("queued", ""), ("in flight", ""), ("failed", "red"), ("refused", ""))
 
 
@@ -133,18 +128,18 @@ class Progress:
 
 
 class View:
-    """``color``: None asks the environment (NO_COLOR, TERM, COLORTERM)."""
+    """``color``: None goes by the environment (NO_COLOR, TERM, COLORTERM)."""
 
     def __init__(self, *, color: bool | None = None) -> None:
         self._color = color
 
     def lines(self, progress: Progress, width: int, height: int) -> list[str]:
-        """None wider than ``width``, fewer than ``height``; with the codes of their colours."""
+        """Fewer than ``height`` lines, none wider than ``width``, with colour codes."""
         if width < TOO_NARROW or height < 3:
             return []
         if width < NARROW or height < LOW:
             return self._drawn([_short(progress)], width)
-        room = min(HOSTS_MOST, (height - 6) // 2)
+        room = min(MAX_HOSTS, (height - 6) // 2)
         parts: list[Text | Table] = [*_head(progress)]
         if progress.slowest and room > 0:
             parts.append(_table(progress.slowest[:room]))

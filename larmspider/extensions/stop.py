@@ -1,10 +1,9 @@
-"""A crawl that is told to stop (SIGTERM, Ctrl-C) does so soon, and with everything committed.
+"""Stops a crawl soon after SIGTERM or Ctrl-C, with everything committed.
 
-Scrapy waits for what is under way, as long as it takes; here fetches that hang, and documents that
-take long to read, are let go of.
-And Scrapy ends the process when the engine says that it has stopped, also where the spider is only
-just being opened, or was being closed already for another reason: here that is waited for, or the
-last checkpoint would be missing. A second signal ends the process at once.
+Scrapy waits for fetches under way as long as they take; here hanging fetches and long extractions
+are abandoned after STOP_SECS. Scrapy also ends the process while a spider is still being opened or
+closed; here that is waited for, or the last checkpoint would be missing. A second signal ends the
+process at once.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 STOP_SECS = 2.0
-"""How long fetches under way may take to end when the crawl is told to stop."""
+"""How long fetches under way may take once the crawl is stopping."""
 OPENING_SECS = 10.0
-"""How long a crawl that is to stop may take to begin."""
+"""How long a crawl that is told to stop may take to open."""
 _TICK_SECS = 0.1
 _OPENING_TICK_SECS = 0.01
 
 
 class StopExtension:
-    """Sees to the end while the spider is open."""
+    """Abandons what hangs, and keeps the process until the spider is closed."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -62,7 +61,7 @@ class StopExtension:
         self._watch = asyncio.get_running_loop().create_task(self._let_go())
 
     def engine_started(self) -> None:
-        """The engine sets ``running`` when all who hear this have returned."""
+        """The engine sets ``running`` after all handlers of this signal."""
         self._starting.set()
 
     def spider_closed(self) -> None:
@@ -71,12 +70,12 @@ class StopExtension:
             self._watch.cancel()
 
     async def engine_stopped(self) -> None:
-        """Scrapy ends the process after this."""
+        """Scrapy ends the process after the handlers of this signal."""
         if self._watch is not None:
             await self._closed.wait()
 
     def before_shutdown(self) -> Deferred[None] | None:
-        """The process ends. A crawl that is just being opened is to be stopped first."""
+        """Stop a crawl that is just being opened before the process ends."""
         try:
             opening = self.crawler.engine.spider is not None
         except RuntimeError:  # no engine
@@ -86,7 +85,7 @@ class StopExtension:
         return deferred_from_coro(self._stop_once_it_runs())
 
     def let_go(self) -> None:
-        """At a second signal nothing else does, and the process would wait for threads at work."""
+        """Also at a second signal, or the process would wait for busy threads."""
         self.crawler.signals.send_catch_log(larm_signals.let_go)
 
     async def _stop_once_it_runs(self) -> None:

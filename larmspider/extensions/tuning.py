@@ -1,10 +1,4 @@
-"""Python's garbage collector looks at what a crawl makes, not again and again at what it loaded.
-
-Scrapy, Twisted and the rest leave some 300,000 objects that live as long as the crawl. They are set
-aside once (gc.freeze), and the collector runs after 5,000 new objects, which is some ten pages with
-their links, instead of 700: 1.71 ms of CPU a page became 1.58 (PostgreSQL documentation, best of
-four each; 1.43 without any collector).
-"""
+"""Less CPU and memory a page: garbage collection, malloc, log lines, stats."""
 
 from __future__ import annotations
 
@@ -27,20 +21,17 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
-# Large buffers go back to the system when they are freed.
-#
-# glibc raises the size from which it maps a buffer by itself whenever such a buffer is freed, up
-# to
-# 32 MB; bodies then come from the heap and leave holes in it. With the size fixed at 256 KB a
-# crawl
-# of hostile documents of 10 MB took 156 to 195 MB more than an idle one, before 155 to 232.
-
 MAPPED_BYTES = 256 * 1024
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
 
 class AllocatorExtension:
-    """Sets it, for the whole process, and is gone. Nothing on systems without glibc."""
+    """Returns large buffers to the system when they are freed; on Linux with glibc only.
+
+    glibc raises the size from which it maps buffers, up to 32 MB, whenever such a buffer is freed;
+    bodies then come from the heap and leave holes in it. With the size fixed at 256 KB a crawl of
+    hostile documents of 10 MB took 156 to 195 MB more than an idle one, before 155 to 232.
+    """
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NoReturn:
@@ -49,21 +40,19 @@ class AllocatorExtension:
 
 
 def fix_mapping_threshold() -> bool:
-    """Whether the C library took it."""
+    """Whether the C library accepted the setting."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES))
 
 
-# A line for each page only where somebody reads it.
-#
-# Scrapy makes "Crawled (200)" and "Scraped from" for each page at level DEBUG and lets the handler
-# throw them away (its root logger takes every level): 30 us a page for nothing at LOG_LEVEL INFO.
-
-
 class LarmLogFormatter(LogFormatter):
-    """LOG_FORMATTER. ``each_page``: whether lines of level DEBUG are wanted."""
+    """LOG_FORMATTER: no line for each page unless ``each_page``, that is, at LOG_LEVEL DEBUG.
+
+    Scrapy formats "Crawled (200)" and "Scraped from" for each page at level DEBUG, and the handler
+    drops them, as the root logger takes every level: 30 us a page for nothing at LOG_LEVEL INFO.
+    """
 
     def __init__(self, each_page: bool = True) -> None:
         self.each_page = each_page
@@ -86,14 +75,9 @@ class LarmLogFormatter(LogFormatter):
         return super().scraped(item, response, spider) if self.each_page else None
 
 
-# Scrapy's stats without the detour of each access.
-#
-# StatsCollector of Scrapy 2.19 intercepts every attribute access, to warn callers that still hand
-# over a spider: 1.5 us more for each of some 15 counts a page.
-
-
 class LarmStats(MemoryStatsCollector):
-    """STATS_CLASS."""
+    """STATS_CLASS: Scrapy's stats without the interception of every attribute access, by which
+    Scrapy 2.19 warns callers that still pass a spider: 1.5 us for each of some 15 counts a page."""
 
     __getattribute__ = object.__getattribute__
 
@@ -102,7 +86,13 @@ THRESHOLDS = (5_000, 20, 20)
 
 
 class GarbageExtension:
-    """Sets it up while the spider is open, and then as it was: other crawls may follow."""
+    """Keeps the garbage collector from objects that live as long as the crawl.
+
+    Scrapy, Twisted and the rest leave some 300,000 such objects. They are frozen once, and the
+    collector runs after 5,000 new objects, some ten pages with their links, instead of 700: 1.71 ms
+    of CPU a page became 1.58 (PostgreSQL documentation, best of four each; 1.43 without collector).
+    Reset when the spider closes, as other crawls may follow.
+    """
 
     def __init__(self) -> None:
         self._before = gc.get_threshold()

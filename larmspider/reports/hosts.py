@@ -271,7 +271,7 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tup
     ordered = [
         "paused" if order.paused else "",
         "" if order.delay is None else f"delay {duration(order.delay)}",
-        "" if orders.factor == 1.0 else f"all gaps {orders.factor:g} times as long",
+        "" if orders.factor == 1.0 else f"all delays {orders.factor:g} times as long",
     ]
     if any(ordered):
         found.append(("By the operator", ", ".join(filter(None, ordered))))

@@ -5,7 +5,7 @@
     source.hosts()             a HostRow for each host, read at most every HOSTS_SECS
     source.keep_logs_indexed() which pages link where: as of when
     source.searcher()          the index; raises CrawlDirError where there is none
-    source.live                what the running crawl can tell and do; None where none is reachable
+    source.controller          what the running crawl can tell and do; None where none is reachable
 
 Methods are called in threads (work.py), several at a time.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from larmspider.frontier.politeness import Politeness
-    from larmspider.status.crawl_workers import Live
+    from larmspider.status.crawl_workers import Controller
 
 HOSTS_SECS = 5.0
 """The table of hosts is as old as that at most; a checkpoint is taken as often."""
@@ -50,10 +50,10 @@ class Source:
         self,
         path: Path,
         settings_of: Callable[[CrawlDir], BaseSettings],
-        live: Live | None = None,
+        controller: Controller | None = None,
         opened: Callable[[Path], CrawlDir] = open_crawl,
     ) -> None:
-        self.path, self.live, self._open_crawl = path, live, opened
+        self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
         self._lock = threading.Lock()
         self._opened: tuple[object, CrawlDir, BaseSettings] | None = None

@@ -27,13 +27,13 @@ from larmspider.workdir.manifest import is_shared
 SERVER_FILE = "web.json"
 
 
-def note_server(directory: Path, url: str, token: str) -> None:
+def write_server_file(directory: Path, url: str, token: str) -> None:
     """Say where the crawl in ``directory`` is served. Raises OSError."""
     content = json.dumps({"url": url, "token": token}).encode()
     replace_file(directory / SERVER_FILE, content, private=True)
 
 
-def noted_server(directory: Path) -> tuple[str, str] | None:
+def read_server_file(directory: Path) -> tuple[str, str] | None:
     """Address and token; None where there is no such note, or not for this user."""
     try:
         found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
@@ -50,10 +50,10 @@ def noted_server(directory: Path) -> tuple[str, str] | None:
 # local.py is the crawl of this process; remote.py one of another process, through its own server.
 
 
-class Live(Protocol):
+class Controller(Protocol):
     """Called on the event loop."""
 
-    async def numbers(self) -> Gauges | None:
+    async def gauges(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
@@ -101,5 +101,5 @@ def _shares(path: Path) -> bool:
 
 def _worker(shard: Path) -> Worker:
     state = RunState.of(shard).state
-    noted = noted_server(shard) if state is State.RUNNING else None
+    noted = read_server_file(shard) if state is State.RUNNING else None
     return Worker(shard.name, state.value, noted[0] if noted else "")

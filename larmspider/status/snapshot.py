@@ -94,21 +94,21 @@ PAUSED = "paused"
 """In place of State.RUNNING's word."""
 
 
-def state_of(condition: RunState, numbers: Gauges | None) -> str:
+def state_of(condition: RunState, gauges: Gauges | None) -> str:
     """One of the words of condition.State, or PAUSED."""
-    return PAUSED if numbers is not None and numbers.paused else condition.state.value
+    return PAUSED if gauges is not None and gauges.paused else condition.state.value
 
 
-def sentence_of(condition: RunState, numbers: Gauges | None) -> str:
+def state_text(condition: RunState, gauges: Gauges | None) -> str:
     """For people."""
-    if numbers is not None and numbers.broken:
-        return f"This crawl breaks off: {numbers.broken}."
-    if numbers is not None and numbers.paused:
+    if gauges is not None and gauges.broken:
+        return f"This crawl breaks off: {gauges.broken}."
+    if gauges is not None and gauges.paused:
         sentence = condition.sentence
         more = sentence.removeprefix("This crawl runs")
         return f"This crawl is paused{more if more != sentence else '. ' + sentence}"
-    if numbers is not None and numbers.waiting:
-        return f"{condition.sentence} It is {numbers.waiting}."
+    if gauges is not None and gauges.waiting:
+        return f"{condition.sentence} It is {gauges.waiting}."
     return condition.sentence
 
 

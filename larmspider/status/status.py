@@ -43,7 +43,7 @@ class Status:
 
     time: float
     condition: RunState
-    numbers: Gauges | None
+    gauges: Gauges | None
     urls: Mapping[str, int]
     pages: float
     bytes: float
@@ -77,32 +77,32 @@ class CrawlStatus:
         self._forecast = RefreshingCache(self._foretold, CURVES_SECS)
         self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
 
-    def status(self, numbers: Gauges | None, *, wait: bool = False) -> Status:
+    def status(self, gauges: Gauges | None, *, wait: bool = False) -> Status:
         """``wait`` as in Kept.get(). Raises CrawlDirError where there is no crawl."""
         with self._lock:
-            return self._status(numbers, wait=wait)
+            return self._status(gauges, wait=wait)
 
     def forget(self) -> None:
         """Something was changed: hosts and forecast are to show it."""
         self.source.forget()
         self._forecast.forget()
 
-    def _status(self, numbers: Gauges | None, *, wait: bool) -> Status:
+    def _status(self, gauges: Gauges | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
         urls, hosts = self._sums(wait=wait)
-        if numbers is not None and numbers.urls:
-            urls = dict(numbers.urls)
+        if gauges is not None and gauges.urls:
+            urls = dict(gauges.urls)
         past = self._history.get(wait=wait)
-        pages, size = self._rates(numbers)
+        pages, size = self._rates(gauges)
         condition = source.condition
-        if numbers is None and condition.state is State.RUNNING:
+        if gauges is None and condition.state is State.RUNNING:
             pages = past.late_pages
         disk, free = self._disk.get(wait=wait)
         totals = Totals.together(Totals.read(path) for path in source.directories)
         return Status(
             time=now,
             condition=condition,
-            numbers=numbers,
+            gauges=gauges,
             urls=urls,
             pages=pages,
             bytes=size,
@@ -112,7 +112,7 @@ class CrawlStatus:
             forecast=self._forecast.get(wait=wait),
             disk=disk,
             disk_free=free,
-            memory=None if numbers is None else numbers.memory,
+            memory=None if gauges is None else gauges.memory,
         )
 
     def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
@@ -139,23 +139,23 @@ class CrawlStatus:
         loads = (Load.of(row, now) for row in rows)
         return forecast(loads, past.late_pages, past.late_found, most=most)
 
-    def _rates(self, numbers: Gauges | None) -> tuple[float, float]:
+    def _rates(self, gauges: Gauges | None) -> tuple[float, float]:
         recent = self._recent
-        if numbers is None:
+        if gauges is None:
             recent.clear()
             return 0.0, 0.0
-        if recent and recent[-1].began != numbers.began:
+        if recent and recent[-1].began != gauges.began:
             recent.clear()
-        if not recent or recent[-1].time < numbers.time:
-            recent.append(numbers)
-        while len(recent) > 2 and recent[1].time < numbers.time - RATE_SECS:
+        if not recent or recent[-1].time < gauges.time:
+            recent.append(gauges)
+        while len(recent) > 2 and recent[1].time < gauges.time - RATE_SECS:
             recent.popleft()
         first = recent[0]
-        seconds = numbers.time - first.time
+        seconds = gauges.time - first.time
         if seconds < 0.5:  # the first look: since the run began
-            seconds = max(1.0, numbers.time - numbers.began)
-            return numbers.pages / seconds, numbers.bytes / seconds
-        return (numbers.pages - first.pages) / seconds, (numbers.bytes - first.bytes) / seconds
+            seconds = max(1.0, gauges.time - gauges.began)
+            return gauges.pages / seconds, gauges.bytes / seconds
+        return (gauges.pages - first.pages) / seconds, (gauges.bytes - first.bytes) / seconds
 
 
 def disk_usage(path: Path) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""What changes something: signing in and out, and the acts of the operator. POST only.
+"""The POST requests: signing in and out, and the operator's actions.
 
-A form gets the control page back, with what was done; a script that sends the token, as
-``Authorization: Bearer``, gets JSON.
+A form is redirected to the control page, which shows the result; a script that sends the token as
+``Authorization: Bearer`` gets JSON.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from aiohttp import web
 
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
-from larmspider.web.request import JSON, FlashMessage, json_reply
-from larmspider.web.site import SITE, Site, response_of
+from larmspider.web.request import JSON, FlashMessage, json_response
+from larmspider.web.site import SITE, Site, aiohttp_response
 
 FAILED_SECS = 1.0
-"""A wrong token is answered after so long, one at a time."""
+"""Delay before a wrong token is refused; wrong tokens wait for each other."""
 PREVIEW = "scope-preview"
 
 
 async def sign_in(request: web.Request) -> web.Response:
-    """The token of the form becomes a cookie."""
+    """Check the token of the form and set the session cookie."""
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
@@ -38,13 +38,12 @@ async def sign_in(request: web.Request) -> web.Response:
 
 
 def _inside(target: str) -> str:
-    """A path of ours to go on to."""
+    """``target`` if it is a path on this server, else /control."""
     plain = target.startswith("/") and target[1:2] not in ("/", "\\") and target.isprintable()
     return target if plain and target.isascii() else "/control"
 
 
 async def sign_out(request: web.Request) -> web.Response:
-    """Forget the cookie."""
     site = request.app[SITE]
     await _checked(request, site)
     response = web.Response(status=303, headers={"Location": "/"})
@@ -62,30 +61,30 @@ async def act(request: web.Request) -> web.Response:
         if name == PREVIEW:
             crawl = await site.work.run(lambda: site.source.crawl)
             done = await site.work.run(preview, crawl, form.get("restrict", ""))
-        elif site.source.live is None:
+        elif site.source.controller is None:
             raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
-            done = await site.source.live.act(name, form, request.remote or "")
+            done = await site.source.controller.act(name, form, request.remote or "")
             site.forget()
     except LarmspiderError as error:
         status = error.status if isinstance(error, HttpError) else 409
         if by_script:
-            return response_of(json_reply({"error": str(error)}, status))
+            return aiohttp_response(json_response({"error": str(error)}, status))
         return _back(site, form, FlashMessage(str(error), good=False, typed=form))
     if by_script:
-        return response_of(json_reply({"done": done}))
+        return aiohttp_response(json_response({"done": done}))
     return _back(site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {}))
 
 
-def _back(site: Site, form: dict[str, str], saying: FlashMessage) -> web.Response:
-    number = site.sayings.keep(saying)
+def _back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:
+    number = site.flashes.keep(flash)
     target = _inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
     return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})
 
 
 async def _checked(request: web.Request, site: Site) -> dict[str, str]:
-    """The form of somebody who may change something. Raises HttpError."""
+    """The form of a request that may change something. Raises HttpError for any other."""
     headers = request.headers
     if reason := site.guard.foreign(headers):
         raise HttpError(f"Refused: {reason}.", 403)

@@ -19,14 +19,14 @@ from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryEr
 from larmspider.formatting import printable
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
-from larmspider.web import actions as posts
+from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates, packaged
-from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_reply
-from larmspider.web.site import SITE, FlashMessages, Site, ask_of, response_of
+from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
+from larmspider.web.site import SITE, FlashMessages, Site, aiohttp_response, web_request
 from larmspider.web.views import PAGES
-from larmspider.web.views.overview import live_parts
+from larmspider.web.views.overview import update_parts
 
 logger = logging.getLogger(__name__)
 
@@ -41,26 +41,26 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:
-    """The application; its threads end with it. ``ahead``: what takes long to read is read before
-    somebody looks; of no use in a crawl that only begins."""
+    """The application. ``ahead``: read what takes long before the first request, which is of no use
+    in a crawl that only begins."""
     nav = [(page.nav, page.path) for page in PAGES if page.nav]
-    templates, work, board = Templates(nav=nav), Work(), CrawlStatus(source)
-    events = Events(source.live, work, partial(live_parts, board, templates))
-    site = Site(source, board, guard, templates, work, events, FlashMessages())
+    templates, work, crawl_status = Templates(nav=nav), Work(), CrawlStatus(source)
+    events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
+    site = Site(source, crawl_status, guard, templates, work, events, FlashMessages())
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site
     for page in PAGES:
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
     app.router.add_get("/events", events.listen, allow_head=False)
-    app.router.add_post("/login", posts.sign_in)
-    app.router.add_post("/logout", posts.sign_out)
-    app.router.add_post("/control/{act}", posts.act)
+    app.router.add_post("/login", actions.sign_in)
+    app.router.add_post("/logout", actions.sign_out)
+    app.router.add_post("/control/{act}", actions.act)
 
     async def begin(_: web.Application) -> None:
         def read() -> None:
             with suppress(LarmspiderError):
-                board.status(None)
+                crawl_status.status(None)
 
         site.first = asyncio.get_running_loop().create_task(work.run(read))
 
@@ -81,18 +81,18 @@ def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Applicati
 def _handler(page: PageView) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         site = request.app[SITE]
-        ask = ask_of(request)
+        asked = web_request(request)
         if page.live:
-            ask = replace(ask, numbers=await site.events.numbers())
-        return response_of(await site.work.run(_made, page, ask))
+            asked = replace(asked, gauges=await site.events.gauges())
+        return aiohttp_response(await site.work.run(_page, page, asked))
 
     return handler
 
 
-def _made(page: PageView, ask: WebRequest) -> WebResponse:
-    if not page.without_crawl and not ask.source.exists():
-        return ask.render("no_crawl.html", 404)
-    return page.answer(ask)
+def _page(page: PageView, request: WebRequest) -> WebResponse:
+    if not page.without_crawl and not request.source.exists():
+        return request.render("no_crawl.html", 404)
+    return page.answer(request)
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -107,7 +107,7 @@ async def _static(request: web.Request) -> web.Response:
 
 @web.middleware
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every request passes here: the guard before, errors as pages and the headers after."""
+    """Middleware of every request: guard, error pages, headers."""
     try:
         response = await _guarded(request, handler)
     except web.HTTPException as error:
@@ -148,9 +148,9 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     if "Authorization" in request.headers:
-        return response_of(json_reply({"error": str(error)}, _status(error)))
+        return aiohttp_response(json_response({"error": str(error)}, _status(error)))
     values: dict[str, Any] = {"message": str(error), "number": _status(error)}
-    return response_of(ask_of(request).render("error.html", _status(error), **values))
+    return aiohttp_response(web_request(request).render("error.html", _status(error), **values))
 
 
 def _status(error: LarmspiderError) -> int:

@@ -1,11 +1,11 @@
-"""Who may ask for what, and the headers that every answer has.
+"""Who may read and control, and the headers that every response has.
 
-- The Host header names this machine: a page elsewhere whose name is made to point here (DNS
-  rebinding) asks with its own. Addresses pass, for they cannot be made to point anywhere.
-- Reading is GET and HEAD. Whatever changes something is POST, by somebody signed in, from a form of
-  ours (a token in it, and an Origin that is this Host), or by a script that sends the token as
+- The Host header must name this machine: DNS rebinding makes a foreign name point here, and its
+  pages send that name. Addresses pass, since they cannot be rebound.
+- GET and HEAD only read. What changes something is a POST by somebody signed in, from a form of
+  this server (CSRF token, Origin equal to Host), or by a script that sends the token as
   ``Authorization: Bearer``, which no form can.
-- Nothing but what comes from here may run, load or frame: the policy below.
+- The Content-Security-Policy lets pages load only what this server sends.
 """
 
 from __future__ import annotations
@@ -23,27 +23,23 @@ from urllib.parse import urlsplit
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 
-# The token that control asks for: LARM_WEB_TOKEN, or one of our own, kept in LARM_DIR/web.token.
-#
-# The file is its owner's alone (mode 0600), so who may read the crawl's directory as that user may
-# control the crawl.
-
 TOKEN_FILE = "web.token"  # noqa: S105 - the name of a file
-SHORTEST = 16
+"""In LARM_DIR, mode 0600: the token of a crawl without LARM_WEB_TOKEN."""
+MIN_TOKEN = 16
 
 
 def checked_token(token: str) -> str:
-    """A token of the settings. Raises ConfigError, which does not show it."""
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    """``token`` of the settings. Raises ConfigError, whose text does not contain it."""
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
-            f"LARM_WEB_TOKEN: expected at least {SHORTEST} printable ASCII characters, no spaces"
+            f"LARM_WEB_TOKEN: expected at least {MIN_TOKEN} printable ASCII characters, no spaces"
         )
     return token
 
 
-def kept_token(directory: Path) -> str:
-    """The one in the directory, made if there is none. Of workers that start together all have
-    that of the first."""
+def stored_token(directory: Path) -> str:
+    """The token in the directory, made if there is none. Workers that start together all use that
+    of the first."""
     if token := found_token(directory):
         return token
     path = directory / TOKEN_FILE
@@ -60,12 +56,12 @@ def kept_token(directory: Path) -> str:
 
 
 def found_token(directory: Path) -> str:
-    """The one in the directory; "" where there is none, or this user may not read it."""
+    """The token in the directory; "" if there is none, or this user may not read it."""
     try:
         token = (directory / TOKEN_FILE).read_text("ascii").strip()
     except (OSError, ValueError):
         return ""
-    return token if len(token) >= SHORTEST else ""
+    return token if len(token) >= MIN_TOKEN else ""
 
 
 HEADERS = {
@@ -83,20 +79,20 @@ HEADERS = {
     "Server": "larmspider",
 }
 OPEN = ("/healthz", "/login", "/static/")
-"""Paths that need no token, wherever the server is bound."""
+"""Paths that need no token, whatever address the server listens on."""
 _NAME = r"[^\s\[\]@/?#\\:]+"
 _HOST = re.compile(rf"(?:\[([^\s\[\]@/?#\\]+)\]|({_NAME}))(?::[0-9]{{0,5}})?")
 """RFC 9110 7.2: a host and maybe a port, no user name."""
 
 
 def is_host_name(text: str) -> bool:
-    """Whether a Host header could have it, before a port."""
+    """Whether ``text`` can be the host of a Host header."""
     return re.fullmatch(_NAME, text) is not None
 
 
 class Guard:
-    """``names`` are accepted in Host beside addresses and localhost. With ``closed`` reading needs
-    the token too, but for paths that begin with one of ``open_paths``."""
+    """``names``: hosts of this server, beside addresses and localhost. ``closed``: reading needs
+    the token too, except for paths that begin with one of ``open_paths``."""
 
     def __init__(
         self,
@@ -112,7 +108,7 @@ class Guard:
         self.session = self._derived(b"session")
         self.csrf = self._derived(b"csrf")
         self.cookie = f"larm_{self._derived(b'cookie')[:8]}"
-        """Its name: browsers keep cookies by host, and two crawls may be served on two ports."""
+        """Named by the token: cookies ignore ports, and two crawls may be served on one host."""
 
     def _derived(self, purpose: bytes) -> str:
         return hmac.new(self._token, b"larmspider " + purpose, hashlib.sha256).hexdigest()
@@ -130,11 +126,10 @@ class Guard:
         return True
 
     def is_token(self, token: str) -> bool:
-        """In constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
 
     def signed_in(self, cookies: Mapping[str, str], authorization: str = "") -> bool:
-        """By the cookie that the login gives, or as a script, by the token itself."""
+        """By the session cookie or, for scripts, by ``Authorization: Bearer TOKEN``."""
         kind, _, token = authorization.partition(" ")
         if kind.lower() == "bearer" and self.is_token(token.strip()):
             return True
@@ -142,7 +137,6 @@ class Guard:
         return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.session.encode())
 
     def may_read(self, path: str, *, signed_in: bool) -> bool:
-        """Whether a page may be seen."""
         return signed_in or not self._closed or path.startswith(self._open)
 
     def refuse_post(
@@ -162,7 +156,7 @@ class Guard:
 
     @staticmethod
     def foreign(headers: Mapping[str, str]) -> str | None:
-        """Why a request comes from a page of another origin; browsers say so with every POST."""
+        """Why a request is known to come from a page of another origin; None where it is not."""
         origin, host = headers.get("Origin"), headers.get("Host", "")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return "it comes from a page of another origin"

@@ -1,7 +1,7 @@
-"""/events: server-sent events, one tick for all windows.
+"""/events: server-sent events that keep the overview up to date, once a second.
 
-While somebody listens the overview's live parts are made once a second, in a thread, and sent as
-they are to everybody. A window that does not keep up misses ticks; it never makes the crawl wait.
+The update is made in a thread, once for all windows that listen. A window that does not keep up
+misses updates; it never makes the crawl wait.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ from collections.abc import Callable
 from aiohttp import web
 
 from larmspider.errors import HttpError, LarmspiderError
-from larmspider.status.crawl_workers import Live
+from larmspider.status.crawl_workers import Controller
 from larmspider.status.snapshot import Gauges
 from larmspider.web.request import Work
 
 logger = logging.getLogger(__name__)
 
 TICK_SECS = 1.0
-LISTENERS_MOST = 100
+MAX_LISTENERS = 100
 WHOLE_TICKS = 10
-"""Each so many ticks everything is sent, the others what has changed: a tick may be missed."""
+"""Every tenth tick sends everything, the others what has changed, as a window may miss one."""
 
 
 class Events:
-    """``make`` is called in a thread with the numbers of the running crawl; what it returns is
-    sent as JSON."""
+    """``make`` is called in a thread with the gauges of the running crawl and returns the
+    update."""
 
     def __init__(
         self,
-        live: Live | None,
+        controller: Controller | None,
         work: Work,
         make: Callable[[Gauges | None], dict[str, dict[str, str]]],
     ) -> None:
-        self._live, self._work, self._make = live, work, make
+        self._controller, self._work, self._make = controller, work, make
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._ticks = 0
         self._latest: tuple[float, Gauges | None] = (-TICK_SECS, None)
 
-    async def numbers(self) -> Gauges | None:
-        """Of the running crawl, not older than a tick; None where none runs that can be reached."""
-        if self._live is None:
+    async def gauges(self) -> Gauges | None:
+        """Of the running crawl, at most a tick old; None if none runs, or it cannot be reached."""
+        if self._controller is None:
             return None
-        taken, numbers = self._latest
+        taken, gauges = self._latest
         if time.monotonic() >= taken + TICK_SECS / 2:
-            numbers = await self._live.numbers()
-            self._latest = (time.monotonic(), numbers)
-        return numbers
+            gauges = await self._controller.gauges()
+            self._latest = (time.monotonic(), gauges)
+        return gauges
 
     def forget(self) -> None:
-        """Something was changed: the next numbers are to show it."""
+        """Ask the crawl again at the next request, since something was changed."""
         self._latest = (-TICK_SECS, None)
 
     async def listen(self, request: web.Request) -> web.StreamResponse:
-        """Until the window goes, or the server stops."""
-        if len(self._listeners) >= LISTENERS_MOST:
+        """Send updates until the window is closed or the server stops."""
+        if len(self._listeners) >= MAX_LISTENERS:
             raise HttpError("Too many windows get live updates already.", 503)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(1)
         self._listeners.add(queue)
@@ -84,7 +84,7 @@ class Events:
         while self._listeners:
             due = time.monotonic() + TICK_SECS
             try:
-                made = await self._work.run(self._make, await self.numbers())
+                made = await self._work.run(self._make, await self.gauges())
                 news = made if self._ticks % WHOLE_TICKS == 0 else changes(last, made)
                 last, self._ticks = made, self._ticks + 1
                 message = b"data: " + json.dumps(news).encode("ascii") + b"\n\n"
@@ -104,7 +104,6 @@ class Events:
             queue.put_nowait(message)
 
     def close(self) -> None:
-        """Ends all of them."""
         if self._task is not None:
             self._task.cancel()
         self._send(None)
@@ -113,7 +112,7 @@ class Events:
 def changes(
     last: dict[str, dict[str, str]], made: dict[str, dict[str, str]]
 ) -> dict[str, dict[str, str]]:
-    """What is not as it was.
+    """The parts of ``made`` that differ from ``last``.
 
     >>> changes({"texts": {"a": "1", "b": "2"}}, {"texts": {"a": "1", "b": "3"}})
     {'texts': {'b': '3'}}

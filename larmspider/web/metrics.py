@@ -1,6 +1,6 @@
-"""Numbers for Prometheus. No label holds a host or a URL: there may be thousands.
+"""/metrics for Prometheus. No label holds a host or a URL, of which there may be thousands.
 
-Counters go on over restarts of a crawl; a crash takes back what no checkpoint had.
+Counters continue over restarts of a crawl; after a crash they fall back to the last checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 def exposition(status: Status | None) -> bytes:
-    """The text format; None: there is no crawl."""
+    """The text format; ``status`` is None where there is no crawl."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(status))
     return generate_latest(registry)
@@ -45,19 +45,21 @@ def _metrics(status: Status | None) -> Iterator[Metric]:
 
 
 def _of_a_crawl(status: Status) -> Iterator[Metric]:
-    numbers, totals = status.numbers, status.totals
+    gauges, totals = status.gauges, status.totals
     counters = totals.counters
-    yield _gauge("paused", "Whether the operator has paused it.", bool(numbers and numbers.paused))
+    yield _gauge(
+        "paused", "Whether the operator has paused the crawl.", bool(gauges and gauges.paused)
+    )
     urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
     yield _gauges("urls", "URLs of the crawl by state.", "state", urls)
     yield _gauges("hosts", "Hosts by state.", "state", status.hosts)
-    yield _gauge("in_flight", "Fetches under way.", numbers.in_flight if numbers else 0)
+    yield _gauge("in_flight", "Fetches under way.", gauges.in_flight if gauges else 0)
     yield _gauge("resident_memory_bytes", "Memory of the crawl's process.", status.memory or 0)
-    yield _gauge("disk_bytes", "Disk that the crawl's directory takes.", status.disk)
-    yield _gauge("disk_free_bytes", "Disk that is free beside it.", status.disk_free)
+    yield _gauge("disk_bytes", "Disk space of the crawl's directory.", status.disk)
+    yield _gauge("disk_free_bytes", "Free disk space on that file system.", status.disk_free)
     seconds = status.forecast.seconds
     if seconds is not None:
-        yield _gauge("forecast_seconds", "Until the end, by what is queued now.", seconds)
+        yield _gauge("forecast_seconds", "Seconds until the end, by what is queued now.", seconds)
     yield CounterMetricFamily(
         "larmspider_pages", "Pages stored.", stats.pages_and_failures(counters)[0]
     )
@@ -72,7 +74,7 @@ _SUMS = ("discovered", "delayed")
 _COUNTERS = (
     ("fetched_bytes", "Bytes of bodies, after decompression.", stats.FETCH_BYTES),
     ("links", "Links found.", stats.FOLLOW_LINKS),
-    ("retries", "Fetches that were tried again.", stats.RETRIES),
+    ("retries", "Fetches that were retried.", stats.RETRIES),
     ("checkpoints", "Checkpoints taken.", stats.CHECKPOINTS),
 )
 _FAMILIES = (

@@ -26,13 +26,8 @@ from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.reports.crawl_report import CrawlReport
 
-# Curves as SVG paths: drawn here, so that they are there without JavaScript too.
-#
-# >>> curve([0.0, 1.0, 2.0], [0.0, 5.0, 3.0]).path
-# 'M0,100L300,16.7L600,50'
-
 WIDTH, HEIGHT = 600, 100
-"""Of the viewBox; it is stretched to its place."""
+"""Of a curve's viewBox, which is stretched to its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,11 @@ class Curve:
 
 
 def curve(times: Sequence[float], values: Sequence[float]) -> Curve:
-    """From the first to the last time, from 0 to a round value above the highest."""
+    """From the first to the last time, from 0 to a round value above the highest.
+
+    >>> curve([0.0, 1.0, 2.0], [0.0, 5.0, 3.0]).path
+    'M0,100L300,16.7L600,50'
+    """
     top = above(max(values, default=0.0))
     if not times:
         return Curve("", "", top)
@@ -82,8 +81,8 @@ def _packaged_in(folder: str) -> dict[str, bytes]:
 
 
 def packaged(folder: str, name: str) -> bytes | None:
-    """A file of templates/ or static/; None where there is none of that name. No name leads to the
-    disk: all files are read when the first is asked for."""
+    """A file of templates/ or static/; None if there is none of that name. Names are looked up
+    among the files of the package, so none leads to another place of the disk."""
     return _packaged_in(folder).get(name)
 
 
@@ -103,12 +102,12 @@ _IN_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z?")
 
 
 def times(text: str) -> str:
-    """Times in a text as when() has them, in place of those of the logs."""
+    """``text`` with the logs' times in the format of when()."""
     return _IN_TEXT.sub(r"\1 \2", text)
 
 
 def href(path: str, **query: Any) -> str:
-    """A link inside the application; parameters that are None or "" are left out."""
+    """A link inside the application, without parameters that are None or ""."""
     named = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
     found = urlencode(named, quote_via=quote, errors="replace")
     return f"{quote(path, errors='replace')}?{found}" if found else quote(path, errors="replace")
@@ -133,7 +132,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 class Templates:
-    """``globals_`` are known in all templates, beside href() and the version."""
+    """``globals_`` are available in all templates, beside href() and the version."""
 
     def __init__(self, **globals_: Any) -> None:
         self._environment = Environment(
@@ -148,18 +147,12 @@ class Templates:
         self._environment.globals |= {"href": href, "version": __version__, **globals_}
 
     def render(self, name: str, **values: Any) -> str:
-        """The template with these values."""
         return self._environment.get_template(name).render(values)
 
     def macro(self, template: str, name: str, *args: Any) -> str:
-        """What a macro of a template makes of these."""
         made: Callable[..., str] = getattr(self._environment.get_template(template).module, name)
         return str(made(*args))
 
-
-# The report of a crawl as one page that needs nothing else: no script, no other file, no request.
-#
-# Its style is the application's, written into the page; its policy lets nothing be loaded.
 
 CURVES = (
     ("Pages a second", "pages", "rate"),
@@ -170,7 +163,8 @@ CURVES = (
 
 
 def report_page(report: CrawlReport, directory: str) -> str:
-    """HTML."""
+    """The report of a crawl as one self-contained HTML page: style inside, no script, no
+    request."""
     points = report.runs.points
     times = [point.time for point in points]
     drawn: list[tuple[str, str, Any]] = [

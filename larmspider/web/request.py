@@ -1,11 +1,11 @@
-"""One request as a page sees it, and the page's reply.
+"""A page's request and response, and the threads in which pages are made.
 
-    def hosts(ask: Ask) -> Reply:
-        order = ask.choice("sort", ("queued", "host"))
-        return ask.render("hosts.html", rows=sorted_rows(ask.source, order, ask.number("page", 1)))
+    def hosts(request: WebRequest) -> WebResponse:
+        order = request.choice("sort", ("queued", "host"))
+        return request.render("hosts.html", rows=sorted_rows(request.source, order))
 
-What comes from the query is checked here: an unknown word or number is the default, not an error,
-and texts are cut.
+Parameters are checked here: an unknown word or number is the default, not an error, and texts are
+cut.
 """
 
 from __future__ import annotations
@@ -27,20 +27,14 @@ if TYPE_CHECKING:
     from larmspider.web.render import Templates
 
 
-# A page: its path, the function that answers, and its place in the navigation.
-#
-# PAGES = (PageView("/hosts", hosts, "Hosts"), PageView("/hosts/{host}", host))
-#
-# The function runs in a thread (work.py) and may take its time there; it gets an Ask and gives a
-# Reply, or raises HttpError, whose text becomes the error page.
-
-
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """``path`` as aiohttp's routes have it. ``nav`` is the title in the navigation, "" for none.
+    """A page: ``PageView("/hosts/{host}", host)``. ``answer`` runs in a thread and may raise
+    HttpError, whose text becomes the error page.
 
-    ``without_crawl``: it makes sense in a directory without a crawl too. ``live``: ``ask.numbers``
-    is asked for.
+    ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none.
+    ``without_crawl``: the page works in a directory without a crawl too. ``live``: the page uses
+    ``request.gauges``.
     """
 
     path: str
@@ -58,7 +52,7 @@ JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """``headers`` stand in place of the ones that every answer has (guard.py)."""
+    """``headers`` replace those that every response has (auth.HEADERS)."""
 
     body: bytes
     content_type: str = HTML
@@ -68,8 +62,8 @@ class WebResponse:
 
 @dataclass(frozen=True, slots=True)
 class FlashMessage:
-    """What a POST did, and whether it did. ``typed``: what was sent, where it is still to be done,
-    or to be mended, so that the form shows it again."""
+    """The result of a POST, shown on the next page. ``good``: it succeeded. ``typed``: the fields
+    of the form where it shows them again, to be corrected or confirmed."""
 
     text: str
     good: bool
@@ -80,14 +74,13 @@ class FlashMessage:
 class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
-    ``origin`` is what stands before ``url``: http://127.0.0.1:8080, as the browser knows it.
-    ``signed_in``: may control the crawl. ``csrf`` is what its forms have to send back. ``numbers``
-    are those of the running crawl, for a page that asks for them (Page.live). ``said`` by
-    the last POST.
+    ``origin`` is what precedes ``url``, such as http://127.0.0.1:8080. ``signed_in``: may control
+    the crawl. ``csrf`` is what forms have to send back. ``gauges`` of the running crawl, for pages
+    with ``PageView.live``. ``flash``: the result of the POST that led here.
     """
 
     source: Source
-    board: CrawlStatus
+    crawl_status: CrawlStatus
     templates: Templates
     url: str
     query: Mapping[str, str]
@@ -95,8 +88,8 @@ class WebRequest:
     origin: str = ""
     signed_in: bool = False
     csrf: str = ""
-    numbers: Gauges | None = None
-    said: FlashMessage | None = None
+    gauges: Gauges | None = None
+    flash: FlashMessage | None = None
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""
@@ -116,32 +109,28 @@ class WebRequest:
         return value if value in accepted else default or next(iter(accepted))
 
     def render(self, template: str, status: int = 200, **values: Any) -> WebResponse:
-        """A page from templates/, which gets ``ask`` and the values."""
-        text = self.templates.render(template, ask=self, **values)
+        """A page from templates/, which gets ``request`` and the values."""
+        text = self.templates.render(template, request=self, **values)
         return WebResponse(text.encode("utf-8", "replace"), status=status)
 
 
-def json_reply(value: Any, status: int = 200) -> WebResponse:
+def json_response(value: Any, status: int = 200) -> WebResponse:
     """``value`` as JSON, with no character that could end a script element."""
     text = json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")
     return WebResponse(text.encode("ascii") + b"\n", JSON, status)
 
 
-# Pages are made in threads, few at a time and none for long, so that the crawl goes on beside.
-#
-# reply = await work.run(view, ask)
-
 T = TypeVar("T")
 
 THREADS = 2
-WAITING_MOST = 64
+MAX_WAITING = 64
 """Requests that wait for a thread or are in one; further ones are refused."""
 SECONDS = 15.0
-"""How long one may take, its wait included."""
+"""How long a request may take, its wait included."""
 
 
 class Work:
-    """The threads. ``close()`` waits for none."""
+    """Runs pages in few threads and none for long, so that the crawl goes on beside them."""
 
     def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")
@@ -151,8 +140,8 @@ class Work:
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run ``function(*args)`` in a thread. Raises HttpError (503) when too many requests wait,
         or when the call takes too long; the thread then ends in its own time."""
-        if self._waiting >= WAITING_MOST:
-            raise HttpError("Too many requests wait for an answer; try again in a moment.", 503)
+        if self._waiting >= MAX_WAITING:
+            raise HttpError("Too many requests are waiting; try again in a moment.", 503)
         loop = asyncio.get_running_loop()
         self._waiting += 1
         future = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
@@ -160,14 +149,14 @@ class Work:
         try:
             return await asyncio.wait_for(asyncio.shield(future), self._seconds)
         except TimeoutError:
-            message = f"This takes longer than {self._seconds:g} s and was given up."
+            message = f"This request took longer than {self._seconds:g} s and was given up."
             raise HttpError(message, 503) from None
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._waiting -= 1
         if not future.cancelled():
-            future.exception()  # one that was given up on is not told of again
+            future.exception()  # retrieved: asyncio does not log that of a request given up
 
     def close(self) -> None:
-        """Take no more."""
+        """Refuse further calls; those under way are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""Where the application listens: an address and a port, the next free one if that is taken.
+"""The server: where the application listens, by the LARM_WEB settings.
 
 server = await Server.start(app, "127.0.0.1", 6080)
-server.url            http://127.0.0.1:6080/
+server.url            # http://127.0.0.1:6080/
 await server.stop()
 """
 
@@ -31,7 +31,7 @@ SHUTDOWN_SECS = 0.5
 
 
 def _of_ours(record: logging.LogRecord) -> bool:
-    """Not what is wrong with a request: it is answered with 400, and that is all."""
+    """False for malformed requests, which are answered with 400 and not logged."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
@@ -43,7 +43,7 @@ logger.addFilter(_of_ours)
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the settings say about it; ``port`` 0: any free one. ``token`` "": make one."""
+    """The LARM_WEB settings; ``port`` 0: any free one; ``token`` "": make one."""
 
     address: str
     port: int
@@ -53,7 +53,8 @@ class Binding:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Raises ConfigError, also where others could reach what no token guards."""
+        """Raises ConfigError for bad values, and where other machines could connect without
+        token."""
         token = options.text(settings, "LARM_WEB_TOKEN")
         binding = cls(
             address=options.text(settings, "LARM_WEB_ADDRESS"),
@@ -79,7 +80,7 @@ class Binding:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can connect. Raises ConfigError for what is no address."""
+        """Whether only this machine can connect. Raises ConfigError for a bad address."""
         try:
             return ipaddress.ip_address(self.address).is_loopback
         except ValueError:
@@ -89,7 +90,7 @@ class Binding:
             ) from None
 
     def guard(self, token: str) -> Guard:
-        """Reading needs the token too where others can connect."""
+        """Reading needs the token too where other machines can connect."""
         return Guard(token, self.names, closed=not self.is_local, open_paths=self.open_paths)
 
 
@@ -116,12 +117,11 @@ class Server:
         return cls(runner, f"http://{host}:{listening.getsockname()[1]}/")
 
     async def stop(self) -> None:
-        """Ends all connections."""
         await self._runner.cleanup()
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """A socket there, or at the first free port after it; a crawl is not refused for its port."""
+    """A listening socket at ``port``, or at the first free one after it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     ports = [port + more for more in range(TRIES if port else 1) if port + more < 65_536]
     for tried in (*ports, 0):
@@ -134,7 +134,7 @@ def listen(address: str, port: int) -> socket.socket:
         except PermissionError:
             bound.close()
             raise ConfigError(
-                f"LARM_WEB_PORT={tried} needs a privilege: take one above 1023"
+                f"LARM_WEB_PORT={tried} needs a privilege: expected a port above 1023"
             ) from None
         except OSError as error:
             bound.close()

@@ -1,4 +1,5 @@
-"""What the handlers of the application share, and how a reply is sent."""
+"""What the handlers of the application share; aiohttp's requests and responses as pages see
+them."""
 
 from __future__ import annotations
 
@@ -16,60 +17,60 @@ from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 CHECKPOINTED_SECS = 6.0
-"""After so long a checkpoint, one each 5 s, has what was done."""
+"""A checkpoint, one each 5 s, has the last action after so long."""
 
 
 class FlashMessages:
-    """What was done lately, by the number that stands in the address after a redirect: so that an
-    address cannot make a page say what it likes."""
+    """The last messages by number. A redirect names the number, not the text, so that a foreign
+    link cannot put its text on a page."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[str, FlashMessage]] = deque(maxlen=50)
         self._number = 0
 
-    def keep(self, saying: FlashMessage) -> str:
-        """Its number."""
+    def keep(self, flash: FlashMessage) -> str:
+        """Keep the message and return its number."""
         self._number += 1
-        self._kept.append((str(self._number), saying))
+        self._kept.append((str(self._number), flash))
         return str(self._number)
 
     def of(self, number: str) -> FlashMessage | None:
-        """None for one that was never said, or long ago."""
-        return next((saying for n, saying in self._kept if n == number), None)
+        """None for an unknown or old number."""
+        return next((flash for n, flash in self._kept if n == number), None)
 
 
 @dataclass(slots=True)
 class Site:
-    """One for each application. ``failing`` is held by one who has sent a wrong token."""
+    """State of an application. ``failing`` is held while a wrong token is answered."""
 
     source: Source
-    board: CrawlStatus
+    crawl_status: CrawlStatus
     guard: Guard
     templates: Templates
     work: Work
     events: Events
-    sayings: FlashMessages
+    flashes: FlashMessages
     first: asyncio.Task[None] | None = None
     failing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def forget(self) -> None:
-        """After an act nothing is shown as it was before; once more when a checkpoint has it, as
-        hosts and forecast go by that."""
+        """Drop what is cached after an action; again after the next checkpoint, from which hosts
+        and forecast are read."""
         self.events.forget()
-        self.board.forget()
-        asyncio.get_running_loop().call_later(CHECKPOINTED_SECS, self.board.forget)
+        self.crawl_status.forget()
+        asyncio.get_running_loop().call_later(CHECKPOINTED_SECS, self.crawl_status.forget)
 
 
 SITE = web.AppKey("site", Site)
 
 
-def ask_of(request: web.Request) -> WebRequest:
+def web_request(request: web.Request) -> WebRequest:
     """The request as pages see it."""
     site = request.app[SITE]
     signed_in = site.guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
     return WebRequest(
         source=site.source,
-        board=site.board,
+        crawl_status=site.crawl_status,
         templates=site.templates,
         url=request.path_qs,
         query=request.query,
@@ -77,17 +78,16 @@ def ask_of(request: web.Request) -> WebRequest:
         origin=f"{_scheme(request)}://{request.headers.get('Host', '')}",
         signed_in=signed_in,
         csrf=site.guard.csrf if signed_in else "",
-        said=site.sayings.of(request.query.get("said", "")),
+        flash=site.flashes.of(request.query.get("said", "")),
     )
 
 
 def _scheme(request: web.Request) -> str:
-    """https behind a proxy that says so; it only decides about links to ourselves."""
-    told = request.headers.get("X-Forwarded-Proto", "").strip().lower()
-    return told if told in ("http", "https") else request.scheme
+    """As the browser knows it, for links to this server: a proxy in front may speak https."""
+    forwarded = request.headers.get("X-Forwarded-Proto", "").strip().lower()
+    return forwarded if forwarded in ("http", "https") else request.scheme
 
 
-def response_of(reply: WebResponse) -> web.Response:
-    """What aiohttp sends."""
-    headers = {"Content-Type": reply.content_type, **reply.headers}
-    return web.Response(body=reply.body, status=reply.status, headers=headers)
+def aiohttp_response(response: WebResponse) -> web.Response:
+    headers = {"Content-Type": response.content_type, **response.headers}
+    return web.Response(body=response.body, status=response.status, headers=headers)

@@ -103,7 +103,7 @@ def test_an_index_that_cannot_commit_ends_the_crawl(server: ScriptedServer, tmp_
         assert crawl.end() == 1
     assert crawl.err.count("The crawl stops because of an error") == 1
     assert "scrapy crawl: the crawl broke off: UncommittedIndex cannot write: " in crawl.err
-    assert "no such device; the same command goes on" in crawl.err
+    assert "no such device; run the same command to continue" in crawl.err
     assert description(crawl.crawl)["end"] == "broken"
     assert counts(crawl.crawl).stored < len(PAGES)
     with RunningCrawl(server.url(), tmp_path, **connections) as crawl:

@@ -15,7 +15,7 @@ from tests.support.recovery.running import description
 from tests.support.recovery.site import Site
 
 BROKE_OFF = re.compile(
-    r"^scrapy crawl: the crawl broke off: (.*); the same command goes on", re.MULTILINE
+    r"^scrapy crawl: the crawl broke off: (.*); run the same command", re.MULTILINE
 )
 
 

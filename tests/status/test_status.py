@@ -27,21 +27,21 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
     crawl, now = tmp_path / "crawl", [0.0]
     shutil.copytree(demo_crawl, crawl)
     source = Served(crawl).source
-    board = CrawlStatus(source)
-    for one in (*vars(source).values(), *vars(board).values()):
+    crawl_status = CrawlStatus(source)
+    for one in (*vars(source).values(), *vars(crawl_status).values()):
         if isinstance(one, RefreshingCache):
             monkeypatch.setattr(one, "_clock", lambda: now[0])
     with (crawl / LOCK).open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with monkeypatch.context() as before:
             before.setattr(source._hosts, "_make", dict)
-            assert board.status(None).forecast.reasons == [
+            assert crawl_status.status(None).forecast.reasons == [
                 "No forecast yet; it comes with the first checkpoint."
             ]
         now[0] = CURVES_SECS
-        board.status(None, wait=wait)
-        with board._forecast._making:
-            found = board.status(None, wait=wait)
+        crawl_status.status(None, wait=wait)
+        with crawl_status._forecast._making:
+            found = crawl_status.status(None, wait=wait)
         assert found.forecast.reasons == ["Nothing is queued that this run would fetch."]
 
 
@@ -49,19 +49,19 @@ def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path:
     """They were links once, which no filter rejected."""
     crawl = tmp_path / "crawl"
     shutil.copytree(demo_crawl, crawl)
-    board = CrawlStatus(Served(crawl).source)
-    before = board.status(None).rejected
+    crawl_status = CrawlStatus(Served(crawl).source)
+    before = crawl_status.status(None).rejected
     path = crawl / "totals.json"
     totals = json.loads(path.read_text())
     totals["counters"] |= {stats.LAST_CHECK_REJECTED: 7, "larm/mine/rejected": 1}
     path.write_text(json.dumps(totals))
-    assert board.status(None).rejected == before | {"mine": 1}
+    assert crawl_status.status(None).rejected == before | {"mine": 1}
 
 
 class Obedient:
     """A crawl that does what it is told, and tells nothing."""
 
-    async def numbers(self) -> None:
+    async def gauges(self) -> None:
         return None
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
@@ -73,7 +73,7 @@ def test_after_an_act_nothing_is_shown_as_before(
 ) -> None:
     """The hosts are read anew at once, and when a checkpoint has what was done."""
     monkeypatch.setattr(sites, "CHECKPOINTED_SECS", 1.0)
-    with Served(demo_crawl, live=Obedient()) as site:
+    with Served(demo_crawl, controller=Obedient()) as site:
 
         def hosts() -> object:
             return site.get("/stats.json").json["hosts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.web.auth import Guard, checked_token, found_token, kept_token
+from larmspider.web.auth import Guard, checked_token, found_token, stored_token
 
 TOKEN = "0123456789abcdef"
 
@@ -55,8 +55,8 @@ def test_poor_tokens_are_refused_unseen(token: str) -> None:
 def test_the_token_of_a_directory_is_made_once(tmp_path) -> None:  # type: ignore[no-untyped-def]
     """For its owner alone, and anew where the file holds none."""
     assert found_token(tmp_path) == ""
-    token = kept_token(tmp_path)
-    assert kept_token(tmp_path) == token == found_token(tmp_path)
+    token = stored_token(tmp_path)
+    assert stored_token(tmp_path) == token == found_token(tmp_path)
     assert (tmp_path / "web.token").stat().st_mode & 0o777 == 0o600
     (tmp_path / "web.token").write_text("x\n")
-    assert kept_token(tmp_path) not in ("x", token)
+    assert stored_token(tmp_path) not in ("x", token)

@@ -28,19 +28,19 @@ def server(scripted_server: Servers) -> ScriptedServer:
 def stands_still(crawl: Crawling) -> bool:
     """No page came in a while in which many would."""
     time.sleep(1.0)
-    crawl.until(lambda: crawl.numbers["in_flight"] == 0, "nothing in flight")
-    before = crawl.numbers["pages"]
+    crawl.until(lambda: crawl.gauges["in_flight"] == 0, "nothing in flight")
+    before = crawl.gauges["pages"]
     time.sleep(1.0)
-    return bool(crawl.numbers["pages"] == before)
+    return bool(crawl.gauges["pages"] == before)
 
 
 def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
     """A paused crawl fetches nothing and does not end; a stopped one has everything committed."""
     with Crawling(tmp_path, server.url("/")) as crawl:
-        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        crawl.until(lambda: crawl.gauges["pages"] > 3, "pages")
         assert crawl.act("pause").json["done"].startswith("the crawl is paused")
         assert stands_still(crawl)
-        assert crawl.numbers["paused"]
+        assert crawl.gauges["paused"]
         overview = crawl.get("/").text
         assert "This crawl is paused; it began at" in overview
         assert "Not while it is paused." in overview
@@ -48,9 +48,9 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         assert found["state"] == "paused"
         assert found["sentence"].startswith("This crawl is paused; it began at")
         assert crawl.get("/healthz").json == {"status": "ok", "crawl": "paused"}
-        before = crawl.numbers["pages"]
+        before = crawl.gauges["pages"]
         crawl.act("resume")
-        crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+        crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
         crawl.act("stop")
         assert crawl.process.wait(30) == 0
     acts = (crawl.directory / "control.log").read_text().splitlines()
@@ -89,7 +89,7 @@ def test_hosts_are_paused_slowed_and_purged(
     start = f"{server.url('/')} {other.url('/')}"
     name = f"127.0.0.1:{server.port}"
     with Crawling(tmp_path, start) as crawl:
-        crawl.until(lambda: crawl.numbers["pages"] > 10, "pages")
+        crawl.until(lambda: crawl.gauges["pages"] > 10, "pages")
         assert crawl.act("pause-host", {"host": name}).json["done"] == f"{name} is paused"
         time.sleep(0.5)
         before, others = len(server.log), len(other.log)
@@ -122,16 +122,16 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
     """Scope, slow-down and orders of hosts; the page of a host says it as of a checkpoint."""
     name = f"127.0.0.1:{server.port}"
     with Crawling(tmp_path, server.url("/"), restrict="http://127[.]0[.]0[.]1:.*") as crawl:
-        crawl.until(lambda: crawl.numbers["pages"] > 3, "pages")
+        crawl.until(lambda: crawl.gauges["pages"] > 3, "pages")
         assert "Scope http://127[.]0[.]0[.]1:.* Slow-down none" in in_force(crawl)
         assert "Single hosts no changes" in in_force(crawl)
         crawl.act("slow", {"factor": "2.5"})
         crawl.act("pause-host", {"host": name})
         crawl.act("delay", {"host": name, "seconds": "90"})
         crawl.act("scope", {"restrict": "http://[^/]*/.*"})
-        assert "Scope http://[^/]*/.* Slow-down all gaps are 2.5 times as long" in in_force(crawl)
+        assert "Scope http://[^/]*/.* Slow-down all delays are 2.5 times as long" in in_force(crawl)
         assert f"Single hosts {name} paused, delay 1 min 30 s" in in_force(crawl)
-        said = "paused, delay 1 min 30 s, all gaps 2.5 times as long"
+        said = "paused, delay 1 min 30 s, all delays 2.5 times as long"
         page = crawl.until(
             lambda: said in (text := crawl.get(f"/hosts/{name}").text) and text, "a checkpoint"
         )
@@ -149,10 +149,10 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
     """The queue loses what is out of it, new links are judged by it, and the same command goes on
     with it."""
     with Crawling(tmp_path, server.url("/")) as crawl:
-        crawl.until(lambda: crawl.numbers["urls"]["queued"] > 30, "a queue")
+        crawl.until(lambda: crawl.gauges["urls"]["queued"] > 30, "a queue")
         crawl.act("pause")
         assert stands_still(crawl)
-        queued = crawl.numbers["urls"]["queued"]
+        queued = crawl.gauges["urls"]["queued"]
         even = r"http://[^/]*/(\d*[02468])?"
         looked = rf"(\d+) of {queued:,} queued URLs would be dropped, such as http://\S+"
         found = crawl.until(
@@ -165,9 +165,9 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
         assert 5 < would < queued
         done = crawl.act("scope", {"restrict": even}).json["done"]
         assert f"; {would:,} queued URLs were dropped" in done
-        assert crawl.numbers["urls"]["queued"] == queued - would
+        assert crawl.gauges["urls"]["queued"] == queued - would
         crawl.act("resume")
-        crawl.until(lambda: crawl.numbers["counters"].get("larm/scope/rejected"), "a refusal")
+        crawl.until(lambda: crawl.gauges["counters"].get("larm/scope/rejected"), "a refusal")
         assert crawl.act("scope", {"restrict": "(("}).status == 409
         assert crawl.act("scope", {"restrict": " "}).status == 409
     fetched = len(records(crawl.directory / "store.log"))
@@ -316,11 +316,11 @@ def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None
     browser.until(lambda: browser.all("#said"), "what was done")
     assert browser.text("#said").startswith("the crawl is paused")
     assert stands_still(crawl)
-    before = crawl.numbers["pages"]
+    before = crawl.gauges["pages"]
     assert browser.overflow() <= 0
     browser.find("form[action='/control/resume'] button").click()
     browser.until(lambda: browser.text("#said") == "the crawl continues", "what was done")
-    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
     host = f"127.0.0.1:{crawl.get('/stats.json').json['forecast']['last'][0][0].rpartition(':')[2]}"
     browser.find("input[name=host]").send_keys(host)
     browser.find("button[formaction='/control/pause-host']").click()
@@ -351,7 +351,7 @@ def test_a_browser_that_may_not_changes_nothing(
         browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", form)
         browser.until(lambda: browser.text("h1") == f"Error {status}", "the refusal")
         assert "Refused: " in browser.text("main")
-        assert not crawl.numbers["paused"]
+        assert not crawl.gauges["paused"]
 
     browser.driver.delete_all_cookies()
     browser.look()
@@ -369,12 +369,12 @@ def test_a_browser_that_may_not_changes_nothing(
     browser.open(foreign.url("/"))
     refused(403, csrf=csrf)
     assert not (crawl.directory / "control.log").exists()
-    before = crawl.numbers["pages"]
-    crawl.until(lambda: crawl.numbers["pages"] > before, "more pages")
+    before = crawl.gauges["pages"]
+    crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
     browser.open(f"{crawl.url}/control")
     browser.driver.execute_script(SEND, f"{crawl.url}/control/pause", {"csrf": csrf})
     browser.until(lambda: browser.all("#said"), "what was done")
-    assert crawl.numbers["paused"]
+    assert crawl.gauges["paused"]
 
 
 def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(

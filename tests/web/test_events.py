@@ -54,15 +54,15 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
     """What is shown is made once a second, however many look."""
     site = served(demo_crawl)
     made: list[int] = []
-    from larmspider.status import status as board
+    from larmspider.status import status as crawl_status
 
-    real = board.CrawlStatus._status
+    real = crawl_status.CrawlStatus._status
 
-    def counted(self: board.CrawlStatus, *arguments: Any, **named: Any) -> Any:
+    def counted(self: crawl_status.CrawlStatus, *arguments: Any, **named: Any) -> Any:
         made.append(1)
         return real(self, *arguments, **named)
 
-    board.CrawlStatus._status = counted  # type: ignore[method-assign]
+    crawl_status.CrawlStatus._status = counted  # type: ignore[method-assign]
     try:
         import threading
 
@@ -72,5 +72,5 @@ def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Pa
         for thread in threads:
             thread.join(60)
     finally:
-        board.CrawlStatus._status = real  # type: ignore[method-assign]
+        crawl_status.CrawlStatus._status = real  # type: ignore[method-assign]
     assert 2 <= len(made) <= 6

@@ -79,13 +79,15 @@ def test_a_killed_crawl(scripted_server: Servers, tmp_path: Path) -> None:
     """It did not say how it ended; the note of where it served is no server any more."""
     server = scripted_server(PAGES)
     with Crawling(tmp_path, server.url("/")) as crawl:
-        crawl.until(lambda: crawl.numbers["counters"].get("larm/checkpoint/count", 0) > 3, "some")
+        crawl.until(lambda: crawl.gauges["counters"].get("larm/checkpoint/count", 0) > 3, "some")
         crawl.process.kill()
         crawl.process.wait()
         token = crawl.token
     with serving(tmp_path) as (said, url):
         assert "was killed" in said
-        assert "The same command goes on from its last checkpoint" in request(url + "/").text
+        assert (
+            "Run the same command to continue from its last checkpoint" in request(url + "/").text
+        )
         assert request(url + "/healthz").status == 503
         found = request(url + "/stats.json").json
         assert found["urls"]["stored"] > 0
@@ -101,19 +103,19 @@ def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
     """Live numbers, and acts, from another process that reads the same directory."""
     server = scripted_server(PAGES)
     with Crawling(tmp_path, server.url("/")) as crawl:
-        crawl.until(lambda: crawl.numbers["counters"].get("larm/checkpoint/count", 0) > 3, "some")
+        crawl.until(lambda: crawl.gauges["counters"].get("larm/checkpoint/count", 0) > 3, "some")
         with serving(tmp_path) as (said, url):
             assert said.startswith("This crawl runs; it began at ")
             assert request(url + "/stats.json").json["numbers"]["pages"] > 0
             headers = {"Authorization": f"Bearer {crawl.token}"}
             got = request(url + "/control/pause", "POST", headers, {"x": ""})
             assert got.json["done"].startswith("the crawl is paused")
-            assert crawl.numbers["paused"]
+            assert crawl.gauges["paused"]
             bad = request(url + "/control/slow", "POST", headers, {"factor": "much"})
             assert bad.status == 409
             assert "factor 'much': expected" in bad.json["error"]
             crawl.act("resume")
-            before = crawl.numbers["pages"]
+            before = crawl.gauges["pages"]
             end = time.monotonic() + 30
             while request(url + "/stats.json").json["numbers"]["pages"] <= before:
                 assert time.monotonic() < end
@@ -151,7 +153,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["x"], "unexpected argument"),
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
-        (["-s", "LARM_WEB_ADDRESS=wiki"], "an IP address is"),
+        (["-s", "LARM_WEB_ADDRESS=wiki"], "expected an IP address"),
         (["-s", "LARM_WEB_ADDRESS=192.0.2.1", "-s", "LARM_WEB_TOKEN=0123456789abcdef"], "bound"),
         (["-s", "LARM_WEB_TOKEN=s3cret"], "at least 16 printable"),
         (["-s", "LARM_WEB_OPEN=search"], "paths such as /search"),

@@ -22,7 +22,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
     server = scripted_server(routes)
     with Crawling(tmp_path, server.url("/"), LARM_BACKOFF_SECS="300") as crawl:
         target = f"/hosts/127.0.0.1:{server.port}"
-        crawl.until(lambda: crawl.numbers["urls"]["delayed"] == 1, "a failure")
+        crawl.until(lambda: crawl.gauges["urls"]["delayed"] == 1, "a failure")
         crawl.until(lambda: 'id="trouble"' in crawl.get(target).text, "it at a checkpoint")
         page = " ".join(crawl.get(target).text.split())
         assert "1 URL whose last attempt failed is tried again." in page
@@ -31,7 +31,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
         assert re.search(rf"<td[^>]*>{TIME}</td><td><a [^>]*>{server.url('/bad')}</a>", again)
         robots = page[page.index('id="robots-outcome"') :]
         assert "None (404): everything is allowed." in robots
-        assert re.search(f"Asked for at {TIME}, holds until {TIME}\\.", robots)
+        assert re.search(f"Requested at {TIME}, holds until {TIME}\\.", robots)
         overview = crawl.get("/").text
         assert 'data-text="retry">1<' in overview
         tried = overview[overview.index("Attempts tried again by kind") :]
@@ -49,5 +49,5 @@ def test_a_robots_txt_that_fails_is_shown_as_that(
         target = f"/hosts/127.0.0.1:{server.port}"
         crawl.until(lambda: "Not reached (500)" in crawl.get(target).text, "the failure")
         page = " ".join(crawl.get(target).text.split())
-        assert re.search(f"until it is\\. Asked for at {TIME}, not again before {TIME}\\.", page)
+        assert re.search(f"until it is\\. Requested at {TIME}, not again before {TIME}\\.", page)
         assert "the last one robots.txt: http-500 at" in page

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from larmspider.control.controller import RemoteCrawl
-from larmspider.status.crawl_workers import noted_server
+from larmspider.control.controller import RemoteController
+from larmspider.status.crawl_workers import read_server_file
 from larmspider.workdir.directory import shard_dirs
 from tests.support.crawling import FAST, environment
 from tests.support.web.serving import TOKEN, Got, Served, request
@@ -48,7 +48,7 @@ class Running:
         return request(url, "POST", {"Authorization": f"Bearer {TOKEN}"}, form)
 
     def noted(self) -> list[tuple[str, str]]:
-        return [noted for path in shard_dirs(self.root) if (noted := noted_server(path))]
+        return [noted for path in shard_dirs(self.root) if (noted := read_server_file(path))]
 
     def each(self, what: Callable[[dict[str, Any]], Any]) -> list[Any]:
         """Of the numbers that each worker's own server gives."""
@@ -98,7 +98,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                 end = time.monotonic() + WAIT_SECS
                 while not (root / "crawl.json").exists() and time.monotonic() < end:
                     time.sleep(0.1)
-                with Served(root, live=RemoteCrawl(lambda: shard_dirs(root))) as site:
+                with Served(root, controller=RemoteController(lambda: shard_dirs(root))) as site:
                     found = Running(root, arguments, sites, site, process)
                     found.until(lambda: len(found.noted()) == NUMBER, "all serve")
                     found.until(lambda: found.stored() == 4 * 5, "all is stored")
@@ -121,7 +121,7 @@ def test_each_worker_serves_at_a_port_of_its_own(running: Running) -> None:
 
 def test_pages_of_a_worker_say_whose_they_are(running: Running) -> None:
     """And name the others, with their addresses; pages of all name all."""
-    noted = {path.name: noted_server(path) for path in shard_dirs(running.root)}
+    noted = {path.name: read_server_file(path) for path in shard_dirs(running.root)}
     urls = {name: found[0] for name, found in noted.items() if found}
     for name, url in urls.items():
         running.until(lambda url=url: request(url).text.count("(running)") == NUMBER, "a new list")
@@ -188,8 +188,8 @@ def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
     command += ["-s", "LARM_WORKER=late"]
     with begun(command, folder, "late") as process:
         try:
-            running.until(lambda: bool(noted_server(running.root / "late")), "it serves")
-            noted = noted_server(running.root / "late")
+            running.until(lambda: bool(read_server_file(running.root / "late")), "it serves")
+            noted = read_server_file(running.root / "late")
             assert noted is not None
             expected = {
                 "factor": 1.5,

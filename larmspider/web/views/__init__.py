@@ -11,4 +11,4 @@ PAGES = (
     *control.PAGES,
     *service.PAGES,
 )
-"""Of the whole application; a new page is a line here."""
+"""All pages; a new page is a line here."""

@@ -1,4 +1,4 @@
-"""/control: the forms by which an operator steers the crawl, and what was done; /login."""
+"""/control: the operator's forms and the log of actions; /login."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ LOG_COLUMNS = 5
 HOSTS, SEEDS = 50, 10
 
 
-def control(ask: WebRequest) -> WebResponse:
-    """Without the token it says how to get in; without a crawl that runs, that there is none."""
-    if not ask.signed_in:
-        return login(ask)
-    logs = [directory / "control.log" for directory in ask.source.directories]
+def control(request: WebRequest) -> WebResponse:
+    if not request.signed_in:
+        return login(request)
+    logs = [directory / "control.log" for directory in request.source.directories]
     lines = [line.split("\t") for log in logs for line in tail(log, LOG_ROWS)]
     acts = sorted((one for one in lines if len(one) == LOG_COLUMNS), reverse=True)[:LOG_ROWS]
-    scope, orders = _in_force(ask)
-    typed = ask.said.typed if ask.said else {}
-    return ask.render(
+    scope, orders = _in_force(request)
+    typed = request.flash.typed if request.flash else {}
+    return request.render(
         "control.html",
-        numbers=ask.numbers,
+        gauges=request.gauges,
         acts=acts,
-        restrict=typed.get("restrict") or ask.text("restrict") or scope,
+        restrict=typed.get("restrict") or request.text("restrict") or scope,
         urls=typed.get("urls", ""),
         scope=scope,
-        seeds=ask.source.crawl.seeds[:SEEDS],
+        seeds=request.source.crawl.seeds[:SEEDS],
         factor=orders.factor,
         ordered=sorted(orders.hosts.items())[:HOSTS],
         more_ordered=max(0, len(orders.hosts) - HOSTS),
-        host=typed.get("host") or ask.text("host", limit=300),
-        condition=ask.source.condition,
+        host=typed.get("host") or request.text("host", limit=300),
+        condition=request.source.condition,
     )
 
 
-def _in_force(ask: WebRequest) -> tuple[str, Overrides]:
-    """The scope, "" for the hosts of the seeds, and what was ordered; of a crawl that does not run,
-    or cannot be reached, as of its last checkpoint."""
-    if ask.numbers is not None:
-        return ask.numbers.scope, ask.numbers.orders
-    with ask.source.crawl.frontier() as frontier:
+def _in_force(request: WebRequest) -> tuple[str, Overrides]:
+    """Scope ("": the hosts of the seeds) and overrides; of a crawl that does not run, or cannot be
+    reached, as of its last checkpoint."""
+    if request.gauges is not None:
+        return request.gauges.scope, request.gauges.orders
+    with request.source.crawl.frontier() as frontier:
         orders = Overrides.unpack(None if frontier is None else frontier.note(NOTE))
-    return options.text(ask.source.settings, "LARM_RESTRICT"), orders.copy()
+    return options.text(request.source.settings, "LARM_RESTRICT"), orders.copy()
 
 
-def login(ask: WebRequest) -> WebResponse:
-    target = ask.text("next") or (ask.url if ask.url.startswith("/control") else "/control")
-    return ask.render("login.html", target=target)
+def login(request: WebRequest) -> WebResponse:
+    target = request.text("next") or (
+        request.url if request.url.startswith("/control") else "/control"
+    )
+    return request.render("login.html", target=target)
 
 
 PAGES = (

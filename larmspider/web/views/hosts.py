@@ -1,4 +1,4 @@
-"""/hosts: all hosts; /hosts/wiki:80, /host?u=http://wiki/a: all about one of them."""
+"""/hosts: all hosts; /hosts/wiki:80 and /host?u=http://wiki/a: one host."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ COLUMNS = (
     ("delay", "Delay", True),
     ("next", "Next", True),
 )
-"""Order, title, and whether it is a number."""
+"""Sort key, title, and whether the column is numeric."""
 LARGEST_FIRST = frozenset({"queued", "retry", "stored", "failed", "refused", "in-flight", "delay"})
 
 
-def hosts(ask: WebRequest) -> WebResponse:
+def hosts(request: WebRequest) -> WebResponse:
     query = HostQuery(
-        sort=ask.choice("sort", tuple(SORTS)),
-        reverse=ask.text("dir", limit=8) == "back",
-        name=ask.text("q", limit=300),
-        state=ask.choice("state", ("", *STATES)),
-        page=ask.number("page", 1),
+        sort=request.choice("sort", tuple(SORTS)),
+        reverse=request.text("dir", limit=8) == "back",
+        name=request.text("q", limit=300),
+        state=request.choice("state", ("", *STATES)),
+        page=request.number("page", 1),
     )
-    table = host_table(ask.source.hosts().values(), query)
+    table = host_table(request.source.hosts().values(), query)
     descending = (query.sort in LARGEST_FIRST) is not query.reverse
-    return ask.render(
+    return request.render(
         "hosts.html", table=table, query=query, columns=COLUMNS, descending=descending,
         now=time.time(), states=STATES,
     )  # fmt: skip
 
 
-def host(ask: WebRequest) -> WebResponse:
-    return _host(ask, ask.path["host"].lower())
+def host(request: WebRequest) -> WebResponse:
+    return _host(request, request.path["host"].lower())
 
 
-def host_of_url(ask: WebRequest) -> WebResponse:
-    """The page of a URL's host, where the URL is known and the host's name in the crawl is not."""
-    url = ask.text("u").strip()
-    return _host(ask, host_of(url)) if url else hosts(ask)
+def host_of_url(request: WebRequest) -> WebResponse:
+    """The page of a URL's host, for links that do not know the host's name in the crawl."""
+    url = request.text("u").strip()
+    return _host(request, host_of(url)) if url else hosts(request)
 
 
-def _host(ask: WebRequest, name: str) -> WebResponse:
-    url = ask.text("u")
-    source = ask.source
+def _host(request: WebRequest, name: str) -> WebResponse:
+    url = request.text("u")
+    source = request.source
     page = host_page(source.crawl, source.settings, source.politeness, name, time.time(), url)
     if page is None:
-        raise HttpError(f"The crawl has met no host {printable(name)[:300]}.", 404)
+        raise HttpError(f"This crawl has no host {printable(name)[:300]}.", 404)
     source.keep_logs_indexed()
-    return ask.render("host.html", page=page, row=page.row, url=url, now=time.time())
+    return request.render("host.html", page=page, row=page.row, url=url, now=time.time())
 
 
 PAGES = (

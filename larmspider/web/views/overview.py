@@ -1,4 +1,4 @@
-"""/: what the crawl does, how far it is, and when it will be done; live by /events."""
+"""/: state, rates, counts and forecast of the crawl, kept up to date by /events."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 from larmspider import stats
 from larmspider.crawl.state import State
 from larmspider.formatting import count, counted, duration, rate, size
-from larmspider.status.snapshot import Gauges, sentence_of
+from larmspider.status.snapshot import Gauges, state_text
 from larmspider.status.status import CrawlStatus, Status
 from larmspider.web.render import Templates, curve, times, when
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 ROWS = 12
-"""Of the small tables."""
+"""Of each small table."""
 
 
-def overview(ask: WebRequest) -> WebResponse:
-    status = ask.board.status(ask.numbers)
-    return ask.render("overview.html", now=status, **parts(status))
+def overview(request: WebRequest) -> WebResponse:
+    status = request.crawl_status.status(request.gauges)
+    return request.render("overview.html", now=status, **parts(status))
 
 
-def live_parts(
-    board: CrawlStatus, templates: Templates, numbers: Gauges | None
+def update_parts(
+    crawl_status: CrawlStatus, templates: Templates, gauges: Gauges | None
 ) -> dict[str, dict[str, str]]:
-    """What a tick sends: texts, paths of curves and pieces of the page, each by its name there."""
-    status = board.status(numbers)
+    """What /events sends: texts, curves and pieces of the page, by their names in the template."""
+    status = crawl_status.status(gauges)
     shown = parts(status)
     piece = partial(templates.macro, "overview_pieces.html")
     return {
@@ -41,19 +41,19 @@ def live_parts(
 
 
 def parts(status: Status) -> dict[str, Any]:
-    """What the templates are given beside the status."""
+    """Values of the template beside the status."""
     urls, past = status.urls, status.history
     running = status.condition.state is State.RUNNING
     moments = [point.time for point in past.points]
     pages = curve(moments, [point.pages for point in past.points])
     sizes = curve(moments, [point.bytes for point in past.points])
     seconds = status.forecast.seconds
-    in_flight = status.numbers.in_flight if status.numbers else 0
+    in_flight = status.gauges.in_flight if status.gauges else 0
     return {
         "texts": {
-            "condition": times(sentence_of(status.condition, status.numbers)),
+            "condition": times(state_text(status.condition, status.gauges)),
             "pages": rate(status.pages) if running else "–",
-            "bytes": size(status.bytes) if status.numbers else "–",
+            "bytes": size(status.bytes) if status.gauges else "–",
             "stored": count(urls.get("stored", 0)),
             "queued": count(urls.get("queued", 0)),
             "in-flight": count(in_flight) if running else "–",
@@ -91,12 +91,11 @@ def parts(status: Status) -> dict[str, Any]:
 
 
 def status_of(status: Status, template: str) -> dict[str, int]:
-    """Counters of all runs by the part of the key that varies."""
     return status.totals.matching(template)
 
 
 def _first(counts: dict[str, int]) -> dict[str, int]:
-    """The largest, and the sum of the rest."""
+    """The largest counts, and the sum of the others."""
     names = list(counts)
     if len(names) <= ROWS:
         return counts

@@ -1,4 +1,4 @@
-"""/search: one box, and what the index has; /opensearch.xml adds it to a browser's own box.
+"""/search: the search page and its JSON; /opensearch.xml adds it to a browser's search engines.
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=vpn&format=json                     the fields are in docs/search.md
@@ -17,10 +17,10 @@ from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_
 from larmspider.index.results import Results
 from larmspider.index.search import Searcher, results_json
 from larmspider.index.spelling import Suggestion
-from larmspider.web.request import PageView, WebRequest, WebResponse, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 
 PAGE_HITS = 10
-PAGES_MOST = 100
+MAX_PAGES = 100
 SIMILAR_HITS = 10
 FACET_VALUES = 10
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
@@ -31,23 +31,25 @@ FILTERS = ("host", "type", "lang", "since", "until")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the URL asks for. ``narrow`` has the filters that are set, by parameter."""
+    """The parameters of a search. ``narrow``: values of the filters that are set."""
 
     query: str
     page: int
     narrow: Mapping[str, str]
 
     @classmethod
-    def of(cls, ask: WebRequest) -> Asked:
-        narrow = {name: value for name in FILTERS if (value := ask.text(name, limit=255).strip())}
-        return cls(ask.text("q").strip(), ask.number("page", 1, 1, PAGES_MOST), narrow)
+    def of(cls, request: WebRequest) -> Asked:
+        narrow = {
+            name: value for name in FILTERS if (value := request.text(name, limit=255).strip())
+        }
+        return cls(request.text("q").strip(), request.number("page", 1, 1, MAX_PAGES), narrow)
 
     @property
     def offset(self) -> int:
         return (self.page - 1) * PAGE_HITS
 
     def filters(self) -> Filters:
-        """Raises QueryError for values that cannot match."""
+        """Raises QueryError for bad values."""
         narrow = self.narrow
         return Filters.of(
             hosts=[narrow.get("host", "")],
@@ -58,34 +60,34 @@ class Asked:
         )
 
     def link(self, **changed: Any) -> dict[str, Any]:
-        """The parameters of a link to this search with something changed, on its first page."""
+        """Parameters of a link to the first page of this search with ``changed``."""
         return {"q": self.query, **self.narrow, **changed}
 
 
-def search(ask: WebRequest) -> WebResponse:
-    if ask.text("similar"):
-        return _similar(ask)
-    asked = Asked.of(ask)
-    if ask.choice("format", ("html", "json")) == "json":
-        return _as_json(ask, asked)
+def search(request: WebRequest) -> WebResponse:
+    if request.text("similar"):
+        return _similar(request)
+    asked = Asked.of(request)
+    if request.choice("format", ("html", "json")) == "json":
+        return _as_json(request, asked)
     if not asked.query:
-        return ask.render("search_start.html", asked=asked, pages=_count(ask))
+        return request.render("search_start.html", asked=asked, pages=_count(request))
     try:
         filters = asked.filters()
-        results, suggestion = _find(ask.source.searcher(), asked, filters)
+        results, suggestion = _find(request.source.searcher(), asked, filters)
     except QueryError as error:
-        return ask.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
+        return request.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
     anywhere = 0
     if not results.total and filters != NO_FILTERS:
-        anywhere = ask.source.searcher().search(asked.query, 1).total
-    return ask.render(
+        anywhere = request.source.searcher().search(asked.query, 1).total
+    return request.render(
         "search.html",
         asked=asked,
         results=results,
         suggestion=suggestion,
         anywhere=anywhere,
         groups=_groups(asked, results),
-        last_page=min(PAGES_MOST, -(-results.total // PAGE_HITS)),
+        last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)),
     )
 
 
@@ -94,35 +96,37 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 
-def _as_json(ask: WebRequest, asked: Asked) -> WebResponse:
+def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     try:
         filters = asked.filters()
-        results, suggestion = _find(ask.source.searcher(), asked, filters)
+        results, suggestion = _find(request.source.searcher(), asked, filters)
     except QueryError as error:
-        return json_reply({"error": str(error)}, 400)
+        return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
-        return json_reply({"error": str(error)}, 404)
-    return json_reply(results_json(asked.query, results, asked.offset, filters, suggestion))
+        return json_response({"error": str(error)}, 404)
+    return json_response(results_json(asked.query, results, asked.offset, filters, suggestion))
 
 
-def _similar(ask: WebRequest) -> WebResponse:
-    searcher = ask.source.searcher()
-    document = searcher.get(ask.text("similar"))
+def _similar(request: WebRequest) -> WebResponse:
+    searcher = request.source.searcher()
+    document = searcher.get(request.text("similar"))
     if document is None:
         raise HttpError("This page is not in the index.", 404)
     results = searcher.similar(document, SIMILAR_HITS)
-    return ask.render("similar.html", asked=Asked("", 1, {}), document=document, results=results)
+    return request.render(
+        "similar.html", asked=Asked("", 1, {}), document=document, results=results
+    )
 
 
-def _count(ask: WebRequest) -> int:
+def _count(request: WebRequest) -> int:
     try:
-        return ask.source.searcher().count()
+        return request.source.searcher().count()
     except CrawlDirError:
         return 0
 
 
 def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
-    """The facets, each as what the page shows of it; one without a choice is left out."""
+    """The facets as the page shows them, without those that leave no choice."""
     facets = results.facets
     assert facets is not None
     ages = {name: f"past {name}" for name in DAYS}
@@ -159,14 +163,14 @@ def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
 
 
 def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
-    """The periods that leave something out, and something in."""
+    """The periods that have some of the pages, not all."""
     return {name: count for name, count in dates.items() if count and count != total}
 
 
-def opensearch(ask: WebRequest) -> WebResponse:
+def opensearch(request: WebRequest) -> WebResponse:
     """The description by which a browser adds this search to its own."""
-    reply = ask.render("opensearch.xml", origin=ask.origin)
-    return WebResponse(reply.body, OPENSEARCH_TYPE)
+    response = request.render("opensearch.xml", origin=request.origin)
+    return WebResponse(response.body, OPENSEARCH_TYPE)
 
 
 PAGES = (

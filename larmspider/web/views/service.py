@@ -8,43 +8,42 @@ from typing import Any
 
 from larmspider import stats
 from larmspider.crawl.state import State
-from larmspider.status.snapshot import sentence_of, state_of
+from larmspider.status.snapshot import state_of, state_text
 from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
-from larmspider.web.request import PageView, WebRequest, WebResponse, json_reply
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 
 
-def metrics(ask: WebRequest) -> WebResponse:
-    """Where there is no crawl, that none runs."""
-    found = ask.board.status(ask.numbers) if ask.source.exists() else None
+def metrics(request: WebRequest) -> WebResponse:
+    found = request.crawl_status.status(request.gauges) if request.source.exists() else None
     return WebResponse(exposition(found), CONTENT_TYPE)
 
 
-def stats_json(ask: WebRequest) -> WebResponse:
-    if ask.source.exists():
-        return json_reply(as_json(ask.board.status(ask.numbers)))
-    condition = ask.source.condition
-    return json_reply({"state": condition.state.value, "sentence": condition.sentence}, 404)
+def stats_json(request: WebRequest) -> WebResponse:
+    if request.source.exists():
+        return json_response(as_json(request.crawl_status.status(request.gauges)))
+    condition = request.source.condition
+    return json_response({"state": condition.state.value, "sentence": condition.sentence}, 404)
 
 
-def healthz(ask: WebRequest) -> WebResponse:
-    """200 while the server answers and nothing is broken, also before a crawl has begun; 503 for a
-    crawl that breaks off, or that was killed, and for a directory that is missing or no crawl's."""
-    condition, numbers = ask.source.condition, ask.numbers
-    broken = numbers is not None and numbers.broken
+def healthz(request: WebRequest) -> WebResponse:
+    """200 while nothing is wrong, also before a crawl has begun; 503 for a crawl that stops because
+    of an error or was killed, and for a directory that is missing or not a crawl's."""
+    condition, gauges = request.source.condition, request.gauges
+    broken = gauges is not None and gauges.broken
     good = not broken and condition.state not in (State.KILLED, State.NONE)
-    state = state_of(condition, numbers)
+    state = state_of(condition, gauges)
     text = json.dumps({"status": "ok" if good else "broken", "crawl": state})
     return WebResponse(text.encode() + b"\n", "application/json", 200 if good else 503)
 
 
 def as_json(status: Status) -> dict[str, Any]:
-    """Names as of the metrics; seconds, bytes and rates a second."""
+    """The body of /stats.json: names as in /metrics; times in seconds, rates a second."""
     seconds = status.forecast.seconds
     return {
         "time": status.time,
-        "state": state_of(status.condition, status.numbers),
-        "sentence": sentence_of(status.condition, status.numbers),
+        "state": state_of(status.condition, status.gauges),
+        "sentence": state_text(status.condition, status.gauges),
         "urls": dict(status.urls),
         "pages_per_second": status.pages,
         "bytes_per_second": status.bytes,
@@ -61,7 +60,7 @@ def as_json(status: Status) -> dict[str, Any]:
             "reasons": status.forecast.reasons,
             "last": [[one.host, one.queued, one.seconds] for one in status.forecast.slowest],
         },
-        "numbers": None if status.numbers is None else status.numbers.as_json(),
+        "numbers": None if status.gauges is None else status.gauges.as_json(),
     }
 
 

@@ -18,15 +18,15 @@ from larmspider.web.auth import HEADERS
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 SEARCH_SECS = 2.0
-"""How long a page may search what no index of the logs has yet."""
+"""How long a page may search the logs that are not indexed yet."""
 _FRAMING = HEADERS["Content-Security-Policy"] + "; frame-src 'self'"
 
 
-def url(ask: WebRequest) -> WebResponse:
-    asked = ask.text("u").strip()
+def url(request: WebRequest) -> WebResponse:
+    asked = request.text("u").strip()
     if not asked:
-        return ask.render("url.html", asked="", found=None)
-    source = ask.source
+        return request.render("url.html", asked="", found=None)
+    source = request.source
     crawl = source.crawl.within(SEARCH_SECS)
     found = explain(asked, source.settings, crawl)
     around = None
@@ -39,48 +39,47 @@ def url(ask: WebRequest) -> WebResponse:
     with crawl.frontier() as frontier:
         now = time.time()
         row = frontier and host_row(frontier, source.politeness, host, now)
-    return ask.render(
+    return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
         shown=found.stored is not None and is_shown(found.stored.mime),
     )  # fmt: skip
 
 
-def view(ask: WebRequest) -> WebResponse:
-    """The stored copy in a frame that runs nothing, below a line that says what it is."""
-    asked, page = _stored(ask)
+def view(request: WebRequest) -> WebResponse:
+    """The stored copy in a frame without scripts, below a line that says what it is."""
+    asked, page = _stored(request)
     if not is_shown(page.mime):
         raise HttpError(f"A document of type {printable(page.mime)} is not shown here.", 415)
-    reply = ask.render("view.html", asked=asked, page=page)
+    response = request.render("view.html", asked=asked, page=page)
     return WebResponse(
-        reply.body, reply.content_type, headers={"Content-Security-Policy": _FRAMING}
+        response.body, response.content_type, headers={"Content-Security-Policy": _FRAMING}
     )
 
 
-def copy(ask: WebRequest) -> WebResponse:
-    """The bytes themselves."""
-    _, page = _stored(ask)
-    download = ask.text("download") == "yes"
-    text = "" if download else _text_of(ask, page)
-    got = stored_copy(ask.source.crawl, page, text=text, download=download)
+def copy(request: WebRequest) -> WebResponse:
+    _, page = _stored(request)
+    download = request.text("download") == "yes"
+    text = "" if download else _text_of(request, page)
+    got = stored_copy(request.source.crawl, page, text=text, download=download)
     return WebResponse(got.body, got.content_type, headers=got.headers)
 
 
-def _text_of(ask: WebRequest, page: StoredPage) -> str:
-    """As the index has it; "" where it has none."""
+def _text_of(request: WebRequest, page: StoredPage) -> str:
+    """The page's text in the index; "" if there is none."""
     with suppress(CrawlDirError):
-        if (document := ask.source.searcher().get(page.normalized)) is not None:
+        if (document := request.source.searcher().get(page.normalized)) is not None:
             return document.text
     return ""
 
 
-def _stored(ask: WebRequest) -> tuple[str, StoredPage]:
-    asked = ask.text("u").strip()
-    crawl = ask.source.crawl.within(SEARCH_SECS)
+def _stored(request: WebRequest) -> tuple[str, StoredPage]:
+    asked = request.text("u").strip()
+    crawl = request.source.crawl.within(SEARCH_SECS)
     try:
-        normalized = normalizer_from_settings(ask.source.settings)(asked)
+        normalized = normalizer_from_settings(request.source.settings)(asked)
     except InvalidURL as error:
-        raise HttpError(f"This is no URL of a page: {error}", 400) from None
+        raise HttpError(f"Not a URL of a page: {error}", 400) from None
     page = crawl.stored(normalized)
     if page is None:
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)

@@ -95,7 +95,7 @@ class Crawling:
         return request(f"{self.url}/control/{name}", "POST", headers, form or {"x": ""})
 
     @property
-    def numbers(self) -> Any:
+    def gauges(self) -> Any:
         return self.get("/stats.json").json["numbers"]
 
     def until(self, true: Callable[[], Any], what: str) -> Any:

@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
 from larmspider.status.crawl_view import Source
-from larmspider.status.crawl_workers import Live
+from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.server import Server
@@ -71,12 +71,16 @@ def request(
 
 
 class Served:
-    """``guard`` and ``live`` as the application takes them."""
+    """``guard`` and ``controller`` as the application takes them."""
 
-    def __init__(self, path: Path, guard: Guard | None = None, live: Live | None = None) -> None:
+    def __init__(
+        self, path: Path, guard: Guard | None = None, controller: Controller | None = None
+    ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
-        self.source = Source(path, lambda crawl: with_crawls_settings(base.copy(), crawl), live)
+        self.source = Source(
+            path, lambda crawl: with_crawls_settings(base.copy(), crawl), controller
+        )
         self.guard = guard or Guard(TOKEN)
         self.url = ""
         self._ready = threading.Event()
