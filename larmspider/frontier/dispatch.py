@@ -17,7 +17,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider.frontier.hosts import Group, Host, HostState, Lease, name_of
-from larmspider.frontier.slots import Kind, SlotPool
+from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def next_ready_time(frontier: Frontier, now: float) -> float | None:
     slots, ready = frontier.slots, frontier.ready
     if sum(slots.held) >= slots.total:
         return None
-    due = [kind for kind in Kind if ready.due(kind)]
+    due = [kind for kind in KINDS if ready.due(kind)]
     if due and not set(due).isdisjoint(_allowed_kinds(frontier)):
         return now
     times = [ready.next_time(), slots.next_age() if due else None]
