@@ -3,9 +3,9 @@
     redis-cli rpush intranet:start_urls http://wiki/new http://docs/
     redis-cli rpush intranet:start_urls '{"url": "http://wiki/new"}'
 
-The owner of block 0 reads them, as many at once as a commit has changes, and queues them a slice at
-a time. They pass the filters as the spider's own seeds do, and leave Redis when they are committed;
-while more wait than were read, that is as soon as these are queued.
+The owner of partition 0 reads them, as many at once as a commit has changes, and queues them a
+slice at a time. They pass the filters as the spider's own seeds do, and leave Redis when they are
+committed; while more wait than were read, that is as soon as these are queued.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import redis
 from scrapy import Request
@@ -28,51 +28,7 @@ from larmspider.urls.seeds import read_seeds
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.cluster.membership import Membership, WorkerLease
-    from larmspider.cluster.redis_client import Keys, RedisLink
-    from larmspider.cluster.shared_backend import RedisBackend
-    from larmspider.frontier.frontier import Frontier
-    from larmspider.frontier.partition import Partitions
-
 logger = logging.getLogger(__name__)
-
-
-# What the parts of a shared scheduler may ask of each other.
-
-
-class Owner(Protocol):
-    """The scheduler."""
-
-    crawler: Crawler
-    broken: str
-    closed: bool
-    opened: bool
-    checkpointing: asyncio.Lock
-
-    @property
-    def busy(self) -> bool: ...
-
-    def wake(self) -> None: ...
-
-
-class Worker(Protocol):
-    """scheduler_sharing.py."""
-
-    scheduler: Owner
-    membership: Membership
-    backend: RedisBackend
-    link: RedisLink
-    keys: Keys
-    lease: WorkerLease
-
-    @property
-    def frontier(self) -> Frontier: ...
-
-    @property
-    def blocks(self) -> Partitions: ...
-
-    @property
-    def moving(self) -> bool: ...
 
 
 T = TypeVar("T")
@@ -97,8 +53,8 @@ _NAME = {"list": "list", "set": "set", "zset": "sorted set"}
 class StartUrls:
     """REDIS_START_URLS_KEY, REDIS_START_URLS_AS_SET, REDIS_START_URLS_AS_ZSET."""
 
-    def __init__(self, sharing: Worker, client: Any, crawler: Crawler) -> None:
-        self._sharing, self._client, self._crawler = sharing, client, crawler
+    def __init__(self, client: Any, crawler: Crawler) -> None:
+        self._client, self._crawler = client, crawler
         settings = crawler.settings
         assert crawler.spider is not None
         key = str(settings.get("REDIS_START_URLS_KEY") or defaults.START_URLS_KEY)
@@ -108,13 +64,13 @@ class StartUrls:
         self._kind = "set" if as_set else "zset" if as_zset else "list"
         self._read: list[bytes] = []  # and not queued yet
         self._full = False  # as many were read as may be at once
-        self._queued: list[bytes] = []  # since the last cut
-        self._cut: list[bytes] = []
+        self._queued: list[bytes] = []  # since the last batch was sealed
+        self._sealed: list[bytes] = []
         self._next = 0.0
-        self._told = False
+        self._warned = False
 
     async def waiting(self) -> int:
-        """How many there are. Raises redis.RedisError."""
+        """How many seeds there are. Raises redis.RedisError."""
         return await self._ask(getattr(self._client, _LENGTH[self._kind]), self.key, otherwise=0)
 
     @property
@@ -122,16 +78,14 @@ class StartUrls:
         """So that more can be read: all that were are queued, and there may be others."""
         return self._full and bool(self._queued) and not self._read
 
-    async def read(self) -> None:
-        """Queue the next ones, if it is on this worker to do so."""
-        loop = asyncio.get_running_loop()
-        blocks = self._sharing.blocks
-        mine = 0 in self._sharing.backend.owned and 0 not in blocks.leaving
-        if not (mine and self._sharing.scheduler.opened):
+    async def read(self, *, mine: bool) -> None:
+        """Queue the next ones; ``mine``: this worker is the one that does."""
+        if not mine:
             self._read = []  # they are in Redis, for the next owner
             return
+        loop = asyncio.get_running_loop()
         if not self._read:
-            if loop.time() < self._next or self._queued or self._cut:
+            if loop.time() < self._next or self._queued or self._sealed:
                 return
             self._next = loop.time() + READ_SECS
             self._read = list(
@@ -150,23 +104,23 @@ class StartUrls:
         logger.info("%d seeds of %s: %d are queued", len(values), self.key, len(requests))
 
     async def _ask(self, ask: Callable[..., T], *arguments: Any, otherwise: T) -> T:
-        """In a thread. ``otherwise`` where the key holds something else than is read here: whoever
-        may push can do so, and it must not keep the crawl from its end."""
+        """Ask Redis in a thread. ``otherwise`` where the key holds another type than is read here:
+        whoever may push can cause that, and it must not keep the crawl from its end."""
         try:
             answer = await asyncio.to_thread(ask, *arguments)
         except redis.ResponseError as error:
             if not str(error).startswith("WRONGTYPE"):
                 raise
-            if not self._told:
+            if not self._warned:
                 logger.warning(
                     "%s holds no %s, and nothing is read from it: REDIS_START_URLS_AS_SET and"
                     " REDIS_START_URLS_AS_ZSET say what it is",
                     self.key,
                     _NAME[self._kind],
                 )
-            self._told = True
+            self._warned = True
             return otherwise
-        self._told = False
+        self._warned = False
         return answer
 
     async def _filtered(self, values: Sequence[bytes]) -> AsyncIterator[Request]:
@@ -190,14 +144,14 @@ class StartUrls:
                 yield page_request(self._crawler.spider, url)
 
     def seal(self) -> None:
-        """The batch ends that holds those that were read."""
-        self._cut, self._queued = self._queued, []
+        """The batch that holds the seeds queued so far ends."""
+        self._sealed, self._queued = self._queued, []
 
     async def committed(self) -> None:
         """Take them out of Redis. By value: others may have pushed more to either end."""
-        if self._cut:
-            await asyncio.to_thread(self._remove, self._cut)
-            self._cut = []
+        if self._sealed:
+            await asyncio.to_thread(self._remove, self._sealed)
+            self._sealed = []
             self._next = 0.0
 
     def _remove(self, values: Sequence[bytes]) -> None:

@@ -200,9 +200,9 @@ class OperatorExtension:
     async def _slow(self, form: Form) -> str:
         factor = _number(form, "factor", 0.01, MAX_FACTOR)
         self._scheduler.frontier.control.slow_down(factor)
-        sharing, kept = self._scheduler.sharing, True
-        if sharing is not None and "everywhere" in form:
-            kept = await asyncio.to_thread(sharing.orders.keep_factor, factor)
+        worker, kept = self._scheduler.worker, True
+        if worker is not None and "everywhere" in form:
+            kept = await asyncio.to_thread(worker.overrides.keep_factor, factor)
         said = f"all delays are {factor:g} times as long as the rules say"
         return said if kept else said + UNSHARED
 
@@ -224,7 +224,7 @@ class OperatorExtension:
         another worker's now, and come here later."""
         name = form.get("host", "").strip()
         scheduler = self._scheduler
-        if scheduler.sharing is not None and name and name not in scheduler.frontier.hosts:
+        if scheduler.worker is not None and name and name not in scheduler.frontier.hosts:
             return name, KEPT
         return self._host(form), ""
 
@@ -232,10 +232,10 @@ class OperatorExtension:
         """Keep the host's overrides for a worker that gets the host later; returns what the result
         has to add."""
         scheduler = self._scheduler
-        if scheduler.sharing is None:
+        if scheduler.worker is None:
             return ""
         order = replace(scheduler.frontier.control.overrides.of(name))
-        kept = await asyncio.to_thread(scheduler.sharing.orders.keep_host, name, order)
+        kept = await asyncio.to_thread(scheduler.worker.overrides.keep_host, name, order)
         return "" if kept else UNSHARED
 
     async def _delay(self, form: Form) -> str:

@@ -1,19 +1,18 @@
-"""Fetches that hang give up their places to hosts that are new or quick.
+"""Fetches that hang give up their slots to hosts that are new or quick.
 
-Of a host that has never answered nobody knows how long it holds a place. While others wait for one,
-its first fetch may take LARM_PROBE_SECS: five hosts that are well, behind a hundred that trickle,
-wait for 100 / places seconds. And a host that was quick may begin to hang: of fetches that have
-lasted LARM_SLOW_SECS no more go on than slow hosts may have places (places.py).
+How long a host that has never answered holds a slot is not known. While others wait for one, its
+first fetch may take LARM_PROBE_SECS: five hosts that are well, behind a hundred that trickle, wait
+for 100 / slots seconds. And a host that was quick may begin to hang: of fetches that have lasted
+LARM_SLOW_SECS no more go on than slow hosts may have slots (frontier/slots.py).
 
-What is let go is no failure, but the host is slow from then on, and asked again with all the time
-there is.
+A fetch that is cancelled is no failure, but its host is slow from then on, and asked again with all
+the time there is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
 
@@ -23,71 +22,57 @@ from larmspider.frontier.hosts import Lease
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
 
-    from larmspider.frontier.frontier import Frontier
+    from larmspider.scheduler.scheduler import FrontierScheduler
 
 LOOK_SECS = 0.25
 """Between two looks whether others wait."""
 NEXT_SECS = 0.005
-"""The same while a fetch is being let go."""
-
-
-class Owner(Protocol):
-    """Whose fetches these are: the scheduler."""
-
-    crawler: Crawler
-    closed: bool
-
-    @property
-    def frontier(self) -> Frontier: ...
-
-    @property
-    def leases(self) -> Iterable[Lease]: ...
+"""The same while a fetch is being cancelled."""
 
 
 class Probes:
-    """Looks while fetches are under way. ``secs`` are for the first fetch from a host."""
+    """Looks while fetches are under way. ``secs``: how long the first fetch from a host may
+    take."""
 
-    def __init__(self, scheduler: Owner, secs: float) -> None:
+    def __init__(self, scheduler: FrontierScheduler, secs: float) -> None:
         self.scheduler, self.secs = scheduler, secs
-        self._looks = False
-        self._cut: Lease | None = None
+        self._timed = False
+        self._cancelled: Lease | None = None
 
     def watch(self, request: Request) -> Request:
-        """``request`` is handed out."""
-        if not self._looks:
+        if not self._timed:
             self._look_in(min(LOOK_SECS, self.secs))
         return request
 
     def _look_in(self, secs: float) -> None:
-        self._looks = True
+        self._timed = True
         call_later(secs, self._look, time.monotonic() + secs)
 
     def _look(self, planned: float) -> None:
-        self._looks = False
+        self._timed = False
         out = [] if self.scheduler.closed else list(self.scheduler.leases)
         if not out:
             return
         late = time.monotonic() - planned > LOOK_SECS  # and so are answers: they come first
         if (
             late
-            or (self._cut is not None and self._cut.slot is not None)
-            or (self.scheduler.frontier.needs_slots() and self._let_go(out))
+            or (self._cancelled is not None and self._cancelled.slot is not None)
+            or (self.scheduler.frontier.needs_slots() and self._cancel_one(out))
         ):
             self._look_in(NEXT_SECS)
         else:
             self._look_in(min(LOOK_SECS, self.secs))
 
-    def _let_go(self, out: list[Lease]) -> bool:
-        """One of them, if any is overdue."""
+    def _cancel_one(self, out: list[Lease]) -> bool:
+        """Cancel one fetch, if any is overdue."""
         crawler = self.scheduler.crawler
         downloader: object = crawler.engine.downloader
         if not isinstance(downloader, LarmDownloader):
             return False
         for lease in out:
             if self._overdue(lease) and downloader.cancel(lease):
-                self._cut, lease.overdue = lease, True
+                self._cancelled, lease.overdue = lease, True
                 assert crawler.stats is not None
                 crawler.stats.inc_value(stats.SCHEDULER_PROBES_CUT)
                 return True

@@ -11,7 +11,7 @@ address refused        no rules: each page is refused then, for its address; whe
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
@@ -23,12 +23,11 @@ from larmspider.requests import CUT_BYTES, LEASE
 from larmspider.urls.resolve import location_of, resolve
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.hosts import Lease
+    from larmspider.scheduler.scheduler import FrontierScheduler
 
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
@@ -39,23 +38,10 @@ _HOPS = "larm_robots_hops"
 _BEGAN = "larm_robots_began"
 
 
-class Owner(Protocol):
-    """Whose fetches these are: the scheduler."""
-
-    crawler: Crawler
-
-    @property
-    def frontier(self) -> Frontier: ...
-
-    def hand_out(self, request: Request) -> None: ...
-
-    def end_robots(self, lease: Lease) -> None: ...
-
-
 class RobotsFetch:
     """Makes the Requests and takes the answers, for one scheduler."""
 
-    def __init__(self, scheduler: Owner) -> None:
+    def __init__(self, scheduler: FrontierScheduler) -> None:
         self.scheduler = scheduler
 
     def request(

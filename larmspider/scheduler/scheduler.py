@@ -2,10 +2,10 @@
 
     SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 
-A Request goes in as an Entry (scheduler_entries.py) and comes out with a lease, when its host may
-be asked; the lease ends when the URL has its final state (scheduler_leases.py). A host's robots.txt
-is fetched by a Request of the scheduler's own. At a checkpoint frontier and stores move together
-(scheduler_stores.py).
+A Request goes in as a QueuedUrl and comes out with a lease (leases.py), when its host may be asked;
+the lease ends when the URL has its final state. A host's robots.txt is fetched by a Request of the
+scheduler's own (robots_fetch.py). At a checkpoint frontier and stores move together
+(checkpoint.py).
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
+from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE, REQUEUED
-from larmspider.scheduler.checkpoint import Commits, recover_stores
+from larmspider.scheduler.checkpoint import recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.leases import Entries, Leases, refused_by_robots
 from larmspider.scheduler.probes import Probes
@@ -44,108 +45,12 @@ if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
 
-    from larmspider.cluster.start_urls import Owner
-    from larmspider.cluster.worker import Sharing
+    from larmspider.cluster.worker import ClusterWorker
 
 logger = logging.getLogger(__name__)
 
 
-# How a frontier is opened, alone or as one of many workers, and what is told at its end.
-
-
-def open_frontier(
-    scheduler: Owner, path: Path, addresses: Addresses
-) -> tuple[Frontier, Sharing | None]:
-    """Taken up from its last commit, to which the stores have gone back.
-
-    Raises ConfigError, LarmspiderError; then nothing is open, and no worker has joined.
-    """
-    settings = scheduler.crawler.settings
-    sharing = frontier = None
-    if options.many_workers(settings):
-        from larmspider.cluster.worker import Sharing  # only who shares needs Redis
-
-        sharing = Sharing(scheduler, path)
-    try:
-        shared = None if sharing is None else sharing.backend
-        book = addresses.book(OwnAddress.from_settings(settings))
-        frontier = build_frontier(settings, path, book, shared)
-        _recover_stores(scheduler.crawler, frontier.recover().positions, sharing)
-        if sharing is not None:
-            sharing.begin(frontier)
-    except BaseException:
-        if sharing is not None:
-            sharing.abandon()
-            sharing.backend.close()
-        if frontier is not None:
-            frontier.backend.close()
-        raise
-    return frontier, sharing
-
-
-def _recover_stores(
-    crawler: Crawler, positions: Mapping[str, bytes], sharing: Sharing | None
-) -> None:
-    """To start over, as one crawl alone may, would delete what all other workers have in Redis."""
-    try:
-        recover_stores(crawler, positions)
-    except CommittedGoneError as gone:
-        if sharing is None:
-            raise
-        raise CrawlDirError(
-            f"worker {sharing.name} of the crawl in Redis has its pages in another directory, or"
-            f" they are gone ({gone.what}): take another LARM_WORKER, or its LARM_DIR"
-        ) from None
-
-
-def count_end(crawler: Crawler, frontier: Frontier, broken: str, sharing: Sharing | None) -> None:
-    """What the summary tells."""
-    assert crawler.stats is not None
-    if broken:
-        crawler.stats.set_value(stats.BROKEN, broken)
-    if sharing is not None:
-        crawler.stats.set_value(stats.REDIS_ROUND_TRIPS, sharing.link.round_trips)
-        crawler.stats.set_value(stats.REDIS_WAITED, round(sharing.link.waited, 3))
-        if sharing.fenced:
-            crawler.stats.set_value(stats.FENCED, 1)
-    for key, number in final_counts(frontier).items():
-        crawler.stats.set_value(key, number)
-
-
-# Wakes Scrapy's engine when a host's turn has come: by itself it asks again only every 5 s.
-
-
-class Waker:
-    """One timer, for the earliest time asked for."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-        self._timer: CallLaterResult | None = None
-        self._at = 0.0
-
-    def wake(self) -> None:
-        """Now. The only place that touches what is private to Scrapy."""
-        self.cancel()  # nothing if it is this timer that woke us
-        slot = getattr(self.crawler.engine, "_slot", None)
-        if slot is not None and slot.closing is None:
-            slot.nextcall.schedule()
-
-    def wake_at(self, at: float | None) -> None:
-        """At a time in seconds since the epoch, unless an earlier one is set; None: never mind."""
-        if at is None or (self._timer is not None and self._at <= at):
-            return
-        self.cancel()
-        self._at = at
-        self._timer = call_later(max(0.001, at - time.time()), self.wake)
-
-    def cancel(self) -> None:
-        """No timer any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-class FrontierScheduler(Commits):
+class FrontierScheduler:
     """SCHEDULER. Opened, it owns LARM_DIR until it is closed.
 
     No subclass of scrapy.core.scheduler.BaseScheduler, whose metaclass makes isinstance() true of
@@ -158,7 +63,7 @@ class FrontierScheduler(Commits):
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.gate = asyncio.Event()
-        """Set, but while a checkpoint waits for the stores to be at rest: items wait before it."""
+        """Clear while a checkpoint waits for the stores to be idle: items wait before it."""
         self.gate.set()
         self.broken = ""
         """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
@@ -167,15 +72,15 @@ class FrontierScheduler(Commits):
         """Held from a checkpoint's cut to its end: there is one at a time."""
         self.opened = False
         """Whether the stores are."""
-        self.sharing: Sharing | None = None
-        """With the other workers of the crawl; None without REDIS_URL."""
+        self.worker: ClusterWorker | None = None
+        """Shares the crawl with other workers; None without REDIS_URL."""
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
         self._leases: Leases | None = None
         self._entries = Entries(crawler)
         self._robots = RobotsFetch(self)
         self._probes = Probes(self, probe_secs(crawler.settings))
-        self._addresses = Addresses(DnsCache.from_crawler(crawler), self._address_known, self.wake)
+        self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
 
@@ -213,9 +118,7 @@ class FrontierScheduler(Commits):
             ClusterDirectory.from_crawler(self.crawler).claim()
         directory.claim()
         try:
-            frontier, self.sharing = open_frontier(
-                self, directory.path / "frontier", self._addresses
-            )
+            frontier = self._open_frontier(directory.path / "frontier")
         except BaseException:
             directory.release()
             raise
@@ -229,56 +132,163 @@ class FrontierScheduler(Commits):
                 directory.path,
                 counts,
                 ""
-                if counts.queued or self.sharing
+                if counts.queued or self.worker
                 else f": nothing left to fetch; {directory.how_to_start_over()}",
             )
 
+    def _open_frontier(self, path: Path) -> Frontier:
+        """Take the frontier up from its last commit; the stores go back to it.
+
+        After an error nothing is open, and no worker has joined.
+        """
+        settings = self.crawler.settings
+        frontier = worker = None
+        if options.many_workers(settings):
+            from larmspider.cluster.worker import ClusterWorker  # needs Redis
+
+            worker = ClusterWorker(
+                self.crawler,
+                path,
+                checkpointing=self.checkpointing,
+                busy=lambda: self.busy,
+                running=lambda: not (self.closed or self.broken),
+                break_off=self.break_off,
+                wake=self.wake,
+            )
+        try:
+            addresses = self._addresses.book(OwnAddress.from_settings(settings))
+            shared = None if worker is None else worker.backend
+            frontier = build_frontier(settings, path, addresses, shared)
+            positions = frontier.recover().positions
+            try:
+                recover_stores(self.crawler, positions)
+            except CommittedGoneError as gone:
+                if worker is None:
+                    raise
+                # to start over, as one crawl alone may, would delete what all workers have in Redis
+                raise CrawlDirError(
+                    f"worker {worker.name} of the crawl in Redis has its pages in another"
+                    f" directory, or they are gone ({gone.what}): take another LARM_WORKER, or its"
+                    " LARM_DIR"
+                ) from None
+            if worker is not None:
+                worker.begin(frontier)
+        except BaseException:
+            if worker is not None:
+                worker.abandon()
+                worker.backend.close()
+            if frontier is not None:
+                frontier.backend.close()
+            raise
+        self.worker = worker
+        return frontier
+
     def spider_opened(self) -> None:
         self.opened = True
+        if self.worker is not None:
+            self.worker.stores_open = True
+
+    def break_off(self, reason: str) -> None:
+        """Nothing may be committed any more."""
+        self.broken = self.broken or reason
 
     def close(self, reason: str) -> Deferred[None]:
         """The last checkpoint, unless something is broken; then unlock LARM_DIR."""
         return deferred_from_coro(self.close_async(reason))
 
     async def close_async(self, reason: str) -> None:
-        """The same as a coroutine."""
         self._waker.cancel()
         self._addresses.close()
         if self._frontier is None or self._directory is None:
             return
-        if self.sharing is not None:
-            self.sharing.closing()
+        if self.worker is not None:
+            self.worker.closing()
         async with self.checkpointing:  # one may be under way in a thread
             self.closed = True
             if not self.opened:
                 # a store that never opened has no position to name
-                self.broken = self.broken or "the stores could not be opened"
+                self.break_off("the stores could not be opened")
             try:
                 if not self.broken:
-                    await self.commit_last()
-            except Exception as error:  # the directory is let go whatever happens
+                    await self._commit_last()
+            except Exception as error:  # the directory is released whatever happens
                 told = isinstance(error, LarmspiderError)
                 self.broken = str(error) if told else f"{type(error).__name__}: {error}"
                 logger.critical("The last checkpoint failed: %s", error, exc_info=not told)
-            if self.sharing is not None:
-                await self.sharing.leave()
+            if self.worker is not None:
+                await self.worker.leave()
             self._end(reason)
 
     def _end(self, reason: str) -> None:
         assert self._frontier is not None
         assert self._directory is not None
-        count_end(self.crawler, self._frontier, self.broken, self.sharing)
+        assert self.crawler.stats is not None
+        set_value = self.crawler.stats.set_value
+        if self.broken:
+            set_value(stats.BROKEN, self.broken)
+        if self.worker is not None:
+            set_value(stats.REDIS_ROUND_TRIPS, self.worker.link.round_trips)
+            set_value(stats.REDIS_WAITED, round(self.worker.link.waited, 3))
+            if self.worker.fenced:
+                set_value(stats.FENCED, 1)
+        for key, number in final_counts(self._frontier).items():
+            set_value(key, number)
         self._frontier.backend.close()
         self._directory.finish("broken" if self.broken else reason)
+
+    # checkpoints
+
+    def seal(self) -> dict[str, bytes]:
+        """Let every store name its position, and end the frontier's batch at the same moment; on
+        the event loop.
+
+        Raises CheckpointError if a store cannot write; then no batch ends.
+        """
+        positions = store_positions(self.crawler)
+        self.frontier.seal()
+        if self.worker is not None:
+            self.worker.start_urls.seal()
+        return positions
+
+    def commit(self, positions: Mapping[str, bytes]) -> None:
+        """Make the batch durable with the stores' positions; in any thread."""
+        try:
+            self.frontier.commit(positions)
+        except Fenced:
+            assert self.worker is not None
+            self.worker.fenced = True
+            raise
+
+    async def discard(self) -> None:
+        """After a commit that went well, before the next one begins; on the event loop."""
+        self.frontier.discard()
+        if self.worker is not None:
+            await self.worker.committed()
+
+    async def _commit_last(self) -> None:
+        """The whole of the last checkpoint; the stores' slow part must be done. Where Redis has to
+        be waited for, the event loop goes on meanwhile."""
+        positions = self.seal()
+        if self.worker is None:
+            self.commit(positions)
+        else:
+            await asyncio.to_thread(self.commit, positions)
+        self.frontier.discard()
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether one is due before its time."""
+        shared = self.worker is not None and self.worker.wants_checkpoint
+        return shared or self.frontier.wants_checkpoint
 
     # what Scrapy asks
 
     def has_pending_requests(self) -> bool:
         more = self.busy or not self.frontier.finished
-        if self.sharing is None:
+        if self.worker is None:
             return more
-        self.sharing.rest.engine_idle = True  # Scrapy asks this last
-        return more or not self.sharing.rest.ended
+        self.worker.engine_idle = True  # Scrapy asks this last
+        return more or not self.worker.ended
 
     @property
     def busy(self) -> bool:
@@ -290,12 +300,12 @@ class FrontierScheduler(Commits):
         return 0 if self._frontier is None else self._frontier.backend.counts().queued
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a Request; False if its URL is known, out of bounds, or it cannot be kept."""
+        """Queue a Request; False if its URL is known, beyond a limit, or it cannot be kept."""
         if request.meta.pop(REQUEUED, False):
             return True
         lease = request.meta.pop(LEASE, None)
         if lease is not None and lease.holder is request:
-            # a middleware went on with this Request: the first one has had its answer
+            # a middleware returned this Request again: its first fetch has had its answer
             if lease.is_robots:
                 request.meta[LEASE] = lease
                 self.hand_out(request)
@@ -314,7 +324,7 @@ class FrontierScheduler(Commits):
 
     def next_request(self) -> Request | None:
         """The next Request that may be sent now. O(log hosts)."""
-        if self.sharing is not None and not self.sharing.lease.valid:
+        if self.worker is not None and not self.worker.lease.valid:
             return None  # until Redis has renewed it
         if self._ready:
             return self._ready.popleft()
@@ -343,17 +353,17 @@ class FrontierScheduler(Commits):
         return lease
 
     def known(self, normalized: Sequence[str]) -> list[bool]:
-        """Of each canonical URL: has the frontier met it?"""
+        """Whether the frontier knows each canonical URL."""
         return self.frontier.known(normalized)
 
     def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
-        """The same without a look beyond the memory: False where it does not tell."""
+        """known() as far as memory has it: False proves nothing."""
         return self.frontier.seen_lately(normalized)
 
     # answers
 
     def hand_out(self, request: Request) -> None:
-        """Let Scrapy take this Request next, for a lease that is out already."""
+        """Let Scrapy take this Request next, for a lease that is out."""
         self._ready.append(request)
         self.wake()
 
@@ -380,13 +390,45 @@ class FrontierScheduler(Commits):
         """Let the engine ask for Requests."""
         self._waker.wake()
 
-    def _address_known(self, name: str, address: str) -> None:
+    def _on_resolved(self, name: str, address: str) -> None:
         self.frontier.on_resolved(name, address)
         self.wake()
 
     def _count(self, key: str) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(key)
+
+
+class Waker:
+    """Wakes Scrapy's engine when a host's turn has come: by itself it asks again only every 5 s.
+    One timer, for the earliest time asked for.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._timer: CallLaterResult | None = None
+        self._at = 0.0
+
+    def wake(self) -> None:
+        """Let the engine ask for Requests now. The only use of what is private to Scrapy."""
+        self.cancel()  # nothing if it is this timer that woke us
+        slot = getattr(self.crawler.engine, "_slot", None)
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def wake_at(self, at: float | None) -> None:
+        """Wake it at a time in seconds since the epoch, unless an earlier one is set; None:
+        never."""
+        if at is None or (self._timer is not None and self._at <= at):
+            return
+        self.cancel()
+        self._at = at
+        self._timer = call_later(max(0.001, at - time.time()), self.wake)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:

@@ -17,16 +17,19 @@ class Worker:
 
     def __init__(self, max_pages: int) -> None:
         self.pages, self.heard = 0, list[int]()
-        self.scheduler = SimpleNamespace(checkpointing=asyncio.Lock())
-        self.frontier = SimpleNamespace(limits=SimpleNamespace(max_pages=max_pages))
-        self.blocks = SimpleNamespace(stored_in_all=self.heard.append)
-        self.membership = SimpleNamespace(stored=lambda: self.pages)
+        self.checkpointing = asyncio.Lock()
+        frontier = SimpleNamespace(
+            limits=SimpleNamespace(max_pages=max_pages),
+            partitions=SimpleNamespace(stored_in_all=self.heard.append),
+        )
+        membership = SimpleNamespace(stored=lambda: self.pages)
+        self.budget = Budget(frontier, membership, self.checkpointing)  # type: ignore[arg-type]
 
 
 def test_others_pages_are_looked_up_without_an_own_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time that it is due; a commit counts as one."""
     worker = Worker(max_pages=10)
-    budget = Budget(worker)  # type: ignore[arg-type]
+    budget = worker.budget
 
     async def run() -> None:
         worker.pages = 3
@@ -48,10 +51,10 @@ def test_others_pages_are_looked_up_without_an_own_commit(monkeypatch: pytest.Mo
 def test_nothing_is_looked_up_in_the_middle_of_an_own_commit() -> None:
     """Whether that is in the number cannot be told then."""
     worker = Worker(max_pages=10)
-    budget = Budget(worker)  # type: ignore[arg-type]
+    budget = worker.budget
 
     async def run() -> None:
-        async with worker.scheduler.checkpointing:
+        async with worker.checkpointing:
             await budget.look()
         assert worker.heard == []
         await budget.look()
@@ -62,5 +65,5 @@ def test_nothing_is_looked_up_in_the_middle_of_an_own_commit() -> None:
 
 def test_without_a_limit_nobody_is_asked() -> None:
     worker = Worker(max_pages=0)
-    asyncio.run(Budget(worker).look())  # type: ignore[arg-type]
+    asyncio.run(worker.budget.look())
     assert worker.heard == []

@@ -21,7 +21,7 @@ def test_blocks_that_came_last_leave_first(
     leaving: tuple[int, ...], excess: int, chosen: list[int]
 ) -> None:
     handing_over = Rebalance()
-    handing_over.hear(Beat(held=HELD, excess=excess))
+    handing_over.note(Beat(held=HELD, excess=excess))
     assert handing_over.next(leaving) == chosen
 
 
@@ -29,21 +29,21 @@ def test_a_beat_that_is_older_than_a_release_asks_for_nothing_more() -> None:
     """Redis answered the beat, then the release; they were heard the other way round."""
     handing_over = Rebalance()
     beat = Beat(held=HELD, excess=2)
-    handing_over.hear(beat)
+    handing_over.note(beat)
     handing_over.release([1, 2])
     assert handing_over.next(()) == []
-    handing_over.hear(beat)
+    handing_over.note(beat)
     assert handing_over.next(()) == []
-    handing_over.hear(Beat(held={0: 10}))
+    handing_over.note(Beat(held={0: 10}))
     assert handing_over.next(()) == []
 
 
 def test_a_block_that_came_back_counts_again() -> None:
     handing_over = Rebalance()
-    handing_over.hear(Beat(held=HELD, excess=1))
+    handing_over.note(Beat(held=HELD, excess=1))
     handing_over.release([2])
-    handing_over.hear(Beat(held=HELD | {2: 40}, given={2: 40}))
-    handing_over.hear(Beat(held=HELD | {2: 40}, excess=1))
+    handing_over.note(Beat(held=HELD | {2: 40}, given={2: 40}))
+    handing_over.note(Beat(held=HELD | {2: 40}, excess=1))
     assert handing_over.next(()) == [2]
 
 
@@ -67,7 +67,7 @@ class Worker:
         self.leaving.clear()
         beat = self.membership.beat()
         self.given += len(beat.given)
-        self.handing_over.hear(beat)
+        self.handing_over.note(beat)
         self.leaving.update(self.handing_over.next(self.leaving))
         return released or bool(beat.given or self.leaving)
 

@@ -31,12 +31,7 @@ class Waiting:
         settings.set("REDIS_START_URLS_AS_SET", kind == "set")
         settings.set("REDIS_START_URLS_AS_ZSET", kind == "zset")
         crawler = SimpleNamespace(spider=Spider("intranet"), settings=settings, engine=engine)
-        worker = SimpleNamespace(
-            blocks=SimpleNamespace(leaving=set()),
-            backend=SimpleNamespace(owned=self.owned),
-            scheduler=SimpleNamespace(opened=True),
-        )
-        self.seeds = StartUrls(worker, client, crawler)
+        self.seeds = StartUrls(client, crawler)
 
     def push(self, *urls, head=False):
         if self.kind == "list":
@@ -65,7 +60,7 @@ class Waiting:
     def read(self, times=1):
         """So many ticks; each queues a slice."""
         for _ in range(times):
-            asyncio.run(self.seeds.read())
+            asyncio.run(self.seeds.read(mine=0 in self.owned))
 
 
 @pytest.fixture(params=["list", "set", "zset"])

@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 
 from larmspider.cluster.membership import Beat
-from larmspider.cluster.worker import Sharing
+from larmspider.cluster.worker import ClusterWorker
 from larmspider.settings import *  # noqa: F403
 
 LATE_SECS = 1.2
-_beaten = Sharing._beaten
+_on_beat = ClusterWorker._on_beat
 
 
-def _later(self: Sharing, beat: Beat) -> None:
+def _later(self: ClusterWorker, beat: Beat) -> None:
     time.sleep(LATE_SECS)
-    _beaten(self, beat)
+    _on_beat(self, beat)
 
 
-Sharing._beaten = _later  # type: ignore[method-assign]
+ClusterWorker._on_beat = _later  # type: ignore[method-assign]
