@@ -67,9 +67,9 @@ _OURS = (
     ("larmspider.spiders.intranet:IntranetSpider._extract", "extraction"),
     ("larmspider.extraction.page_builder:PageBuilder.fill", "links: resolve"),
     ("larmspider.middlewares.filter_middleware:FilterMiddleware._filter_slice", _filter_step),
-    ("larmspider.middlewares.follow:FollowMiddleware._requests", "follow"),
+    ("larmspider.middlewares.follow:FollowMiddleware._links", "follow"),
     ("larmspider.middlewares.follow:FollowMiddleware._request", "follow"),
-    ("larmspider.middlewares.follow:DirectEnqueue.queue", "frontier: push"),
+    ("larmspider.middlewares.follow:FollowMiddleware.enqueue", "frontier: push"),
     ("larmspider.middlewares.last_check:LastCheckMiddleware.process_request", "last check"),
     (
         "larmspider.middlewares.fetch_outcome:AnswersMiddleware.process_response",

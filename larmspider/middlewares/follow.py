@@ -1,12 +1,20 @@
 """Follow, the last step: the links that no filter rejected are queued.
 
-They become Requests, or take the short way into the frontier (short_way.py).
+The links of a page enter the frontier as one batch, past Scrapy's engine. As Requests they would
+pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
+apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
+
+    another SCHEDULER than ours
+    a spider middleware below this one that reads spider output (but AcknowledgeMiddleware)
+    a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
+    no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
@@ -28,86 +36,15 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-# The short way of new links into the frontier: as one batch, past Scrapy's engine.
-#
-# On the long way each becomes a Request, passes the spider middlewares below, the engine and the
-# signal request_scheduled, and is made an entry of the frontier and forgotten: 0.1 ms of CPU, to
-# no
-# one's use where nobody stands on that way. Where somebody does, the long way is taken.
-
-
-class DirectEnqueue:
-    """For the middleware ``follow``; looks once, at the first page."""
-
-    def __init__(self, crawler: Crawler, follow: object) -> None:
-        self.crawler, self.follow = crawler, follow
-        self._open: bool | None = None
-
-    def queue(self, links: Sequence[Link], page: Page) -> bool:
-        """Queue the new links of ``page``; False where they have to take the long way."""
-        if self._open is None:
-            self._open = self._nobody_on_the_long_way()
-        if not self._open or any(link.normalized in (None, page.normalized) for link in links):
-            return False  # a redirect between two spellings of a page has a key of its own
-        scheduler = scheduler_of(self.crawler)
-        assert scheduler is not None
-        frontier, entries = scheduler.frontier, []
-        for link in links:
-            redirect = link.type == REDIRECT
-            assert link.normalized is not None
-            entries.append(
-                frontier.entry(
-                    link.url,
-                    link.normalized,
-                    depth=min(MAX_NUMBER, page.depth if redirect else page.depth + 1),
-                    link_type=link.type,
-                    redirects=min(MAX_NUMBER, page.redirects + 1) if redirect else 0,
-                    from_page=page.url,
-                )
-            )
-        frontier.add(entries)
-        scheduler.wake()
-        return True
-
-    def _nobody_on_the_long_way(self) -> bool:
-        """Our scheduler; below us only what lets a Request pass as it is; scope judged above us,
-        and no receiver of the signals but the last check, which would judge it again."""
-        try:
-            engine = self.crawler.engine
-        except RuntimeError:
-            return False  # Scrapy: it is not set yet
-        if scheduler_of(self.crawler) is None:
-            return False
-        chain = engine.scraper.spidermw.middlewares
-        if self.follow not in chain:
-            return False
-        at = chain.index(self.follow)
-        below = [one for one in chain[:at] if hasattr(one, "process_spider_output")]
-        return (
-            all(isinstance(one, AcknowledgeMiddleware) for one in below)
-            and any(isinstance(getattr(one, "filter", None), ScopeFilter) for one in chain[at:])
-            and not self._receivers(signals.request_dropped)
-            and all(
-                isinstance(getattr(one, "__self__", None), LastCheckMiddleware)
-                for one in self._receivers(signals.request_scheduled)
-            )
-        )
-
-    def _receivers(self, signal: object) -> list[object]:
-        return list(liveReceivers(getAllReceivers(self.crawler.signals.sender, signal)))
-
-
 class FollowMiddleware:
     """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
     last.
 
-    What is no http or https URL is left out, should no filter stand before.
+    Links that are no http or https URLs are left out, should no filter stand before.
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:
-        self.short_way = DirectEnqueue(crawler, self)
-        self.spider = spider
-        self.counters = counters
+        self.crawler, self.spider, self.counters = crawler, spider, counters
         self._hosts: set[str] = set()
 
     @classmethod
@@ -115,6 +52,28 @@ class FollowMiddleware:
         assert crawler.spider is not None
         assert crawler.stats is not None
         return cls(crawler, crawler.spider, crawler.stats)
+
+    @cached_property
+    def passes_engine(self) -> bool:
+        """Whether links become Requests. Decided at the first page, when all components exist."""
+        chain = self.crawler.engine.scraper.spidermw.middlewares
+        if self not in chain or scheduler_of(self.crawler) is None:
+            return True
+        at = chain.index(self)
+        below = [one for one in chain[:at] if hasattr(one, "process_spider_output")]
+        scheduled = [
+            getattr(receiver, "__self__", None)
+            for receiver in self._receivers(signals.request_scheduled)
+        ]
+        return not (
+            all(isinstance(one, AcknowledgeMiddleware) for one in below)
+            and any(isinstance(getattr(one, "filter", None), ScopeFilter) for one in chain[at:])
+            and all(isinstance(one, LastCheckMiddleware) for one in scheduled)
+            and not self._receivers(signals.request_dropped)
+        )
+
+    def _receivers(self, signal: object) -> list[object]:
+        return list(liveReceivers(getAllReceivers(self.crawler.signals.sender, signal)))
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for item in start:
@@ -133,8 +92,13 @@ class FollowMiddleware:
                 for start in range(0, len(links), SLICE):
                     if start:
                         await asyncio.sleep(0)  # as in the filters
-                    for request in self._requests(links[start : start + SLICE], item):
-                        yield request
+                    batch = links[start : start + SLICE]
+                    self._count_new([link.normalized or link.url for link in batch])
+                    if self._is_queueable(batch, item):
+                        self.enqueue(batch, item)
+                    else:
+                        for link in batch:
+                            yield self._request(link, item)
             yield item
 
     def _links(self, page: Page) -> list[Link]:
@@ -151,11 +115,32 @@ class FollowMiddleware:
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
         return links
 
-    def _requests(self, links: list[Link], page: Page) -> Iterator[Request]:
-        self._count_new([link.normalized or link.url for link in links])
-        if self.short_way.queue(links, page):
-            return iter(())
-        return (self._request(link, page) for link in links)
+    def _is_queueable(self, links: Sequence[Link], page: Page) -> bool:
+        """A redirect between two spellings of a page has a key of its own, which Requests get."""
+        if self.passes_engine:
+            return False
+        return all(link.normalized not in (None, page.normalized) for link in links)
+
+    def enqueue(self, links: Sequence[Link], page: Page) -> None:
+        """Add the links to the frontier as one batch."""
+        scheduler = scheduler_of(self.crawler)
+        assert scheduler is not None
+        frontier, entries = scheduler.frontier, []
+        for link in links:
+            redirect = link.type == REDIRECT
+            assert link.normalized is not None
+            entries.append(
+                frontier.entry(
+                    link.url,
+                    link.normalized,
+                    depth=min(MAX_NUMBER, page.depth if redirect else page.depth + 1),
+                    link_type=link.type,
+                    redirects=min(MAX_NUMBER, page.redirects + 1) if redirect else 0,
+                    from_page=page.url,
+                )
+            )
+        frontier.add(entries)
+        scheduler.wake()
 
     def _request(self, link: Link, page: Page) -> Request:
         redirect = link.type == REDIRECT

@@ -28,6 +28,7 @@ def test_what_cannot_be_fetched_is_left_out_without_a_filter(
 ) -> None:
     """NormalizeFilter, which rejects these, may not be in the chain."""
     follow = FollowMiddleware.from_crawler(crawler_for())
+    follow.passes_engine = True
     urls = ["mailto:a@b", "http://h/a", "tel:1", "", "no url"]
     page = Page("http://h/", links=[Link(url) for url in urls])
     found = asyncio.run(_all(follow.process_spider_output(None, _each([page]))))
@@ -47,9 +48,8 @@ def test_a_page_of_very_many_links_lets_others_go_on(crawler_for: Callable[..., 
     queued: list[int] = []
     turns: list[int] = []
 
-    def queue(links: list[Link], page: Page) -> bool:
+    def enqueue(links: list[Link], page: Page) -> None:
         queued.append(len(links))
-        return True
 
     async def others() -> None:
         while True:
@@ -62,7 +62,8 @@ def test_a_page_of_very_many_links_lets_others_go_on(crawler_for: Callable[..., 
         await _all(follow.process_spider_output(None, _each([Page("http://h/", links=links)])))
         other.cancel()
 
-    follow.short_way.queue = queue
+    follow.passes_engine = False
+    follow.enqueue = enqueue
     asyncio.run(both())
     assert queued == [SLICE] * 3
     assert {SLICE, 2 * SLICE} <= set(turns)
