@@ -1,6 +1,6 @@
-"""The base of our commands: one clear line and an exit status for every error of ours.
+"""LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
-Exit status 0: done; 1: the crawl's directory lacks what was asked for; 2: the question is wrong.
+Exit status 0: done; 1: the crawl's directory lacks what was asked for; 2: bad arguments.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Settings for commands that fetch a URL or two and are no crawl: fetch, parse, shell, view.
-
 _OURS = "larmspider."
 _STOCK = {
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
@@ -37,10 +35,11 @@ _STOCK = {
 
 
 def leave_no_crawl(settings: BaseSettings, url: str = "", *, filters: bool = False) -> None:
-    """Scrapy's own scheduler and middlewares, none of our extensions and stores: LARM_DIR is not
-    touched. With ``filters`` the spider middlewares stay.
+    """Settings of fetch, parse, shell and view: Scrapy's own scheduler and middlewares, none of our
+    extensions and stores, so that LARM_DIR is not touched. ``filters``: keep the spider
+    middlewares.
 
-    ``url`` stands for the seeds, where the spider asks for them. Raises UsageError.
+    ``url`` serves as the seed if the spider needs one. Raises UsageError.
     """
     try:
         options.settle_scrapys(settings)
@@ -56,7 +55,7 @@ def leave_no_crawl(settings: BaseSettings, url: str = "", *, filters: bool = Fal
 
 
 def _without_ours(settings: BaseSettings, name: str) -> dict[str, int]:
-    """What a user added; what we turned off is on again."""
+    """The user's components; Scrapy's own that we turn off are on again."""
     return {
         path: order
         for path, order in settings.getdict(name).items()
@@ -110,11 +109,11 @@ class LarmCommand(ScrapyCommand):
 
     @abstractmethod
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Print the answer. Raises LarmspiderError for what cannot be answered."""
+        """Print the answer. Raises LarmspiderError if there is none."""
 
     def open_crawl(self) -> CrawlDir:
-        """The crawl in LARM_DIR. The settings become those it ran with, where the command line does
-        not say otherwise; files of rules are those it ran with too."""
+        """The crawl in LARM_DIR. Settings and rule files become those it ran with, except where the
+        command line says otherwise."""
         assert self.settings is not None
         shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
         crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
@@ -127,7 +126,7 @@ class LarmCommand(ScrapyCommand):
 
 
 def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSettings:
-    """``settings``, which become those that the crawl ran with, where the command line does not say
+    """``settings``, changed to those that the crawl ran with, except where the command line says
     otherwise."""
     copies = {name: str(path) for name, path in crawl.rules.items()}
     for name, value in (crawl.settings | copies).items():
@@ -141,14 +140,14 @@ def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSetting
 
 
 def one_argument(args: list[str], what: str) -> str:
-    """The only argument. Raises UsageError, which prints the command's help line."""
+    """The only argument. Raises UsageError."""
     if len(args) != 1:
         raise UsageError(f"expected exactly one {what}, got {len(args)}", print_help=False)
     return args[0]
 
 
 def print_json(value: Any) -> None:
-    """``value`` as JSON on standard output; in ASCII where that has not all its letters."""
+    """Print ``value`` as JSON, in ASCII if the encoding of standard output lacks a character."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
     try:
         text.encode(sys.stdout.encoding)

@@ -1,8 +1,8 @@
-"""The errors that larmspider raises on purpose; each message is one line a user can act on."""
+"""The errors that larmspider raises on purpose; each message is one line that a user can act on."""
 
 
 class LarmspiderError(Exception):
-    """Base of all errors of ours."""
+    """Base of all errors of larmspider."""
 
 
 class ConfigError(LarmspiderError):
@@ -10,7 +10,7 @@ class ConfigError(LarmspiderError):
 
 
 class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on
-    """A string that is not a URL which can be fetched: says why."""
+    """A string that is not a URL that can be fetched; says why."""
 
 
 class CrawlDirError(LarmspiderError):
@@ -18,10 +18,10 @@ class CrawlDirError(LarmspiderError):
 
 
 class CommittedGoneError(CrawlDirError):
-    """A LARM_DIR lacks what a store has committed there: ``what`` it found, one clause."""
+    """LARM_DIR lacks what a store has committed there; ``what`` is missing, one clause."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: it was cut short by something else; -a fresh=yes starts over")
+        super().__init__(f"{what}: something else has cut it short; -a fresh=yes starts over")
         self.what = what
 
 
@@ -30,11 +30,11 @@ class QueryError(LarmspiderError):
 
 
 class MissingFieldError(LarmspiderError):
-    """An item lacks a field that a store needs: names both."""
+    """An item lacks a field that a store needs; names both."""
 
 
 class HttpError(LarmspiderError):
-    """The request cannot be answered so; ``status`` is HTTP's."""
+    """A web page or action that is refused; ``status`` is the HTTP status."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)

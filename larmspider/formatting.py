@@ -1,4 +1,4 @@
-"""Numbers with units, for people: 32.5 kB, 2 h 05 min, 1,234,567, 12.3 a second.
+"""Numbers, times and text for people: 32.5 kB, 2 h 05 min, 1,234,567.
 
 >>> size(32_500), duration(7_500), count(1234567), rate(12.34)
 ('32.5 kB', '2 h 05 min', '1,234,567', '12.3')
@@ -13,22 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-# Times as logs and commands show them: UTC, to the millisecond.
-
 
 def utc(epoch: float) -> str:
     """Seconds since the epoch as ``2026-01-31T12:00:00.000Z``."""
     return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
-# What is written to a terminal: text from the web, of which an escape sequence must not move the
-# cursor, and how far something long is.
-
 _CLEAR = "\r\x1b[K"
 
 
 def printable(text: str) -> str:
-    """``text`` with a replacement character for each one that is not to be seen."""
+    """``text`` with replacement characters for unprintable ones: no escape sequence from the web
+    reaches a terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
@@ -36,8 +32,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def doing(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Says on a terminal what is done, and how much of how much once that is known; the line goes
-    when it is done. Nothing elsewhere, nor with TERM=dumb.
+    """Show on a terminal what is being done, until it is done; nothing elsewhere or with TERM=dumb.
 
     with doing("Counting links") as progress:     # Counting links ...
         progress(5, 20)                           # Counting links: 25%
@@ -61,7 +56,7 @@ _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def size(number: float) -> str:
-    """Bytes; 1 kB is 1,000 of them."""
+    """Bytes; 1 kB is 1,000 bytes."""
     if number < 1000:
         return f"{number:,.0f} bytes"
     step = min(len(_UNITS), int(math.log10(number)) // 3)
@@ -87,17 +82,17 @@ def duration(seconds: float) -> str:
 
 
 def count(number: float) -> str:
-    """Thousands apart."""
+    """With a comma between thousands."""
     return f"{number:,.0f}"
 
 
 def counted(number: int, what: str, many: str = "") -> str:
-    """``1 host``, ``2 hosts``; ``many`` where more of them is not ``what`` and an s."""
+    """``1 host``, ``2 hosts``; ``many`` is the plural where an s is not enough."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def rate(number: float) -> str:
-    """Three digits that matter: 0.05, 1.23, 12.3, 123, 1,234."""
+    """Three significant digits: 0.05, 1.23, 12.3, 123, 1,234."""
     if number and number < 0.1:
         return f"{number:.2g}"
     for limit, digits in ((10, 2), (100, 1)):

@@ -17,7 +17,7 @@ REDIRECT = 2
 """Link type of a redirect: Location header or meta refresh (LARM's 2)."""
 
 KNOWN = "known"
-"""``Link.reason`` of one that was met before: no refusal to speak of."""
+"""``Link.reason`` of a link to a known URL, which is no refusal."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Link:
 
 
 def body_text(body: bytes) -> str:
-    """A body in Scrapy's feed exports (-o pages.jsonl): read as UTF-8, what is not replaced."""
+    """The body in Scrapy's feed exports (-o pages.jsonl): decoded as UTF-8, with replacements."""
     return body.decode("utf-8", "replace")
 
 
@@ -52,11 +52,11 @@ class Page:
     ``url`` is as fetched, ``normalized`` its canonical form. ``status`` is the HTTP status,
     ``mime`` the media type in lower case without parameters. ``from_page`` is the URL of the page
     whose link led here ("" for a seed) and ``link_type`` that link's type. ``depth`` is the number
-    of links from a seed, ``redirects`` the number of redirects in a row that led here.
-    ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in
-    hex; ``etag`` and ``last_modified`` are those headers as they were sent. ``moved``: a meta
-    refresh sends its readers on at once, along one of its links of type 2. ``unread`` says why a
-    document was too much to be read, so that it has neither text nor links; "" for all others.
+    of links from a seed, ``redirects`` the number of redirects in a row that led here. ``fetched``
+    is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in hex;
+    ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta refresh redirects at
+    once, to a link of type 2. ``unread``: why extraction refused the document, which then has
+    neither text nor links; "" for all others.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""Reads settings as values: checked once, and a bad one is an error that says what is expected.
+"""Reads and checks settings; a bad value is an error that says what is expected.
 
 >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
 ConfigError: LARM_PAGEFILE_BYTES=0: expected an integer >= 1
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _FRACTIONS = ("_TIMEOUT", "_DELAY")
-"""Ends of names of seconds that Scrapy takes fractions of, although the default is whole."""
+"""Endings of Scrapy's settings in seconds that may be fractions although the default is an
+integer."""
 
 
 def integer(settings: BaseSettings, name: str, *, minimum: int, maximum: int | None = None) -> int:
-    """The setting as a whole number in [minimum, maximum]."""
+    """The setting as an integer in [minimum, maximum]."""
     return as_integer(name, _get(settings, name), minimum=minimum, maximum=maximum)
 
 
 def as_integer(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
-    """A whole number from a setting or a spider argument called ``name``."""
+    """``value`` of a setting or argument called ``name`` as an integer in [minimum, maximum]."""
     wanted = f"an integer {_range(minimum, maximum)}"
     try:
         number = int(value)
@@ -90,7 +91,7 @@ def boolean(settings: BaseSettings, name: str) -> bool:
 
 
 def scrapys_boolean(settings: BaseSettings, name: str) -> bool:
-    """The same for a setting of Scrapy's own, whose getbool() takes whole numbers for it."""
+    """boolean() for a setting of Scrapy's, whose getbool() takes integers too."""
     value = _get(settings, name)
     with suppress(TypeError, ValueError, OverflowError):
         return bool(int(value))
@@ -98,16 +99,16 @@ def scrapys_boolean(settings: BaseSettings, name: str) -> bool:
 
 
 def settle_scrapys(settings: BaseSettings, prefix: str = "") -> None:
-    """Check Scrapy's own settings, those whose names begin with ``prefix``; those that are yes or
-    no become true or false: Scrapy knows fewer words (no "yes", no "off"). Raises ConfigError."""
+    """Check Scrapy's settings that begin with ``prefix``, and convert booleans: Scrapy knows fewer
+    words for them (no "yes", no "off"). Raises ConfigError."""
     for name, value in check_scrapys(settings, prefix).items():
         if settings.get(name) is not value:
             settings.set(name, value, priority=settings.getpriority(name) or 0)
 
 
 def check_scrapys(settings: BaseSettings, prefix: str = "") -> dict[str, bool]:
-    """Raise ConfigError where one of Scrapy's own settings is not what its default is: a number, a
-    yes or no, a level; Scrapy would end with a traceback. Those that are yes or no, as they are."""
+    """Check that Scrapy's settings have the types of their defaults (number, boolean, log level),
+    as Scrapy itself would end with a traceback. Returns the booleans. Raises ConfigError."""
     found = {}
     for name, default in _scrapys_defaults().items():
         if not name.startswith(prefix) or settings.get(name) is None:
@@ -125,7 +126,7 @@ def check_scrapys(settings: BaseSettings, prefix: str = "") -> dict[str, bool]:
 
 @cache
 def _scrapys_defaults() -> Mapping[str, Any]:
-    """Those that are numbers, yes or no, or levels. To ask for some others is warned of."""
+    """Numbers, booleans and log levels; reading some of the others makes Scrapy warn."""
     module = importlib.import_module("scrapy.settings.default_settings")
     found = {name: getattr(module, name) for name in dir(module) if name.isupper()}
     return {
@@ -136,7 +137,7 @@ def _scrapys_defaults() -> Mapping[str, Any]:
 
 
 def as_boolean(name: str, value: Any) -> bool:
-    """A yes or no from a setting or a spider argument called ``name``."""
+    """``value`` of a setting or argument called ``name`` as a boolean."""
     word = str(value if value is not None else "").strip().lower()
     if word in _TRUE:
         return True
@@ -180,8 +181,8 @@ def log_level(settings: BaseSettings, name: str = "LOG_LEVEL") -> int | str:
 
 
 def typed(settings: BaseSettings, name: str) -> Any:
-    """The setting as its default is: what a command line gives as text becomes a number, a yes or
-    no, a list, a mapping. A value that is none of these stays as it is; its reader refuses it."""
+    """The setting converted to the type of its default, as the command line gives strings. A value
+    that cannot be converted stays as it is; who reads the setting refuses it."""
     value, default = _get(settings, name), defaults().get(name)
     with suppress(ConfigError, TypeError, ValueError):
         if isinstance(default, bool):
@@ -210,14 +211,14 @@ def many_workers(settings: BaseSettings) -> bool:
 
 
 def larm_dir(settings: BaseSettings) -> Path:
-    """Where this process writes, and all of it: LARM_DIR, or with many workers the directory of
-    this one in it (worker_name.py). Who reads a crawl begins at `crawl_root`."""
+    """Where this process writes: LARM_DIR or, with many workers, this worker's directory in it. Who
+    reads a crawl begins at `crawl_root`."""
     root = crawl_root(settings)
     return root / text(settings, "LARM_WORKER") if many_workers(settings) else root
 
 
 def writable_dir(path: Path) -> Path:
-    """``path``, made if it is missing. Raises ConfigError where files cannot be written there."""
+    """``path``, made if missing. Raises ConfigError if files cannot be written there."""
     with _writing(path):
         path.mkdir(parents=True, exist_ok=True)
         _try_to_write(path)
@@ -225,8 +226,8 @@ def writable_dir(path: Path) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Raise ConfigError where it could not be made or written, by the folder nearest to it that is
-    there. It is not made and taken away again: that could be from a worker that is starting."""
+    """Raise ConfigError if ``path`` could not be made or written, judged by its nearest existing
+    parent. Nothing is made: to remove it again could disturb a worker that is starting."""
     with _writing(path):
         _try_to_write(next(folder for folder in (path, *path.parents) if _is_there(folder)))
 
@@ -263,7 +264,7 @@ def defaults() -> Mapping[str, Any]:
 
 
 def check_names(settings: BaseSettings) -> None:
-    """Raise ConfigError when a setting begins with LARM_ and is none of ours (a typo)."""
+    """Raise ConfigError for an unknown setting that begins with LARM_ (a typo)."""
     known = [name for name in defaults() if name.startswith("LARM_")]
     for name in settings:
         if name.startswith("LARM_") and name not in known:
@@ -273,7 +274,7 @@ def check_names(settings: BaseSettings) -> None:
 
 
 def _get(settings: BaseSettings, name: str) -> Any:
-    """The setting, else our default: a foreign project need not repeat the LARM_ names."""
+    """The setting, or our default: a foreign project need not repeat the LARM_ settings."""
     return settings.get(name) if name in settings else defaults().get(name)
 
 

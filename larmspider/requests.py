@@ -1,8 +1,8 @@
-"""Requests and what the frontier keeps of them.
+"""Requests, and what the frontier keeps of them.
 
-A page's Request is made anew from a few fields when its turn comes. A foreign spider's Request
+The Request of a page is rebuilt from a few fields when its turn comes. A foreign spider's Request
 (callback, method, headers, body, meta, ...) is kept whole, as msgpack, so that it survives a
-restart; never by pickle, so one whose meta holds anything but plain data cannot be kept.
+restart; never as pickle, so its meta may hold plain data only.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 LEASE = "larm_lease"
 """Request.meta: the frontier's lease, from next_request() until the URL has its final state."""
 REQUEUED = "larm_requeued"
-"""Request.meta: the lease was given back, so that Scrapy need not schedule the Request again."""
+"""Request.meta: the lease was released, so that Scrapy need not schedule the Request again."""
 SAME_PAGE = "larm_same_page"
 """Request.meta: a redirect led from one spelling of a page to another; fetched although known."""
 URL = "larm_url"
-"""Request.meta: the URL that the fields of ours beside it are about. A spider that makes a Request
-with ``meta=response.meta`` hands them on to another URL, for which they mean nothing."""
+"""Request.meta: the URL to which larmspider's other fields belong. A spider that makes a Request
+with ``meta=response.meta`` passes them on to another URL, for which they mean nothing."""
 SEED = "larm_seed"
-"""Request.meta: one that a spider starts with. Scrapy marks those dont_filter; even so a later run
-of the same crawl does not fetch them again."""
+"""Request.meta: a seed. Scrapy marks seeds dont_filter; even so a later run of the same crawl does
+not fetch them again."""
 GIVE_BACK = "larm_give_back"
-"""Request.meta, set by a spider that makes nothing of a response because the crawl stops: the URL
-goes back to its queue."""
+"""Request.meta, set by a spider that drops a response because the crawl stops: the URL goes back to
+its queue."""
 TIMING = "larm_timing"
 """Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
-tls, first_byte, total), 0.0 where there was none: a kept connection needs no dns, connect, tls."""
+tls, first_byte, total), 0.0 for steps that were not needed, as on a reused connection."""
 VALIDATORS = "larm_validators"
 """Request.meta, after the fetch: headers that make the next request for this URL a conditional one
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 CUT_BYTES = "larm_cut_bytes"
-"""Request.meta: the body ends after so many bytes as if it were whole, and no more are taken."""
+"""Request.meta: the body is cut after so many bytes, as if it were whole."""
 _RUNTIME = (
     LEASE,
     REQUEUED,
@@ -53,8 +53,8 @@ _RUNTIME = (
     "download_slot",
 )
 MAX_NUMBER = 0xFFFF
-"""Of the numbers that are kept of a page: depth, redirects."""
-_MOST = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
+"""Of depth and redirects, as the frontier keeps them."""
+_MAX = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
 _PAGE_META = frozenset(
     ("normalized", "from_page", "link_type", "depth", "redirects", SAME_PAGE, URL, *_RUNTIME)
 ) | {"dont_redirect", "handle_httpstatus_all"}
@@ -70,7 +70,7 @@ def page_request(
     depth: int = 0,
     redirects: int = 0,
 ) -> Request:
-    """The Request for one page. Its meta carries what the Page will need to know of its origin.
+    """The Request for one page, with the origin of the Page in its meta.
 
     Every status is a Page, so Scrapy follows no redirect of it and drops no error. Breadth first
     under Scrapy's own scheduler too: the deeper, the later.
@@ -91,10 +91,10 @@ def page_request(
 
 
 def origin_of(request: Request) -> dict[str, Any]:
-    """Where its page was found, as keywords of Frontier.entry(): from Request.meta, where a spider
-    may keep something else under the same names; that is left out."""
+    """Where the page was found, as keywords of Frontier.entry(). Values of other types, which a
+    spider may keep in Request.meta under the same names, are left out."""
     found: dict[str, Any] = {}
-    for name, most in _MOST.items():
+    for name, most in _MAX.items():
         number = request.meta.get(name)
         if isinstance(number, int) and 0 <= number <= most:
             found[name] = int(number)
@@ -104,9 +104,9 @@ def origin_of(request: Request) -> dict[str, Any]:
 
 
 def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
-    """The canonical form of its URL, kept in Request.meta["normalized"]. Raises InvalidURL.
+    """The canonical form of the URL, kept in Request.meta["normalized"]. Raises InvalidURL.
 
-    If the meta was another page's, everything of ours in it goes but the depth, which counts on.
+    Fields in the meta that belong to another URL are removed, except the depth, which continues.
     """
     meta = request.meta
     if meta.get(URL) != request.url:
@@ -125,10 +125,8 @@ def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
 
 
 def count_depth(request: Request, response: Response) -> None:
-    """Set Request.meta["depth"]: one more than that of the response whose page asked for it.
-
-    What page_request() made of a link on it has its depth already: a redirect is no step.
-    """
+    """Set Request.meta["depth"] to one more than that of ``response``, unless page_request() has
+    set it: a redirect is no step."""
     meta = request.meta
     if meta.get(URL) != request.url or meta.get("from_page") != response.url:
         parent = {} if response.request is None else origin_of(response.request)
@@ -136,7 +134,7 @@ def count_depth(request: Request, response: Response) -> None:
 
 
 def is_page_request(request: Request, spider: Spider) -> bool:
-    """Whether page_request() could make it again from the frontier's fields alone."""
+    """Whether page_request() can rebuild ``request`` from the frontier's fields."""
     return (
         request.callback is None
         and request.method == "GET"
@@ -154,7 +152,7 @@ def is_page_request(request: Request, spider: Spider) -> bool:
 
 
 def pack_request(request: Request, spider: Spider) -> bytes:
-    """The whole Request. Raises ValueError, saying why, for one that cannot be kept."""
+    """The whole Request as msgpack. Raises ValueError, with the reason, if it cannot be kept."""
     data = request.to_dict(spider=spider)  # ValueError: a callback that is no method of the spider
     meta = {name: value for name, value in request.meta.items() if name not in _RUNTIME}
     if isinstance(meta.get("bindaddress"), tuple):
@@ -163,12 +161,12 @@ def pack_request(request: Request, spider: Spider) -> bytes:
     try:
         packed: bytes = msgpack.packb(data, strict_types=True)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"it holds what is no plain data: {error}") from None
+        raise ValueError(f"not plain data: {error}") from None
     return packed
 
 
 def unpack_request(payload: bytes, spider: Spider) -> Request:
-    """The reverse. Raises ValueError where the spider lacks a method that it names."""
+    """Undo pack_request(). Raises ValueError if the spider lacks a method that is named."""
     data: dict[str, Any] = msgpack.unpackb(payload, strict_map_key=False)
     try:
         return request_from_dict(data, spider=spider)

@@ -1,9 +1,9 @@
-"""scrapy crawl SPIDER: Scrapy's command, which ends with what was stored, refused and failed.
+"""scrapy crawl SPIDER: Scrapy's command with a summary at the end.
 
-Exit status 0: the crawl ended, or was stopped by a signal; 1: it broke off, was stopped by a second
-signal, or has stored nothing; 2: an argument or a setting cannot be used, and nothing was begun;
-75: other workers have taken over from this one, which is to be started again.
-What it says at the end is in LOG_FILE too, where there is one: scrapyd shows nothing else of a job.
+Exit status 0: the crawl ended, or was stopped by a signal; 1: it stopped because of an error or a
+second signal, or stored nothing; 2: bad arguments or settings, nothing was begun; 75: other workers
+have taken over from this one, which is to be started again. The summary is in LOG_FILE too, as
+scrapyd shows nothing else of a job.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Command(CrawlCommand):
                 logger.info("%s", line)
         try:
             print("\n".join(summary.lines()), flush=True)
-        except OSError:  # scrapyd was stopped with its jobs, and was quicker; a terminal was closed
+        except OSError:  # a closed terminal, or scrapyd that was stopped with its jobs
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _complain(self, message: str) -> None:
@@ -100,13 +100,14 @@ class Command(CrawlCommand):
 
 
 def _hang_up(_number: int, _frame: FrameType | None) -> None:
-    """The terminal was closed, of which the system tells, and the shell too: one SIGTERM."""
+    """A closed terminal stops the crawl as SIGTERM does, once, although the shell sends SIGHUP
+    too."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.raise_signal(signal.SIGTERM)
 
 
 def _error_of(task: Awaitable[None]) -> BaseException | None:
-    """The exception that ended the crawl. Asking for it here keeps asyncio from printing it."""
+    """The exception that ended the crawl; once it is retrieved, asyncio does not print it."""
     if isinstance(task, asyncio.Task) and task.done() and not task.cancelled():
         return task.exception()
     return None

@@ -29,7 +29,7 @@ class Command(LarmCommand):
 
 
 def print_text(explanation: Explanation) -> None:
-    """The explanation as aligned lines, a fact each."""
+    """Print the explanation, a fact a line."""
     rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
     rows += [("host rule", rule) for rule in explanation.host_rules or ["none applies"]]
     rows += [("note", note) for note in explanation.notes]

@@ -1,4 +1,4 @@
-"""scrapy hosts: every host of a crawl: how it is, what waits for it, and when it is asked next."""
+"""scrapy hosts: the hosts of a crawl, with state, queue, delay and time of the next request."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _cells(row: HostRow, now: float) -> tuple[str, ...]:
 
 
 def _when(at: float, now: float) -> str:
-    """A time as people need it: now, in 12 s, never (in this run)."""
+    """``now``, ``in 12 s``, or ``never`` (in this run)."""
     if at == inf:
         return "never"
     return "now" if at <= now else f"in {at - now:.0f} s"

@@ -1,4 +1,4 @@
-"""scrapy links: broken links with the pages that carry them, and what is linked most."""
+"""scrapy links: broken links with the pages that have them, or what is linked most."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Command(LarmCommand):
         return "[options]"
 
     def short_desc(self) -> str:
-        return "List broken links with the pages that carry them, or what is linked most"
+        return "List broken links with the pages that have them, or what is linked most"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -104,7 +104,7 @@ class Command(LarmCommand):
 
 @contextmanager
 def _index(crawl: CrawlDir) -> Iterator[LogIndex]:
-    """The index of the logs, as up to date as the crawl's last checkpoint. Raises CrawlDirError."""
+    """The index of the logs, as of the crawl's last checkpoint. Raises CrawlDirError."""
     if not crawl.logs.size("links.log"):
         raise CrawlDirError(f"the crawl in {crawl.path} has no links.log, or an empty one")
     try:

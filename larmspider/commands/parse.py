@@ -1,4 +1,4 @@
-"""scrapy parse URL: Scrapy's command, which leaves LARM_DIR alone."""
+"""scrapy parse URL: Scrapy's command, without touching LARM_DIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scrapy report: a crawl in one page, to be kept or sent."""
+"""scrapy report: a crawl on one page, as text, JSON or HTML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Command(LarmCommand):
         if opts.json:
             print_json(_as_json(report))
         elif opts.html is not None:
-            # here, as Scrapy imports the modules of all commands for each of them
+            # imported here: Scrapy imports the modules of all commands for each command
             from larmspider.web.render import report_page
 
             _write(Path(opts.html), report_page(report, str(crawl.path)))
@@ -59,7 +59,6 @@ class Command(LarmCommand):
 
 
 def _write(path: Path, page: str) -> None:
-    """Wholly or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         replace_file(path, page.encode("utf-8", "replace"), draft=draft)
@@ -68,7 +67,7 @@ def _write(path: Path, page: str) -> None:
 
 
 def _print(report: CrawlReport) -> None:
-    """The essence; --html and --json have all."""
+    """The most important parts; --html and --json have all."""
     rows = [("crawl", report.condition.sentence), ("urls", str(report.counts))]
     documents = report.documents
     rows.append(("stored", f"{counted(documents.count, 'document')}, {size(documents.bytes)}"))
@@ -97,13 +96,13 @@ def _print(report: CrawlReport) -> None:
     rows.append(("broken", f"{counted(report.broken_in_all, 'target')} in all"))
     same = report.duplicates.urls
     have = "has" if same == 1 else "have"
-    rows.append(("same", f"{counted(same, 'page')} {have} the content of another one"))
+    rows.append(("same", f"{counted(same, 'page')} {have} the content of another page"))
     for label, text in rows:
         print(f"{label:<12} {printable(text)}")
 
 
 def _as_json(value: Any) -> Any:
-    """JSON knows no infinity; a host's packed rules are left out."""
+    """Plain data for JSON: infinity is null, a host's packed rules are left out."""
     if isinstance(value, CrawlReport):
         value = asdict(value)
         for row in value["hosts"]:

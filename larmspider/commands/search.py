@@ -1,4 +1,4 @@
-"""scrapy search QUERY: the best pages of a crawl, running ones too, with the words that matched."""
+"""scrapy search QUERY: the best pages of a crawl, also while it runs, with matching text."""
 
 from __future__ import annotations
 
@@ -29,32 +29,39 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            'Search the pages of a crawl. Words are ranked, all of them first; "a phrase", -word,'
-            " word~ (nearly), title:word, url:word, host:name, lang:de, mime:pdf narrow it."
+            'Search the pages of a crawl. Pages with all words come first. "a phrase", -word, word~'
+            " (similar), title:word, url:word, host:name, lang:de and mime:pdf narrow the search."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "-n", type=int, default=10, metavar="N", help=f"show N pages (10, at most {MAX_LIMIT})"
+            "-n",
+            type=int,
+            default=10,
+            metavar="N",
+            help=f"show N pages (default 10, at most {MAX_LIMIT})",
         )
-        parser.add_argument("--offset", type=int, default=0, metavar="N", help="skip the best N")
+        parser.add_argument("--offset", type=int, default=0, metavar="N", help="skip the first N")
         parser.add_argument(
-            "--host", action="append", default=[], help="only this host; may be given again"
+            "--host", action="append", default=[], help="only this host; repeatable"
         )
         parser.add_argument(
             "--type",
             action="append",
             default=[],
-            help=f"only this kind of document, again as above: {', '.join(KINDS)}",
+            help=f"only this kind of document; repeatable: {', '.join(KINDS)}",
         )
         parser.add_argument(
-            "--lang", action="append", default=[], help="only this language: de, en, ..."
+            "--lang",
+            action="append",
+            default=[],
+            help="only this language, such as de or en; repeatable",
         )
         parser.add_argument(
             "--since",
             metavar="WHEN",
-            help="only pages modified, or where that is not known fetched, since then:"
+            help="only pages modified (if unknown: fetched) since then:"
             f" {', '.join(DAYS)}, or a day as in 2026-01-31",
         )
 

@@ -1,8 +1,8 @@
-"""scrapy workers -n N: a crawl by several processes of this machine, which share it through Redis.
+"""scrapy workers -n N: a crawl by several processes on this machine, which share it through Redis.
 
-Exit status 0: all workers ended, or were stopped by a signal; 1: one broke off, was stopped by a
-second signal, could not be kept running, or nothing is stored; 2: an argument, a setting or
-LARM_DIR cannot be used, and nothing was begun.
+Exit status 0: all workers ended, or were stopped by a signal; 1: one failed, was stopped by a
+second signal or could not be kept running, or nothing is stored; 2: bad arguments, settings or
+LARM_DIR, nothing was begun.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from larmspider import options
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.extensions.preflight import check, check_components
+from larmspider.formatting import counted
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
@@ -61,7 +62,7 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.add_argument(
             "-n", type=int, default=os.cpu_count() or 1, metavar="N",
-            help="processes (%(default)s, one for each processor)",
+            help="number of processes (default %(default)s, one a processor)",
         )  # fmt: skip
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
@@ -70,7 +71,7 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) > 1:
-            raise UsageError("one spider at most is expected, such as: scrapy workers -n 4")
+            raise UsageError("expected at most one spider, such as: scrapy workers -n 4")
         try:
             arguments = arglist_to_dict(opts.spargs)
         except ValueError:
@@ -87,7 +88,7 @@ class Command(ScrapyCommand):
             self.exitcode = 2
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
-        # here, as Scrapy imports the modules of all commands for each: 0.1 s for Redis's client
+        # imported here, 0.1 s: Scrapy imports the modules of all commands for each command
         from larmspider.cluster.joining import SharedCrawl
         from larmspider.workers.redis_server import PrivateRedis, find_program
 
@@ -147,7 +148,7 @@ class Command(ScrapyCommand):
     ) -> Supervisor:
         assert self.settings is not None
         names = worker_name.free_names(root, number)
-        _say(f"{number} workers crawl into {root}: {', '.join(names)}")
+        _say(f"Starting {counted(number, 'worker')} in {root}: {', '.join(names)}")
         return Supervisor(
             [
                 WorkerProcess(
@@ -162,7 +163,7 @@ class Command(ScrapyCommand):
         )
 
     def _as_each(self, spider: str, arguments: dict[str, str]) -> Crawler:
-        """What each worker will be. What it would refuse is refused here, once."""
+        """A crawler as each worker has it, checked here so that a refusal comes once."""
         assert self.settings is not None
         options.settle_scrapys(self.settings)
         crawler = Crawler(get_spider_loader(self.settings).load(spider), self.settings)
@@ -179,7 +180,7 @@ class Command(ScrapyCommand):
         opts: argparse.Namespace,
         redis_url: str,
     ) -> list[str]:
-        """What each worker runs, but for its name."""
+        """The command of each worker, without its name."""
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
         for name, value in arguments.items():
             command += ["-a", f"{name}={value}"]
@@ -196,5 +197,5 @@ class Command(ScrapyCommand):
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # the terminal was closed, and workers are to stop in order
+    with suppress(OSError):  # a closed terminal: workers are still to be stopped in order
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)

@@ -88,7 +88,7 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(rf"^refused by +{REFUSED}: 2 targets$", out, re.MULTILINE)
     assert re.search(r"^stored +64 documents, ", out, re.MULTILINE)
     assert re.search(r"^failed +1 last answer in the page files, ", out, re.MULTILINE)
-    assert re.search(r"^same +1 page has the content of another one$", out, re.MULTILINE)
+    assert re.search(r"^same +1 page has the content of another page$", out, re.MULTILINE)
     assert re.search(r"^broken +404 \S+, on 1 page$", out, re.MULTILINE)
     assert re.search(r"^result +500: 1 fetch$|^result +500: \d+ fetches$", out, re.MULTILINE)
     assert "2 targets in all" in out

@@ -164,7 +164,7 @@ def test_what_cannot_be_kept_is_refused_with_a_reason(scripted_server: Start, fo
     assert len(lines) == 2
     assert "/lambda> cannot be queued" in lines[0]
     assert "is not an instance method" in lines[0]
-    assert "/object> cannot be queued: it holds what is no plain data" in lines[1]
+    assert "/object> cannot be queued: not plain data" in lines[1]
     assert "object" in lines[1]
 
 
