@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -13,20 +12,9 @@ from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import printable
-from larmspider.frontier.describe import HostRow, host_rows
+from larmspider.frontier.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
 from larmspider.frontier.factory import politeness_from
 
-_KEYS: dict[str, Callable[[HostRow], Any]] = {
-    "host": lambda row: row.host,
-    "state": lambda row: row.state,
-    "queued": lambda row: -row.counts.queued,
-    "stored": lambda row: -row.counts.stored,
-    "failed": lambda row: -row.counts.failed,
-    "refused": lambda row: -row.counts.refused,
-    "in-flight": lambda row: -row.counts.leased,
-    "delay": lambda row: -row.gap.seconds,
-    "next": lambda row: row.next_time,
-}
 _WIDTHS = "{:<32} {:<14} {:>8} {:>8} {:>7} {:>7} {:>6} {:>9} {:>9}  {}"
 _TITLES = (
     "host", "state", "queued", "stored", "failed", "refused", "flight", "delay s", "next",
@@ -43,7 +31,7 @@ class Command(LarmCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        keys = ", ".join(_KEYS)
+        keys = ", ".join(HOST_COLUMNS)
         parser.add_argument(
             "--sort",
             default="queued",
@@ -58,8 +46,8 @@ class Command(LarmCommand):
         assert self.settings is not None
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}")
-        if opts.sort not in _KEYS:
-            raise ConfigError(f"--sort {opts.sort}: expected one of {', '.join(_KEYS)}")
+        if opts.sort not in HOST_COLUMNS:
+            raise ConfigError(f"--sort {opts.sort}: expected one of {', '.join(HOST_COLUMNS)}")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
         crawl, now = self.open_crawl(), time.time()
@@ -67,8 +55,7 @@ class Command(LarmCommand):
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
             rows = list(host_rows(frontier, politeness_from(self.settings), now))
-        rows.sort(key=lambda row: (_KEYS[opts.sort](row), row.host))
-        rows = rows[: opts.n]
+        rows = sorted_rows(rows, opts.sort)[: opts.n]
         if opts.json:
             print_json({"hosts": [_as_json(row) for row in rows]})
             return

@@ -22,7 +22,6 @@ from larmspider.reports.links import (
     broken_links,
     broken_rows,
     most_linked,
-    most_linked_hosts,
     to_csv,
 )
 
@@ -84,7 +83,7 @@ class Command(LarmCommand):
 
     def _most(self, opts: argparse.Namespace, crawl: CrawlDir, index: LogIndex) -> None:
         many = min(opts.n or 20, _MOST)
-        pages, hosts = most_linked(crawl.logs, index, 0, many), most_linked_hosts(index, many)
+        pages, hosts = most_linked(crawl.logs, index, 0, many), index.most_linked_hosts()[:many]
         if opts.csv:
             rows = [(page.pages, page.url, page.anchor) for page in pages]
             sys.stdout.write(to_csv(("pages", "url", "anchor"), rows))

@@ -67,7 +67,7 @@ class Command(LarmCommand):
             build(source, binding.guard(token), ahead=True), binding.address, binding.port
         )
         stopped = stopped_by_signals()
-        print(source.condition.sentence)
+        print(source.run_state.sentence)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,9 +118,6 @@ async def _ask(
     return found if isinstance(found, dict) else None
 
 
-_STATES = ("discovered", "queued", "leased", "stored", "failed", "refused", "delayed")
-
-
 class LocalController:
     """Controller of the crawl in this process. ``settings``: those that its pages use."""
 
@@ -152,8 +150,7 @@ class LocalController:
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
             orders = scheduler.frontier.control.overrides.copy()
-            counts = scheduler.frontier.backend.counts()
-            urls = {name: int(getattr(counts, name)) for name in _STATES}
+            urls = asdict(scheduler.frontier.backend.counts())
         return Gauges(
             time=time.time(),
             began=self.began,

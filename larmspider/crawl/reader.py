@@ -1,8 +1,8 @@
-"""Opens a LARM_DIR for reading: its description, logs, page files. A crawl may be writing there.
+"""Opens a LARM_DIR for reading: its manifest, logs, page files. A crawl may be writing there.
 
-crawl = CrawlDir(Path("crawl"))
-record = crawl.stored("http://wiki.example/start/")     # by canonical form
-body = crawl.body(record)
+>>> crawl = CrawlDir(Path("crawl"))
+>>> crawl.body(crawl.stored("http://wiki.example/start/"))     # by canonical form
+b'<!DOCTYPE html>...'
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STORES = {
     "FetchLogPipeline": "fetch.log",
     "LinkLogPipeline": "links.log",
 }
-SPELLINGS = 32
+MAX_SPELLINGS = 32
 """Redirects in a row after which another spelling of a page is not looked for any more."""
 
 
@@ -52,13 +52,13 @@ class StoredPage:
     page_file: int
     offset: int
     shard: str = ""
-    """In a crawl of many workers the directory of the one that stored it."""
+    """The directory of the worker that stored the page, in a crawl of many workers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """What came of fetching a URL: ``result`` is an HTTP status, or the word for a failure;
-    ``time`` is "" where it is not known."""
+class LoggedFetch:
+    """A line of fetch.log: ``result`` is an HTTP status, or the word for a failure; ``time`` is ""
+    where it is not known."""
 
     time: str
     url: str
@@ -75,7 +75,7 @@ class CrawlDir:
         self.path = path
         self.manifest = read_manifest(path)
         self.remark = ""
-        """What cannot be told about its queues, and why; known when the frontier was asked."""
+        """What is not known about the queues, and why; set when the frontier was asked."""
         self.logs = self._logs()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
@@ -86,20 +86,21 @@ class CrawlDir:
         return size
 
     def within(self, seconds: float) -> Self:
-        """The same, whose searches in the logs take ``seconds`` together at most; then
-        ``logs.cut_short`` says that there may be more."""
+        """This crawl with searches in the logs that take ``seconds`` together at most; then
+        ``logs.cut_short`` is True: there may be more."""
         bounded = copy(self)
         bounded.logs = bounded._logs(seconds)
         return bounded
 
     @property
     def parts(self) -> Sequence[CrawlDir]:
-        """The directories that hold its logs: itself, or those of its workers."""
+        """The directories that hold logs: this one, or those of the workers."""
         return (self,)
 
     @property
     def began(self) -> str:
-        """When the crawl began first, which tells it from others in this directory."""
+        """When the crawl began first, which distinguishes it from earlier ones in this
+        directory."""
         return str(self.manifest.get("began") or "")
 
     @property
@@ -114,9 +115,9 @@ class CrawlDir:
     @property
     def rules(self) -> dict[str, Path]:
         """The crawl's own copies of the files of rules that it ran with, by setting."""
-        copies = {name: self.path / RULES_DIR / copy for name, copy in RULES.items()}
-        told = self.settings
-        return {name: path for name, path in copies.items() if told.get(name) and path.exists()}
+        copies = {name: self.path / RULES_DIR / file for name, file in RULES.items()}
+        used = self.settings
+        return {name: path for name, path in copies.items() if used.get(name) and path.exists()}
 
     @property
     def index_dir(self) -> Path:
@@ -133,11 +134,11 @@ class CrawlDir:
             yield reader
 
     def searcher(self) -> Searcher:
-        """The search index. Raises CrawlDirError where there is none, or of another version."""
+        """The search index. Raises CrawlDirError where there is none, or one of another version."""
         return Searcher.open(self.index_dir)
 
     def robots(self, url: str) -> bytes | None:
-        """The robots.txt of this URL's server as it was read, None if it was not."""
+        """The robots.txt of this URL's host as it was read, None if it was not."""
         with self.frontier() as frontier:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
@@ -146,19 +147,19 @@ class CrawlDir:
         fields = self.logs.last("store.log", normalized)
         return None if fields is None else stored_page(fields)
 
-    def fetched(self, normalized: str) -> Fetch | None:
-        """The last fetch of this canonical form, failed ones too."""
+    def fetched(self, normalized: str) -> LoggedFetch | None:
+        """The last fetch of this canonical form, whether it failed or not."""
         fields = self.logs.last("fetch.log", normalized)
         return None if fields is None else fetch_of(fields)
 
-    def last_fetch(self, normalized: str) -> Fetch | None:
-        """What the frontier knows of this canonical form, or the logs where it has no say. The
-        message is fetch.log's."""
+    def last_fetch(self, normalized: str) -> LoggedFetch | None:
+        """The last fetch as the frontier knows it, or the logs where the frontier does not; with
+        the message of fetch.log."""
         logged, stored = self.fetched(normalized), self.stored(normalized)
         with self.frontier() as frontier:
             visit = None if frontier is None else last_visit(frontier, normalized)
         if visit is None and stored is not None and logged is None:
-            return Fetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
+            return LoggedFetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
         if visit is None:
             return logged
         refused_by_robots = visit.state is UrlState.REFUSED and visit.reason == ROBOTS_REASON
@@ -168,7 +169,7 @@ class CrawlDir:
             message = logged.message or message
             result = result if visit.status else logged.result
         origin = logged or stored
-        return Fetch(
+        return LoggedFetch(
             time=utc(visit.time) if visit.time else "",
             url=visit.url,
             normalized=normalized,
@@ -182,14 +183,14 @@ class CrawlDir:
         return next((from_page for from_page, _ in self.links_to(normalized)), None)
 
     def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
-        """The links to this canonical form in the order they were found: the page, the type. What
-        an index of the logs has of many may be their first ones (MAX_REFERRERS)."""
+        """Page and type of the links to this canonical form, in the order they were found. Of many
+        that the index of the logs has, the first MAX_REFERRERS."""
         for fields in self.logs.links_to(normalized):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
     def committed(self) -> dict[str, int]:
         """How much of each log no crash can take back any more, in bytes; all of a log whose store
-        no frontier knows."""
+        has no position in the frontier."""
         with self.frontier() as frontier:
             positions = {} if frontier is None else frontier.positions()
         ends = {name: self.logs.size(name) for name in COLUMNS}
@@ -221,16 +222,19 @@ class CrawlDir:
 
 
 def last_visit(frontier: FrontierReader, normalized: str) -> FetchRecord | None:
-    """The last of a URL and of what redirects from one spelling of it to another were kept as."""
-    keys = [url_key(normalized), *(url_key(f"{normalized}#{n}") for n in range(1, SPELLINGS + 1))]
+    """The latest visit to a URL, including those recorded under spellings that redirect to it."""
+    keys = [
+        url_key(normalized),
+        *(url_key(f"{normalized}#{n}") for n in range(1, MAX_SPELLINGS + 1)),
+    ]
     visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
     return max(visits, key=lambda visit: visit.time, default=None)
 
 
-def fetch_of(fields: list[str]) -> Fetch:
+def fetch_of(fields: list[str]) -> LoggedFetch:
     """A record of fetch.log."""
     when, url, normalized, from_page, result, _, _, message = fields
-    return Fetch(when, url, normalized, from_page, result, message)
+    return LoggedFetch(when, url, normalized, from_page, result, message)
 
 
 def stored_page(fields: list[str]) -> StoredPage:
@@ -274,17 +278,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-# One worker's part of a crawl, as of its last checkpoint.
-#
-# What lies behind the committed positions is no part of it: the worker that wrote it may have
-# died,
-# and another one has fetched these pages again. It goes when the worker comes back.
-
 _NORMALIZED = STORE_LOG_COLUMNS.index("url-normalized")
 
 
 class WorkerDirectory(CrawlDir):
-    """CrawlDir up to the last checkpoint."""
+    """One worker's part of a crawl, up to its last checkpoint.
+
+    What lies behind the committed positions does not count: the worker that wrote it may have died,
+    and another one has fetched these pages again. It is deleted when the worker comes back.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -293,7 +295,7 @@ class WorkerDirectory(CrawlDir):
 
     @contextmanager
     def frontier(self) -> Iterator[FrontierReader | None]:
-        """None also for a worker that is just beginning, which the others need not wait for."""
+        """None also for a worker that is just beginning: the others need not wait for it."""
         with ExitStack() as stack:
             reader = None
             with suppress(BeingMade):
@@ -301,7 +303,7 @@ class WorkerDirectory(CrawlDir):
             yield reader
 
     def positions(self) -> Mapping[str, bytes] | None:
-        """The stores' positions; None where they are not known: under another scheduler."""
+        """The stores' positions; None under another scheduler, where they are not known."""
         with self.frontier() as frontier:
             if frontier is not None:
                 return frontier.positions()
@@ -336,7 +338,7 @@ class WorkerDirectory(CrawlDir):
         return 0.0 if visit is None else visit.time
 
     def host_prefixes(self) -> set[bytes]:
-        """Of the hosts of all URLs here, as FrontierReader has them; kept until the next commit."""
+        """The first bytes of the keys of all URLs here, one value a host; read once a commit."""
         with self.frontier() as frontier:
             if frontier is None:
                 return set()
@@ -346,7 +348,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Canonical URLs of pages behind the last checkpoint, which the index may have already."""
+        """Canonical URLs behind the last checkpoint, which the search index may have already."""
         log = self.path / "store.log"
         size = log.stat().st_size if log.exists() else 0
         end = self._end("store.log", size)

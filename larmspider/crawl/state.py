@@ -1,6 +1,6 @@
 """What a directory holds: a crawl that runs, one that ended, one that was killed, or none.
 
->>> Condition.of(Path("crawl")).sentence
+>>> RunState.of(Path("crawl")).sentence
 'This crawl ended (finished) at 2026-01-31T12:00:00Z.'
 """
 
@@ -24,8 +24,6 @@ FINISHED = "finished"
 
 
 class State(StrEnum):
-    """Of a directory."""
-
     NONE = "no crawl"
     EMPTY = "empty"
     RUNNING = "running"
@@ -79,10 +77,10 @@ class RunState:
         return cls(State.KILLED, sentence, began)
 
     @classmethod
-    def _of_workers(cls, shards: list[Path]) -> Self:
-        """Of the directories of many workers. A worker that was killed does not keep the others
-        from finishing: they do what it left."""
-        found = [cls.of(shard) for shard in shards]
+    def _of_workers(cls, directories: list[Path]) -> Self:
+        """A worker that was killed does not keep the others from finishing: they fetch what it
+        left."""
+        found = [cls.of(directory) for directory in directories]
         began = min((one.began for one in found), default="")
         running = sum(one.state is State.RUNNING for one in found)
         if running:
@@ -92,11 +90,12 @@ class RunState:
             whole = counted(len(found), "worker")
             sentence = f"{running:,} of {whole} here {run}{more}; it began at {began}."
             return cls(State.RUNNING, sentence, began)
-        died = [shard for shard, one in zip(shards, found, strict=True) if not one.reason]
+        died = [path for path, one in zip(directories, found, strict=True) if not one.reason]
         killed = len(died)
         last = max(found, key=lambda one: one.ended, default=None)
         if last is None or (
-            killed and (last.reason != FINISHED or any(_began_after(s, last.ended) for s in died))
+            killed
+            and (last.reason != FINISHED or any(_began_after(path, last.ended) for path in died))
         ):
             sentence = (
                 f"No worker runs this crawl here, and {killed:,} of {len(found):,} {_were(killed)}"
@@ -118,8 +117,8 @@ def _were(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _began_after(shard: Path, ended: str) -> bool:
+def _began_after(worker: Path, ended: str) -> bool:
     """Whether a worker's last run began later; crawl.json is written when one begins."""
     with suppress(OSError):
-        return utc((shard / MANIFEST).stat().st_mtime)[:19] > ended[:19]
+        return utc((worker / MANIFEST).stat().st_mtime)[:19] > ended[:19]
     return False

@@ -5,9 +5,10 @@ a:80  snoozed  queued 12  stored 340  delay 10 s (robots.txt Crawl-delay)  next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Any, NamedTuple
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
@@ -34,6 +35,45 @@ class HostRow:
     rule: HostPace
 
 
+class HostColumn(NamedTuple):
+    """A column of the table of hosts, by which its rows may be sorted."""
+
+    title: str
+    value: Callable[[HostRow], Any]
+    largest_first: bool = False
+
+
+HOST_COLUMNS: Mapping[str, HostColumn] = {
+    "host": HostColumn("Host", lambda row: row.host),
+    "state": HostColumn("State", lambda row: row.state),
+    "queued": HostColumn("Queued", lambda row: row.counts.queued, True),
+    "retry": HostColumn("To retry", lambda row: row.counts.delayed, True),
+    "stored": HostColumn("Stored", lambda row: row.counts.stored, True),
+    "failed": HostColumn("Failed", lambda row: row.counts.failed, True),
+    "refused": HostColumn("Refused", lambda row: row.counts.refused, True),
+    "in-flight": HostColumn("In flight", lambda row: row.counts.leased, True),
+    "delay": HostColumn("Delay", lambda row: row.gap.seconds, True),
+    "next": HostColumn("Next", lambda row: row.next_time),
+}
+_STATE_WORDS = {
+    HostState.NEW: "new",
+    HostState.LOADING: "loading robots",
+    HostState.READY: "ready",
+    HostState.SNOOZED: "snoozed",
+    HostState.PARKED: "parked",
+}
+PAUSED = "paused"
+HOST_STATES = (*_STATE_WORDS.values(), PAUSED)
+"""All words for ``HostRow.state``."""
+
+
+def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) -> list[HostRow]:
+    """By a column of HOST_COLUMNS, equal ones by name."""
+    by_name = sorted(rows, key=lambda row: row.host)
+    value, descending = HOST_COLUMNS[column].value, HOST_COLUMNS[column].largest_first
+    return sorted(by_name, key=value, reverse=descending is not reverse)
+
+
 def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
     rule = politeness.rules.of(record.host)
     next_time, reason = max(record.next_time, record.until), record.reason
@@ -41,9 +81,9 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
     if due < inf and (closed := rule.why_closed(due, local_hour)):
         next_time = rule.opens(due, local_hour)
         reason = f"{reason}; {closed}" if reason else closed
-    state = "loading robots" if record.state is HostState.LOADING else record.state.name.lower()
+    state = _STATE_WORDS[record.state]
     if politeness.overrides.is_paused(record.host):
-        state, next_time, reason = "paused", inf, "paused by the operator"
+        state, next_time, reason = PAUSED, inf, "paused by the operator"
     return HostRow(
         host=record.host,
         state=state,

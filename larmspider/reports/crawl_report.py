@@ -1,6 +1,7 @@
 """A finished crawl in one report: totals, curves, hosts, refusals, failures, duplicates, links.
 
->>> report = crawl_report(crawl, settings, politeness)
+>>> crawl_report(crawl, settings, politeness).documents.count
+255
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ LINKED = 20
 
 @dataclass(frozen=True, slots=True)
 class SlowHost:
-    """Mean and longest answer in seconds."""
+    """``mean`` and ``longest`` answer in seconds."""
 
     host: str
     fetches: int
@@ -61,8 +62,11 @@ class SlowHost:
 
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
-    """``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
-    stored pages of ``hosts_in_all``. ``refused_whole``: all refused links were looked at."""
+    """The names of its fields are those of ``scrapy report --json``.
+
+    ``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
+    stored pages of ``hosts_in_all``. ``refused_whole``: all refused links were looked at.
+    """
 
     condition: RunState
     seeds: Sequence[str]
@@ -84,7 +88,7 @@ class CrawlReport:
 
 
 def crawl_report(crawl: CrawlDir, settings: BaseSettings, politeness: Politeness) -> CrawlReport:
-    """From the directory of a crawl whose logs are indexed (indexing.bring_up_to_date()). Raises
+    """Of a crawl whose logs are indexed (log_index.builder.bring_up_to_date()). Raises
     CrawlDirError for a crawl without a frontier or an index of the logs."""
     with crawl.frontier() as frontier, crawl.logs.index() as index:
         if frontier is None or index is None:
@@ -133,7 +137,7 @@ def _report(
 
 
 def _slowest(fetches: dict[str, dict[str, Fetches]]) -> list[SlowHost]:
-    """By the mean of what was answered."""
+    """By the mean of all fetches with an HTTP status."""
     found = []
     for host, results in fetches.items():
         answers = [sums for word, sums in results.items() if word.isdecimal()]

@@ -1,4 +1,4 @@
-"""What is stored: by type, the largest, and what is stored more than once."""
+"""What is stored: by type, the largest, what is stored more than once; and what was refused."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 
-# The end of a log, last line first, without reading what is before it.
-#
-# >>> for fields in last_records(Path("crawl/fetch.log"), columns=8): ...
-
 TAIL_BYTES = 2 << 20
 _PIECE = 1 << 16
 
@@ -43,9 +39,9 @@ def last_records(
     limit_bytes: int = TAIL_BYTES,
     end: int | None = None,
 ) -> Iterator[list[str]]:
-    """Records in the last ``limit_bytes`` of a log, the last first; only those whose line holds
-    ``needle``. 2 MB of fetch.log are some 10,000 fetches; 5 ms. ``end``: where the log ends for us,
-    None: where the file does."""
+    """Records in the last ``limit_bytes`` of a log whose line holds ``needle``, the last first.
+    Reads 2 MB, some 10,000 fetches, in 5 ms. ``end``: where the log counts as ended; None: where
+    the file ends."""
     for line in last_lines(path, limit_bytes, end):
         if needle in line:
             fields = line.decode("utf-8", "replace").split("\t")
@@ -54,8 +50,7 @@ def last_records(
 
 
 def last_fetches(crawl: CrawlDir, needle: bytes) -> Iterator[list[str]]:
-    """Records of fetch.log as last_records() finds them; of many workers all, by time, each up to
-    its last checkpoint."""
+    """last_records() of fetch.log; those of all workers by time, each up to its last checkpoint."""
     each = TAIL_BYTES // max(1, len(crawl.parts))
     tails = [
         last_records(
@@ -91,14 +86,7 @@ def last_lines(path: Path, limit_bytes: int, end: int | None = None) -> Iterator
         return
 
 
-# Which rules refused links of a crawl, and which ones: the filters are asked again.
-#
-# The crawl keeps no list of what its filters refused, but its links are in links.log. So each
-# target
-# that the frontier never met goes through the filters that decide by the URL alone, as ``scrapy
-# explain`` does. What they let pass was refused for what only the crawl knew: nofollow, its depth.
-
-EXAMPLES = 5
+MAX_EXAMPLES = 5
 MAX_ASKED = 200_000
 """Targets that go through the filters; 20 us each."""
 OTHER = "nofollow, depth or other"
@@ -116,7 +104,8 @@ class Example:
 
 @dataclass(slots=True)
 class Refusals:
-    """By one rule: how many targets, how many pages carry links to them, and some of them."""
+    """Targets that one rule refused, with some examples; ``links`` counts pages that link to
+    them."""
 
     rule: str
     targets: int = 0
@@ -126,14 +115,20 @@ class Refusals:
     def add(self, example: Example, links: int) -> None:
         self.targets += 1
         self.links += links
-        if len(self.examples) < EXAMPLES:
+        if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(example)
 
 
 def refusals(
     crawl: CrawlDir, settings: BaseSettings, index: LogIndex, frontier: FrontierReader
 ) -> tuple[Sequence[Refusals], bool]:
-    """Most targets first, the refused URLs at the end; False: only the first were asked."""
+    """The rules with most targets first, the refused URLs at the end; False: only the first
+    MAX_ASKED targets were asked about.
+
+    The crawl keeps no list of what its filters refused, but its links are in links.log. So each
+    target that the frontier never met goes through the filters that decide by the URL alone. What
+    they let pass was refused for what only the crawl knew: nofollow, depth.
+    """
     asked: list[UrlFilter] = [
         one for one in filters(settings, crawl.seeds) if not isinstance(one, _NOT_BY_URL)
     ]
@@ -170,7 +165,7 @@ def _of_urls(crawl: CrawlDir, frontier: FrontierReader) -> list[Refusals]:
     row = Refusals(REFUSED)
     row.targets = frontier.counts().refused
     for fields in last_fetches(crawl, b"\trobots\t"):
-        if len(row.examples) == EXAMPLES:
+        if len(row.examples) == MAX_EXAMPLES:
             break
         if fields[4] == "robots":
             row.examples.append(Example(fields[1], fields[7], fields[3]))
@@ -178,16 +173,16 @@ def _of_urls(crawl: CrawlDir, frontier: FrontierReader) -> list[Refusals]:
 
 
 LARGEST = 20
-GROUPS = 20
-COPIES_SHOWN = 5
-DIGESTS_MOST = 2_000_000
-"""Different contents that are told apart; 100 bytes of memory each."""
+MAX_GROUPS = 20
+MAX_COPIES = 5
+MAX_DIGESTS = 2_000_000
+"""Different contents that are compared; 100 bytes of memory each."""
 
 
 @dataclass(slots=True)
 class Documents:
-    """Of the pages that are stored by the frontier's count. ``of_failed``: how many more the page
-    files have, the last answers of URLs that failed, with ``of_failed_bytes``."""
+    """The stored pages. ``of_failed``: how many more the page files have, the last answers of URLs
+    that failed, with ``of_failed_bytes``."""
 
     count: int = 0
     bytes: int = 0
@@ -229,7 +224,7 @@ def _largest(pages: list[StoredPage]) -> list[StoredPage]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DuplicateGroup:
     """URLs with the same content: ``copies`` of them, ``urls`` the first ones."""
 
     copies: int
@@ -241,7 +236,7 @@ class Duplicates:
     """``urls`` beyond the first one of each content; ``whole``: all were compared."""
 
     urls: int
-    groups: Sequence[Group]
+    groups: Sequence[DuplicateGroup]
     whole: bool
 
 
@@ -252,16 +247,16 @@ def duplicates(frontier: FrontierReader) -> Duplicates:
     for _, visit in frontier.visits():
         if visit.state is UrlState.STORED and visit.status == 200 and visit.digest:
             key = visit.digest[:12]
-            if key in counts or len(counts) < DIGESTS_MOST:
+            if key in counts or len(counts) < MAX_DIGESTS:
                 counts[key] += 1
             else:
                 whole = False
-    most = {key: number for key, number in counts.most_common(GROUPS) if number > 1}
+    most = {key: number for key, number in counts.most_common(MAX_GROUPS) if number > 1}
     urls: dict[bytes, list[str]] = {key: [] for key in most}
     for _, visit in frontier.visits() if most else ():
         found = urls.get(visit.digest[:12])
-        if found is not None and len(found) < COPIES_SHOWN and visit.status == 200:
+        if found is not None and len(found) < MAX_COPIES and visit.status == 200:
             found.append(visit.url)
-    groups = [Group(number, sorted(urls[key])) for key, number in most.items()]
+    groups = [DuplicateGroup(number, sorted(urls[key])) for key, number in most.items()]
     beyond = sum(number - 1 for number in counts.values())
     return Duplicates(beyond, groups, whole)

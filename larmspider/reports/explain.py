@@ -17,7 +17,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
 from larmspider import options
-from larmspider.crawl.reader import CrawlDir, Fetch, StoredPage
+from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
@@ -67,7 +67,7 @@ class Explanation:
     sites: list[str] = field(default_factory=list)
     """The tables of LARM_SITES_FILE that apply, and what they say; no secrets."""
     verdicts: list[Verdict] = field(default_factory=list)
-    fetched: Fetch | None = None
+    fetched: LoggedFetch | None = None
     stored: StoredPage | None = None
     first_referrer: str | None = None
     state: str = "unknown"

@@ -1,16 +1,19 @@
-"""All that is known of one host, as of the last checkpoint; what is long is cut."""
+"""The table of all hosts, and all that is known of one: robots.txt, fetches, queue, limits.
+
+As of the last checkpoint; long lists are cut.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.crawl.log_index.index import Fetches
-from larmspider.crawl.reader import CrawlDir, Fetch, fetch_of
+from larmspider.crawl.reader import CrawlDir, LoggedFetch, fetch_of
 from larmspider.formatting import counted, duration
-from larmspider.frontier.describe import HostRow, host_row
+from larmspider.frontier.describe import HOST_STATES, HostRow, host_row, sorted_rows
 from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.robots import RobotsRules, lines_of
@@ -22,26 +25,6 @@ if TYPE_CHECKING:
 
     from larmspider.frontier.politeness import Politeness
 
-
-# All hosts as a table: filtered, sorted, a page of it. 10,000 rows: 20 ms.
-#
-# >>> table = host_table(rows, HostQuery(sort="stored", state="parked"))
-# >>> table.total, [row.host for row in table.rows]
-
-SORTS: Mapping[str, Callable[[HostRow], Any]] = {
-    "queued": lambda row: -row.counts.queued,
-    "host": lambda row: row.host,
-    "state": lambda row: row.state,
-    "stored": lambda row: -row.counts.stored,
-    "failed": lambda row: -row.counts.failed,
-    "refused": lambda row: -row.counts.refused,
-    "retry": lambda row: -row.counts.delayed,
-    "in-flight": lambda row: -row.counts.leased,
-    "delay": lambda row: -row.gap.seconds,
-    "next": lambda row: row.next_time,
-}
-"""Orders by name: counts largest first."""
-STATES = ("new", "loading robots", "ready", "snoozed", "parked", "paused")
 PAGE = 100
 
 
@@ -59,7 +42,7 @@ class HostQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class HostTable:
+class HostListing:
     """``total`` rows matched, of which ``rows`` are page ``page`` of ``pages``; ``states`` counts
     all hosts."""
 
@@ -70,10 +53,10 @@ class HostTable:
     states: Mapping[str, int] = field(default_factory=dict)
 
 
-def host_table(rows: Iterable[HostRow], query: HostQuery) -> HostTable:
-    """KeyError for an order that is not in SORTS."""
+def host_table(rows: Iterable[HostRow], query: HostQuery) -> HostListing:
+    """A page of the table of all hosts, filtered and sorted. 10,000 rows take 20 ms."""
     rows = list(rows)
-    states = dict.fromkeys(STATES, 0)
+    states = dict.fromkeys(HOST_STATES, 0)
     for row in rows:
         states[row.state] = states.get(row.state, 0) + 1
     name = query.name.strip().lower()
@@ -85,27 +68,19 @@ def host_table(rows: Iterable[HostRow], query: HostQuery) -> HostTable:
     found = sorted_rows(found, query.sort, reverse=query.reverse)
     pages = max(1, -(-len(found) // query.size))
     page = min(max(1, query.page), pages)
-    return HostTable(
+    return HostListing(
         found[(page - 1) * query.size : page * query.size], len(found), page, pages, states
     )
 
 
-def sorted_rows(rows: Iterable[HostRow], sort: str, *, reverse: bool = False) -> list[HostRow]:
-    """Equal ones by name."""
-    by_name = sorted(rows, key=lambda row: row.host)
-    return sorted(by_name, key=SORTS[sort], reverse=reverse)
-
-
-# A robots.txt as it was read, line by line: which lines are for us, and which one decides.
-
 SHOWN = 400
-"""Lines; of longer files those that are for us, and the first others."""
+"""Lines of a robots.txt; of longer ones those that are for us, and the first others."""
 WIDEST = 300
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsLine:
-    """``ours``: it names us, or is a rule for us. ``decides`` about the URL that was asked for."""
+    """``ours``: the line names us, or is a rule for us. ``decides``: about the URL asked for."""
 
     number: int
     text: str
@@ -115,7 +90,8 @@ class RobotsLine:
 
 @dataclass(frozen=True, slots=True)
 class RobotsText:
-    """``left_out`` lines are not among ``lines``. ``allowed`` is None where no URL was given."""
+    """A robots.txt as it was read. ``left_out`` lines are not among ``lines``. ``allowed`` is None
+    where no URL was given."""
 
     lines: Sequence[RobotsLine]
     left_out: int
@@ -146,13 +122,11 @@ def robots_text(body: bytes, user_agent: str, url: str = "") -> RobotsText:
     return RobotsText(shown, len(lines) - len(shown), len(body), rules.crawl_delay, allowed)
 
 
-# What came of asking a host for its robots.txt, in words: "None (404): everything is allowed.".
-
 _MARK_AND_SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
 def robots_outcome(record: HostRecord, body: bytes | None) -> str:
-    """``body``: what was read last and goes by, None where nothing was.
+    """What came of asking a host for its robots.txt. ``body``: the rules in force, None for none.
 
     >>> robots_outcome(HostRecord("wiki:80", robots_answer="404"), b"")
     'None (404): everything is allowed.'
@@ -193,20 +167,19 @@ RETRIES = 10
 class HostPage:
     """``robots`` is None where robots.txt has not been read, or is not obeyed.
 
-    ``recent`` are the fetches found at the end of fetch.log, ``failures`` those of the whole log as
-    far as its index goes, both the last first. ``results`` by HTTP status or word for a failure,
-    ``indexed`` the time as of which, 0.0 where there is no index yet. ``queue`` are the next
-    entries, ``retries`` the first of those whose last attempt failed, with the time from which on
-    each is tried again. ``robots_said``: what came of asking for it. ``limits`` are the rules that
-    hold for this host, in words.
+    ``recent`` are the fetches at the end of fetch.log, ``failures`` the failed ones in the index of
+    the logs, both the last first. ``results`` by HTTP status or word for a failure, as of the time
+    ``indexed``, 0.0 without an index. ``queue`` are the next entries, ``retries`` the first of
+    those whose last attempt failed, each with the time of its next one. ``robots_said``: what came
+    of asking for robots.txt. ``limits`` are the rules for this host, in words.
     """
 
     row: HostRow
     robots: RobotsText | None
     robots_obeyed: bool
     robots_said: str
-    recent: Sequence[Fetch]
-    failures: Sequence[Fetch]
+    recent: Sequence[LoggedFetch]
+    failures: Sequence[LoggedFetch]
     queue: Sequence[QueuedUrl]
     retries: Sequence[tuple[QueuedUrl, float]]
     results: Mapping[str, Fetches]
@@ -222,7 +195,8 @@ def host_page(
     now: float,
     url: str = "",
 ) -> HostPage | None:
-    """None for a host that the crawl has not met. ``url``: which line of robots.txt decides it."""
+    """None for a host that the crawl has not met. ``url``: mark the line of robots.txt that decides
+    about it."""
     with crawl.frontier() as frontier:
         row = None if frontier is None else host_row(frontier, politeness, host, now)
         if frontier is None or row is None:
@@ -253,10 +227,10 @@ def host_page(
     )
 
 
-def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[Fetch]:
+def recent_fetches(crawl: CrawlDir, host: str, limit: int = RECENT) -> list[LoggedFetch]:
     """The last fetches of a host, if they are among the last 10,000 or so of all."""
     needle = host.rpartition(":")[0].encode()
-    found: list[Fetch] = []
+    found: list[LoggedFetch] = []
     for fields in last_fetches(crawl, b"//" + needle):
         if host_of(fields[1]) == host:
             found.append(fetch_of(fields))

@@ -1,6 +1,7 @@
-"""Which pages are linked most, and which links are broken, with the pages that carry them.
+"""Links as data: around a page, between hosts, the most linked, the broken; and as CSV.
 
->>> with crawl.logs.index() as index: broken_links(crawl.logs, index, limit=100)
+>>> with crawl.logs.index() as index:
+...     broken_links(crawl.logs, index, index.broken()[:100], referrers=5)
 [BrokenLink(url='http://wiki/gone', result='404', ..., pages=12, carriers=[...])]
 """
 
@@ -13,13 +14,11 @@ from dataclasses import dataclass
 from itertools import chain
 from math import cos, hypot, log, pi, sin, sqrt
 
-from larmspider.crawl.log_index.index import LinkedHost, LogIndex
+from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.reader import CrawlDir
 from larmspider.formatting import counted
 from larmspider.items import FRAME, REDIRECT
-
-# The links around a page: which pages lead to it, and where it leads; bounded lists.
 
 LIMIT = 50
 KINDS = {str(FRAME): "frame", str(REDIRECT): "redirect"}
@@ -38,7 +37,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """``total_in``: pages that link here, as far as is known; of these ``into`` are the first.
+    """``into`` are the first of ``total_in`` pages that are known to link here.
 
     ``more_in``, ``more_out``: there are more, or may be (``cut_short``: the time was up).
     """
@@ -52,7 +51,8 @@ class Neighbours:
 
 
 def neighbours(crawl: CrawlDir, normalized: str, fetched_as: str, limit: int = LIMIT) -> Neighbours:
-    """``fetched_as`` is the URL that was fetched, "" where it was not: then it leads nowhere."""
+    """The links around a page. ``fetched_as`` is the URL that was fetched, "" for none: then no
+    links out of it are known."""
     into: dict[str, Neighbour] = {}
     more_in = False
     for page, _, _, kind, anchor in crawl.logs.links_to(normalized):
@@ -77,12 +77,6 @@ def neighbours(crawl: CrawlDir, normalized: str, fetched_as: str, limit: int = L
     )
 
 
-# Hosts and the links between them as a picture: places by forces, computed here.
-#
-# Hosts that link each other pull, all push (Fruchterman and Reingold, "Graph Drawing by
-# Force-directed Placement", 1991); the first places are on a circle, so the same crawl gives the
-# same picture.
-
 WIDTH, HEIGHT = 1000.0, 640.0
 MARGIN = 100.0
 """Left and right, where names stand; a third of it above and below."""
@@ -92,7 +86,7 @@ ROUNDS = 150
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``links`` lead to it; ``radius`` in units of the picture."""
+    """A host; ``links`` lead there, ``radius`` in units of the picture."""
 
     host: str
     links: int
@@ -103,7 +97,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class HostLink:
-    """From the first place to the second; ``width`` grows with the logarithm of ``links``."""
+    """A line in the picture; ``width`` grows with the logarithm of ``links``."""
 
     x1: float
     y1: float
@@ -116,7 +110,7 @@ class HostLink:
 
 @dataclass(frozen=True, slots=True)
 class HostGraph:
-    """``hosts`` of which the ``nodes`` are those with most links."""
+    """``nodes`` are those with most links of ``hosts``."""
 
     nodes: Sequence[Node]
     edges: Sequence[HostLink]
@@ -124,7 +118,13 @@ class HostGraph:
 
 
 def host_graph(links: Mapping[str, int], edges: Mapping[tuple[str, str], int]) -> HostGraph:
-    """``links`` to each host; ``edges`` count those from one to another."""
+    """A picture of hosts and the links between them: ``links`` to each host, ``edges`` from one to
+    another.
+
+    Hosts that link each other pull, all push (Fruchterman and Reingold, "Graph Drawing by
+    Force-directed Placement", 1991); they start on a circle, so the same crawl gives the same
+    picture.
+    """
     names = sorted(links, key=lambda name: (-links[name], name))[:HOSTS]
     known = set(names)
     between: dict[tuple[str, str], int] = {}
@@ -175,7 +175,7 @@ def _placed(
 
 
 def _filling(at: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
-    """The places, stretched over the whole picture."""
+    """The positions, stretched over the whole picture."""
     columns = []
     for axis, (side, margin) in enumerate(((WIDTH, MARGIN), (HEIGHT, MARGIN / 3))):
         values = [place[axis] for place in at.values()]
@@ -204,16 +204,14 @@ def _step(place: list[float], move: list[float], most: float) -> None:
     place[1] = min(HEIGHT, max(0.0, place[1] + move[1] * part))
 
 
-# CSV that a spreadsheet takes for text: a link text ``=HYPERLINK(...)`` is no formula.
-#
-# A cell that begins with one of ``= + - @``, a tab or a line break gets an apostrophe before it
-# (OWASP, "CSV Injection"), and so does one that begins so after white space or a quote.
-
-_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def defused(cell: object) -> str:
-    """Numbers stay what they are.
+    """A cell of CSV that no spreadsheet takes for a formula; numbers stay as they are.
+
+    A cell that begins with one of ``= + - @``, a tab or a line break, perhaps after white space or
+    a quote, gets an apostrophe before it (OWASP, "CSV Injection").
 
     >>> defused("=1+1"), defused(" @x"), defused(-3), defused("a=b")
     ("'=1+1", "' @x", '-3', 'a=b')
@@ -222,7 +220,11 @@ def defused(cell: object) -> str:
     if isinstance(cell, int | float):
         return text
     inner = text.lstrip(" \"'\xa0")
-    return f"'{text}" if text.startswith(_STARTS) or inner.startswith(_STARTS) else text
+    return (
+        f"'{text}"
+        if text.startswith(_FORMULA_STARTS) or inner.startswith(_FORMULA_STARTS)
+        else text
+    )
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -236,7 +238,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPage:
-    """``pages`` have a link to it; ``anchor`` is the text of the first one that has a text."""
+    """``pages`` link to it; ``anchor`` is the first text of such a link that is not empty."""
 
     url: str
     normalized: str
@@ -255,8 +257,8 @@ class Referrer:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """``result`` is an HTTP status from 400 on, or the word for a failure; ``pages`` carry the
-    link, ``carriers`` are the first of them."""
+    """``result`` is an HTTP status from 400 on, or the word for a failure; ``pages`` have the link,
+    ``carriers`` are the first of these referrers (as JSON names them)."""
 
     url: str
     normalized: str
@@ -280,30 +282,25 @@ def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> lis
     return found
 
 
-def most_linked_hosts(index: LogIndex, limit: int) -> list[LinkedHost]:
-    """By links from any page."""
-    return index.most_linked_hosts()[:limit]
-
-
 def broken_links(
     logs: CrawlLogs,
     index: LogIndex,
     rows: Sequence[tuple[int, bytes, int]],
-    carriers: int,
+    referrers: int,
 ) -> list[BrokenLink]:
-    """Of ``rows``, as LogIndex.broken() gives them: who carries each, ``carriers`` at most."""
+    """Some rows of LogIndex.broken() with up to so many ``referrers`` each."""
     targets = [index.target_of(key) for _, key, _ in rows]
-    offsets = [() if target is None else target.offsets[:carriers] for target in targets]
+    offsets = [() if target is None else target.offsets[:referrers] for target in targets]
     links = logs.records_at("links.log", chain.from_iterable(offsets))
     fetches = logs.records_at("fetch.log", (offset for _, _, offset in rows))
     found = []
     for (pages, _, _), some, fields in zip(rows, offsets, fetches, strict=True):
-        carried = [next(links) for _ in some]
+        found_on = [next(links) for _ in some]
         if fields is None:
             continue
         time, url, normalized, _, result, _, _, message = fields
-        carrying = [Referrer(link[0], link[1], link[4]) for link in carried if link]
-        found.append(BrokenLink(url, normalized, result, message, time, pages, carrying))
+        carriers = [Referrer(link[0], link[1], link[4]) for link in found_on if link]
+        found.append(BrokenLink(url, normalized, result, message, time, pages, carriers))
     return found
 
 
@@ -311,11 +308,10 @@ BROKEN_COLUMNS = ("result", "url", "pages", "page", "link", "anchor", "message",
 
 
 def broken_rows(links: Iterable[BrokenLink]) -> Iterator[tuple[object, ...]]:
-    """A row for each page that carries a broken link; one for a target that no page is known for,
-    such as a seed."""
+    """A row for each page with a broken link; one for a target without known pages, as a seed."""
     for link in links:
-        for carrier in link.carriers or (Referrer("", "", ""),):
+        for referrer in link.carriers or (Referrer("", "", ""),):
             yield (
-                link.result, link.url, link.pages, carrier.page, carrier.url, carrier.anchor,
+                link.result, link.url, link.pages, referrer.page, referrer.url, referrer.anchor,
                 link.message, link.time,
             )  # fmt: skip

@@ -16,13 +16,7 @@ import webencodings
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.extraction.charset import decode
 
-# The charset in which the crawl read a page of which only the header named it.
-#
-# No log keeps the header, but the title and the text that were made of the page are known:
-#
-#     charset_as_read(b"... \xf0\xd2\xc9\xd7\xc5\xd4 ...", "text/plain", "Привет")    # koi8-r
-
-WORDS = 20
+MAX_WORDS = 20
 LOOKED_AT = 200_000
 """Bytes of the body, as much as 50 ms of searching in the worst case."""
 _CHARSETS = (
@@ -37,14 +31,21 @@ _CHARSETS = (
 
 
 def charset_as_read(body: bytes, mime: str, text: str) -> str:
-    """Of all charsets the one in which most words of ``text`` that are not ASCII stand in ``body``;
-    the one that the body itself tells of, if no other has more of them."""
+    """The charset in which the crawl read a page where only the header named it.
+
+    No log keeps the header, but title and text of the page are known: of all charsets the one in
+    which most words of ``text`` that are not ASCII stand in ``body``. The charset that the body
+    itself names is kept unless another has more of them.
+
+    >>> charset_as_read(b"\\xf0\\xd2\\xc9\\xd7\\xc5\\xd4", "text/plain", "Привет")
+    'koi8-r'
+    """
     head = body[:LOOKED_AT]
     told = decode(head, mime)[1]
     words = dict.fromkeys(
         word for word in text.split() if not word.isascii() and "\ufffd" not in word
     )
-    some = list(islice(words, WORDS))
+    some = list(islice(words, MAX_WORDS))
     if not some or _found(head, some, told) == len(some):
         return told
     return max((told, *_CHARSETS), key=lambda charset: _found(head, some, charset))

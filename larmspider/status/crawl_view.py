@@ -1,11 +1,11 @@
-"""All that the pages show: a crawl's directory, and the crawl itself where it runs here.
+"""All that the web pages show: a crawl's directory, and the crawl itself where one is reachable.
 
     source.crawl               CrawlDir; raises CrawlDirError while there is no crawl
     source.settings            those the crawl runs, or ran, with
     source.hosts()             a HostRow for each host, read at most every HOSTS_SECS
     source.keep_logs_indexed() which pages link where: as of when
     source.searcher()          the index; raises CrawlDirError where there is none
-    source.controller          what the running crawl can tell and do; None where none is reachable
+    source.controller          gauges of the running crawl, and acts; None where none is reachable
 
 Methods are called in threads (work.py), several at a time.
 """
@@ -27,7 +27,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.search import Searcher
-from larmspider.status.crawl_workers import Workers, workers_of
+from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import MANIFEST
@@ -39,12 +39,11 @@ if TYPE_CHECKING:
     from larmspider.status.crawl_workers import Controller
 
 HOSTS_SECS = 5.0
-"""The table of hosts is as old as that at most; a checkpoint is taken as often."""
+"""The age limit of the table of hosts; a checkpoint is taken as often."""
 
 
 class Source:
-    """``settings_of`` gives the settings that a crawl's directory is to be read with, ``opened``
-    opens it."""
+    """``settings_of`` gives the settings to read a crawl's directory with, ``opened`` opens it."""
 
     def __init__(
         self,
@@ -63,11 +62,8 @@ class Source:
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
-    # the crawl
-
     @property
-    def condition(self) -> RunState:
-        """What the directory holds."""
+    def run_state(self) -> RunState:
         return RunState.of(self.path)
 
     @property
@@ -77,11 +73,11 @@ class Source:
 
     @property
     def settings(self) -> BaseSettings:
-        """Those of the crawl; CrawlDirError as above."""
+        """Those of the crawl. Raises CrawlDirError as ``crawl`` does."""
         return self._open()[2]
 
     def _open(self) -> tuple[object, CrawlDir, BaseSettings]:
-        """Anew when crawl.json was replaced: another crawl may lie there now."""
+        """Opened anew when crawl.json was replaced: another crawl may lie there now."""
         seen = _identity(self.path / MANIFEST)
         with self._lock:
             if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
@@ -98,29 +94,26 @@ class Source:
 
     @property
     def directories(self) -> list[Path]:
-        """Where its logs lie: one, or one for each worker."""
+        """Where the logs lie: one directory, or one for each worker."""
         return [part.path for part in self.crawl.parts]
 
     @property
-    def workers(self) -> Workers | None:
-        """Those that share the crawl; None for a crawl of one process. Some seconds old."""
+    def workers(self) -> WorkerList | None:
+        """None for a crawl of one process. Some seconds old."""
         return self._workers.get()[0]
 
     @property
     def politeness(self) -> Politeness:
-        """The rules about hosts."""
         return politeness_from(self.settings)
 
-    # what takes long to read
-
     def hosts(self, *, wait: bool = False) -> Mapping[str, HostRow]:
-        """By name, as of the last checkpoint; empty for a crawl without a frontier of ours.
-        ``wait`` as in Kept.get()."""
+        """By name, as of the last checkpoint; empty for a crawl under another scheduler. ``wait``:
+        see RefreshingCache.get()."""
         self._open()
         return self._hosts.get(wait=wait)
 
     def forget(self) -> None:
-        """Something was changed: the next hosts() is to show it."""
+        """Read hosts anew, after something was changed."""
         self._hosts.forget()
 
     def _read_hosts(self) -> dict[str, HostRow]:
@@ -129,7 +122,7 @@ class Source:
             return {row.host: row for row in found}
 
     def keep_logs_indexed(self) -> IndexProgress:
-        """How up to date the index of the logs is; where it is behind, a process sees to it."""
+        """How far the index of the logs is; starts a process where the logs have grown."""
         return self._indexing.keep(self.crawl)
 
     def searcher(self) -> Searcher:
@@ -142,19 +135,19 @@ class Source:
             return self._searcher[1]
 
     def close(self) -> None:
-        """End what runs beside."""
+        """End the process that indexes the logs."""
         self._indexing.stop()
 
     def exists(self) -> bool:
-        """Whether there is a crawl in the directory, if one that cannot be opened."""
+        """Whether there is a crawl in the directory, even one that cannot be opened."""
         try:
             return self.crawl is not None
         except CrawlDirError:
-            return self.condition.state not in (State.NONE, State.EMPTY)
+            return self.run_state.state not in (State.NONE, State.EMPTY)
 
 
 def _identity(path: Path) -> object:
-    """Changes when another file, or folder, takes this one's place."""
+    """A value that changes when another file or folder takes the place of this one."""
     try:
         found = path.stat()
     except OSError:

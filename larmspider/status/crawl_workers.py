@@ -1,7 +1,7 @@
-"""The workers of a crawl, as its pages name them: which of them run, and where each is served.
+"""The workers of a crawl: which of them run, where each is served, and how they are controlled.
 
 >>> workers_of(Path("crawl/atlas-1"))
-Workers(own='atlas-1', root=Path('crawl'), rows=(Worker('atlas-1', 'running', 'http://...'), ...))
+WorkerList(own='atlas-1', root=Path('crawl'), rows=(WorkerRow(...), ...))
 
 ``scrapy serve`` shows all of them as one; the server of a worker shows what that worker has.
 """
@@ -22,19 +22,18 @@ from larmspider.status.snapshot import Gauges
 from larmspider.workdir.directory import shard_dirs
 from larmspider.workdir.manifest import is_shared
 
-# Where a crawl is served and its token, noted in its directory, for its own user alone to read.
-
 SERVER_FILE = "web.json"
+"""Where a crawl is served, and its token, for its own user alone to read."""
 
 
 def write_server_file(directory: Path, url: str, token: str) -> None:
-    """Say where the crawl in ``directory`` is served. Raises OSError."""
+    """Write where the crawl in ``directory`` is served. Raises OSError."""
     content = json.dumps({"url": url, "token": token}).encode()
     replace_file(directory / SERVER_FILE, content, private=True)
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
-    """Address and token; None where there is no such note, or not for this user."""
+    """Address and token; None where there is no such file, or not for this user."""
     try:
         found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
         url, token = found["url"], found["token"]
@@ -45,27 +44,23 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
     return url, token
 
 
-# The crawl that runs, as the pages see it: what it can tell beyond its directory, and do.
-#
-# local.py is the crawl of this process; remote.py one of another process, through its own server.
-
-
 class Controller(Protocol):
-    """Called on the event loop."""
+    """A running crawl, in this process or another (control/controller.py): what it knows beyond its
+    directory, and what it can do. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
-        """Do one of acts.ACTS and say what was done. Raises HttpError."""
+        """Do one of the operator's acts and say what was done. Raises HttpError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
-    """``url`` is where its own pages are, as it has noted for this user; "" where it is not
-    known, or it does not run."""
+class WorkerRow:
+    """``url`` is the address of its own pages, by its server file; "" where it is not known, or
+    the worker does not run."""
 
     name: str
     state: str
@@ -73,15 +68,16 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
-    """``own``: whose pages these are, "" for those of all. ``root`` is the crawl's LARM_DIR."""
+class WorkerList:
+    """``own``: the worker that these pages are about, "" for all. ``root``: the crawl's
+    LARM_DIR."""
 
     own: str
     root: Path
-    rows: Sequence[Worker]
+    rows: Sequence[WorkerRow]
 
 
-def workers_of(path: Path) -> Workers | None:
+def workers_of(path: Path) -> WorkerList | None:
     """None for a crawl of one process, or no crawl."""
     if _shares(path):
         own, root = "", path
@@ -89,7 +85,7 @@ def workers_of(path: Path) -> Workers | None:
         own, root = path.name, path.parent
     else:
         return None
-    return Workers(own, root, tuple(_worker(shard) for shard in shard_dirs(root)))
+    return WorkerList(own, root, tuple(_worker(shard) for shard in shard_dirs(root)))
 
 
 def _shares(path: Path) -> bool:
@@ -99,7 +95,7 @@ def _shares(path: Path) -> bool:
         return False
 
 
-def _worker(shard: Path) -> Worker:
+def _worker(shard: Path) -> WorkerRow:
     state = RunState.of(shard).state
     noted = read_server_file(shard) if state is State.RUNNING else None
-    return Worker(shard.name, state.value, noted[0] if noted else "")
+    return WorkerRow(shard.name, state.value, noted[0] if noted else "")

@@ -1,11 +1,11 @@
-"""When the crawl will end, as far as what is queued tells, and which hosts make it last so long.
+"""When the crawl will end, by what is queued, and which hosts take longest.
 
->>> forecast([Load("slow:80", queued=600, gap=10.0, gap_rule="robots.txt Crawl-delay")], rate=20.0)
+>>> forecast([HostLoad("slow:80", queued=600, gap=10.0, gap_rule="Crawl-delay")], rate=20.0)
 Forecast(seconds=6000.0, ..., slowest=[HostForecast('slow:80', 600, 6000.0, ...)])
 
-A host needs the gap between two requests, or the time that one holds its connection, for each of
-its queued URLs. The crawl ends with the last of its hosts, and not before the crawler has fetched
-all of them at the rate that it has reached of late. What will still be found is guessed at only.
+A host needs the gap between two requests, or the time that a request holds its connection, for
+each of its queued URLs. The crawl ends with the last of its hosts, and not before the crawler has
+fetched all of them at its recent rate. How many URLs will still be found is only estimated.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from larmspider.frontier.hosts import HostState
 
 DAY = 86_400.0
 MOVES_AWAY = 0.95
-"""URLs found for one fetched: from here on no end can be told."""
+"""URLs found for each one fetched from which on there is no forecast."""
 CLEARLY = 1.5
-"""So many times as long as the slowest host: then it is the crawler that takes long."""
+"""The crawler is the limit where it takes so many times as long as the slowest host."""
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What a host has before it. ``gap`` between two requests, and the rule that sets it; : how
-    long one takes, ``connections`` at once; ``wait`` until it may be asked next, ``why``: what for;
-    all in seconds. ``budget``: pages that may still be stored, None for any. ``open``: the
-    part of a day in which it may be asked. ``never``: why it is not asked in this run; ``paused``:
-    by the operator, so that the crawl does not end before it goes on."""
+class HostLoad:
+    """What a host has before it, times in seconds: ``gap`` between two requests by ``gap_rule``;
+    ``hold``: how long a request takes, with ``connections`` at once; ``wait`` until the next one,
+    because of ``why``.
+
+    ``budget``: pages that may still be stored, None for any. ``open``: the part of a day in which
+    the host may be asked. ``never``: why it is not asked in this run; ``paused``: by the operator,
+    so that the crawl does not end before it goes on."""
 
     host: str
     queued: int
@@ -47,8 +49,7 @@ class Load:
     paused: bool = False
 
     @classmethod
-    def of(cls, row: HostRow, now: float) -> Load:
-        """As a table of hosts has it."""
+    def of(cls, row: HostRow, now: float) -> HostLoad:
         record, rule, counts = row.record, row.rule, row.counts
         queued = counts.queued + counts.leased
         budget = None if rule.budget is None else max(0, rule.budget - counts.stored)
@@ -76,7 +77,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class HostForecast:
-    """``seconds`` until its queue is empty; ``reason`` says what that is made of."""
+    """``seconds`` until the host's queue is empty, and why so long."""
 
     host: str
     queued: int
@@ -86,10 +87,10 @@ class HostForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``seconds`` until the end, None where that cannot be told; ``reasons`` are sentences.
+    """``seconds`` until the end, None where that is unknown; ``reasons`` are sentences.
 
-    ``slowest`` first the host that is done last; ``never`` hosts keep URLs that this run will not
-    fetch: ``left`` of them.
+    ``slowest``: the hosts that are done last, the last one first; ``never``: hosts with URLs that
+    this run will not fetch, ``left`` in all.
     """
 
     seconds: float | None
@@ -99,13 +100,13 @@ class Forecast:
     left: int = 0
 
 
-def host_forecast(load: Load) -> HostForecast:
+def host_forecast(load: HostLoad) -> HostForecast:
     """How long a host needs by itself, and why."""
     return HostForecast(load.host, load.queued, seconds_of(load), load.never or _reason(load))
 
 
-def seconds_of(load: Load) -> float:
-    """How long a host needs by itself; inf: it is not asked in this run."""
+def seconds_of(load: HostLoad) -> float:
+    """How long a host needs by itself; inf: the host is not asked in this run."""
     if load.never:
         return inf
     wanted = load.queued if load.budget is None else min(load.queued, load.budget)
@@ -115,7 +116,7 @@ def seconds_of(load: Load) -> float:
     return load.wait + (seconds if load.open >= 1 else _within_hours(seconds, load.open))
 
 
-def _reason(load: Load) -> str:
+def _reason(load: HostLoad) -> str:
     wanted = load.queued if load.budget is None else min(load.queued, load.budget)
     held = load.hold / load.connections
     each = max(load.gap, held)
@@ -132,17 +133,21 @@ def _reason(load: Load) -> str:
 
 
 def _within_hours(seconds: float, share: float) -> float:
-    """So much work in a part of each day: whole days pass, and the rest of the last one."""
+    """The time in which ``seconds`` of work are done in a ``share`` of each day."""
     day = DAY * share
     whole = max(0, ceil(seconds / day) - 1)
     return whole * DAY + (seconds - whole * day)
 
 
 def forecast(
-    loads: Iterable[Load], rate: float, found: float = 0.0, top: int = 8, most: int | None = None
+    loads: Iterable[HostLoad],
+    rate: float,
+    found: float = 0.0,
+    top: int = 8,
+    most: int | None = None,
 ) -> Forecast:
-    """``rate``: URLs fetched a second by this crawler of late, all hosts together, 0 for unknown;
-    ``found``: URLs found a second of late. ``most``: pages that may still be stored in all."""
+    """``rate``: URLs fetched a second, all hosts together, 0 for unknown; ``found``: URLs found a
+    second. ``most``: pages that may still be stored in all."""
     waiting = [(seconds_of(load), load) for load in loads if load.queued]
     out = sorted((load for need, load in waiting if need == inf), key=lambda load: -load.queued)
     ends = sorted((one for one in waiting if one[0] < inf), key=lambda one: -one[0])

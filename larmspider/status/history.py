@@ -1,11 +1,11 @@
-"""The curves of a crawl over its whole life, from Monitor.log, restarts included.
+"""The curves of a crawl over all its runs, from Monitor.log.
 
 >>> history([Path("crawl/Monitor.log")]).points[-1]
 Point(time=1774958400.0, pages=14.2, bytes=581200.0, ...)
 
 Each run begins the log's columns anew and counts from 0. The counts are totals, so any two lines of
-a run give the exact rate between them, and a long log need not be read whole: SAMPLES places of it
-are, which takes some milliseconds whatever its size.
+a run give the exact rate between them, and of a long log only SAMPLES lines are read, which takes
+some milliseconds whatever its size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import BinaryIO
 COLUMNS = 11
 HEADING = b"time\t"
 POINTS = 500
-"""Of a curve, at most."""
+"""The most points of a curve."""
 SAMPLES = 1_500
 WHOLE_BYTES = 400_000
 """A log up to this size is read whole: half a day of lines every 5 seconds."""
@@ -29,7 +29,7 @@ WHOLE_BYTES = 400_000
 
 LATE_SECS = 120.0
 FIRST_SECS = 5.0
-"""What a run's first line stands for, where it has no pages that tell: LARM_MONITOR_SECS."""
+"""The interval before a run's first line where no pages give it away: LARM_MONITOR_SECS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Line:
     memory: int
     rate: float = 0.0
     begins: bool = False
-    """A run: the heading stands before it."""
+    """Whether a run begins with this line: the heading stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Rates a second in the time before ``time``, and what stood then."""
+    """Rates a second in the interval that ends at ``time``; ``queued`` and ``memory`` then."""
 
     time: float
     pages: float
@@ -78,7 +78,7 @@ class History:
 
 
 def history(logs: Iterable[Path], points: int = POINTS) -> History:
-    """Of one log, or of several that are one after the other."""
+    """The history of one log, or of several that follow each other."""
     lines = [line for log in logs for line in _lines(log)]
     rates: list[Point] = []
     spans: list[float] = []  # seconds that each stands for, of this run
@@ -127,12 +127,12 @@ def history(logs: Iterable[Path], points: int = POINTS) -> History:
 
 
 def _first_interval(line: Line) -> float:
-    """Seconds that the first line of a run stands for."""
+    """Seconds before the first line of a run."""
     return line.pages / line.rate if line.pages and line.rate else FIRST_SECS
 
 
 def together(found: Sequence[History], points: int = POINTS) -> History:
-    """Of crawlers that run side by side: their rates added, in equal steps of time."""
+    """The history of workers that run side by side: their rates added, in equal steps of time."""
     some = [one for one in found if one.points]
     if len(some) < 2:
         return some[0] if some else History()
@@ -176,7 +176,7 @@ def together(found: Sequence[History], points: int = POINTS) -> History:
 
 
 def _start_of(points: Sequence[Point], earliest: float) -> Point:
-    """Where the time begins that the first point stands for: as long as that of the second."""
+    """The start of the first point's interval, taken to be as long as the second's."""
     length = points[1].time - points[0].time if len(points) > 1 else 1.0
     return replace(points[0], time=max(earliest, points[0].time - length))
 
@@ -184,7 +184,7 @@ def _start_of(points: Sequence[Point], earliest: float) -> Point:
 def _standing(
     points: Sequence[Point], first: float, step: float, steps: int
 ) -> list[tuple[int, int]]:
-    """What was queued, and the memory, at the end of each step; none where it did not run."""
+    """Queued URLs and memory at the end of each step; 0 where the worker did not run."""
     found, at = [], -1
     for n in range(steps):
         end = first + (n + 1) * step
@@ -196,7 +196,7 @@ def _standing(
 
 
 def downsampled(found: Sequence[Point], points: int) -> list[Point]:
-    """At most so many: the means of neighbours, weighted by the time that each stands for."""
+    """At most so many points: means of neighbours, weighted by the length of their intervals."""
     if len(found) <= points:
         return list(found)
     result = []
@@ -233,7 +233,7 @@ def _lines(log: Path) -> list[Line]:
 
 
 def _samples(file: BinaryIO, size: int) -> list[bytes]:
-    """Lines at places that are as far from each other, and the last ones."""
+    """Lines at equal distances, and the last ones."""
     found, last = [], -1
     for at in range(SAMPLES):
         start = max(last, at * size // SAMPLES)
@@ -248,7 +248,7 @@ def _samples(file: BinaryIO, size: int) -> list[bytes]:
 
 
 def _parsed(line: bytes) -> Line | None:
-    """None for a line that is being written, or is none."""
+    """None for a line that is still being written, or damaged."""
     fields = line.decode("ascii", "replace").rstrip("\n").split("\t")
     if len(fields) != COLUMNS:
         return None
@@ -265,14 +265,14 @@ def _parsed(line: bytes) -> Line | None:
         return None
 
 
-def tail(path: Path, lines: int, most: int = 65_536) -> list[str]:
-    """The last lines of a text file, of its last ``most`` bytes; none where there is no file."""
+def tail(path: Path, lines: int, max_bytes: int = 65_536) -> list[str]:
+    """The last lines of a text file, from its last ``max_bytes``; [] where there is no file."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - most))
+            file.seek(max(0, size - max_bytes))
             found = file.read().decode("utf-8", "replace").split("\n")
     except OSError:
         return []
-    whole = found[1:] if size > most else found
+    whole = found[1:] if size > max_bytes else found
     return [line for line in whole if line][-lines:]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LONG_WAIT_SECS = 1.0
-"""A crawl that waits for longer says for what."""
+"""How long a crawl waits without a reason in the log."""
 MONITOR_COLUMNS = (
     "time",
     "pages",
@@ -111,7 +111,8 @@ class MonitorExtension:
 
 
 def what_it_waits_for(crawler: Crawler, now: float) -> str:
-    """Why nothing happens, where nothing does: whose turn is next, when, and what holds it up."""
+    """Why the crawl is idle: the host that is fetched next, when, and why not before; "" if it is
+    not idle."""
     scheduler = scheduler_of(crawler)
     if scheduler is None or scheduler.closed:
         return ""

@@ -1,13 +1,14 @@
-"""A value that takes long to make, kept for a while, so that nobody waits for it twice.
+"""A cached value that is refreshed in the background (stale-while-revalidate, RFC 5861).
 
     hosts = RefreshingCache(read_hosts, seconds=5.0)
     hosts.get()          # made now
-    hosts.get()          # 6 s later: the same, while a thread makes it anew
+    hosts.get()          # 6 s later: the old value, while a thread makes it anew
     hosts.get(wait=True) # 6 s later: made now
 
-After a time in which nobody asked it is made before it is given. Making takes SHARE of the time at
-most, whatever it takes: it shares the interpreter with the crawl. What is made of another kept
-value waits for that one: else it would be made of the old one, and be older than both may get.
+A value older than STALE times its age limit is made before get() returns. Making takes at most
+SHARE of the time, for it shares the interpreter with the crawl: a slow value is refreshed less
+often. A value made from another cached one asks for that with ``wait=True``, or it would be older
+than the limits of both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 SHARE = 0.02
 STALE = 4.0
-"""Times its age at which a value is due, and it is not given any more."""
+"""The age at which get() no longer returns a value, in multiples of the age limit."""
 
 
 class RefreshingCache(Generic[T]):
@@ -42,8 +43,8 @@ class RefreshingCache(Generic[T]):
         self._forgotten = 0
 
     def get(self, *, wait: bool = False) -> T:
-        """The value, at most STALE times as old as it may get; ``wait``: no older than that, for
-        one whom nobody waits for."""
+        """The value, at most STALE times as old as the limit; with ``wait`` never older than the
+        limit, for callers in the background."""
         age, value = self._clock() - self._made, self._value
         if age < self._lasts and value is not None:
             return value
@@ -59,7 +60,7 @@ class RefreshingCache(Generic[T]):
             return self._value
 
     def forget(self) -> None:
-        """The next get() makes it anew, also where it is just being made."""
+        """Make the next get() read anew, even while a value is being made."""
         self._forgotten += 1
         self._made = self._lasts = float("-inf")
 
@@ -67,7 +68,7 @@ class RefreshingCache(Generic[T]):
         try:
             self._set()
         except LarmspiderError:
-            self.forget()  # who asks next is told
+            self.forget()  # the next get() raises it
         finally:
             self._making.release()
 

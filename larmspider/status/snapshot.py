@@ -1,4 +1,8 @@
-"""A crawl in numbers at one moment: what the monitor logs and the terminal shows."""
+"""A crawl at one moment: Gauges for the pages and the terminal, Snapshot for the monitor's log.
+
+>>> state_of(RunState.of(Path("crawl")), gauges)
+'paused'
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,16 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# A running crawl in numbers at one moment, for the overview, /stats.json and /metrics.
-
-
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
+    """A running crawl, for the overview, /stats.json and /metrics.
+
+    ``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
     ``links``, ``failures`` and ``counters`` (Scrapy's stats that are ours) since this run began;
     ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: what a crawl that is
     idle waits for. ``broken``: why nothing more is committed. ``scope`` as LARM_RESTRICT, the one
-    in force; ``orders`` of the operator."""
+    in force; ``orders`` of the operator.
+    """
 
     time: float
     began: float
@@ -51,8 +55,8 @@ class Gauges:
 
     @classmethod
     def together(cls, found: Sequence[Self]) -> Self:
-        """Of workers that run side by side. ``urls`` is none: hosts pass between them, so only the
-        table of hosts has each URL once."""
+        """Gauges of workers added up. ``urls`` is empty: hosts move between workers, so only the
+        table of hosts counts each URL once."""
         first = found[0]
         if len(found) == 1:
             return first
@@ -72,7 +76,7 @@ class Gauges:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """The reverse. Raises TypeError or KeyError for what is none."""
+        """The reverse of as_json(). Raises TypeError or KeyError for anything else."""
         named = {one.name: found[one.name] for one in fields(cls)}
         return cls(**{**named, "orders": Overrides.from_json(found["orders"])})
 
@@ -85,31 +89,26 @@ def _summed(found: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one.get(name, 0) for one in found) for name in names}
 
 
-# How a crawl stands, in a word and in a sentence: as its directory says, and itself where it runs.
-#
-# >>> state_of(condition, numbers)
-# 'paused'
-
 PAUSED = "paused"
-"""In place of State.RUNNING's word."""
+"""The state text of a running crawl that is paused, in place of State.RUNNING's."""
 
 
-def state_of(condition: RunState, gauges: Gauges | None) -> str:
-    """One of the words of condition.State, or PAUSED."""
-    return PAUSED if gauges is not None and gauges.paused else condition.state.value
+def state_of(run_state: RunState, gauges: Gauges | None) -> str:
+    """One of the words of State, or PAUSED."""
+    return PAUSED if gauges is not None and gauges.paused else run_state.state.value
 
 
-def state_text(condition: RunState, gauges: Gauges | None) -> str:
-    """For people."""
+def state_text(run_state: RunState, gauges: Gauges | None) -> str:
+    """The state of a crawl in a sentence."""
     if gauges is not None and gauges.broken:
         return f"This crawl breaks off: {gauges.broken}."
     if gauges is not None and gauges.paused:
-        sentence = condition.sentence
+        sentence = run_state.sentence
         more = sentence.removeprefix("This crawl runs")
         return f"This crawl is paused{more if more != sentence else '. ' + sentence}"
     if gauges is not None and gauges.waiting:
-        return f"{condition.sentence} It is {gauges.waiting}."
-    return condition.sentence
+        return f"{run_state.sentence} It is {gauges.waiting}."
+    return run_state.sentence
 
 
 @dataclass(frozen=True, slots=True)

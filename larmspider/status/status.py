@@ -1,9 +1,8 @@
 """What the overview, /stats.json and /metrics show, computed once for all who look.
 
-    board.status(numbers)      at most once a second; numbers of the running crawl, None for none
+    crawl_status.status(gauges)    at most once a second; gauges of the running crawl, or None
 
-What takes longer to find is kept for longer: curves and forecast for some seconds, the disk for a
-minute. Called in threads.
+Curves and forecast are some seconds old, the size on disk a minute. Called in threads.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
+from larmspider.frontier.storage.records import Counts
 from larmspider.status.crawl_view import Source
-from larmspider.status.forecast import Forecast, Load, forecast
+from larmspider.status.forecast import Forecast, HostLoad, forecast
 from larmspider.status.history import History, history, together
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.status.snapshot import Gauges
 from larmspider.status.totals import Totals
 
 RATE_SECS = 10.0
-"""Rates are those of so many last seconds."""
+"""The span over which rates are measured."""
 CURVES_SECS, DISK_SECS = 5.0, 60.0
-_STATES = ("discovered", "queued", "leased", "stored", "failed", "refused", "delayed")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """``urls`` of the whole crawl by state, ``delayed`` those of the queued that failed before.
-    ``pages`` and ``bytes`` are rates a second of late.
+    ``pages`` and ``bytes`` a second over the last RATE_SECS.
 
-    ``hosts`` are numbers of hosts by state; ``totals`` of all runs; ``disk`` and ``disk_free`` in
-    bytes; ``memory`` of the crawl, None where it does not run.
+    ``hosts`` counts hosts by state; ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes;
+    ``memory`` of the crawl, None where it does not run.
     """
 
     time: float
-    condition: RunState
+    run_state: RunState
     gauges: Gauges | None
     urls: Mapping[str, int]
     pages: float
@@ -57,8 +56,8 @@ class Status:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Links that each filter rejected, in all runs; known ones are none of them, nor are the
-        URLs that robots.txt refused, or that were queued when the scope changed."""
+        """Links that each filter rejected, in all runs, without links to known URLs and URLs that
+        robots.txt or a changed scope refused."""
         found = self.totals.matching(stats.FILTER_REJECTED)
         for other in ("visited", "robots", "last_check"):
             found.pop(other, None)
@@ -66,24 +65,22 @@ class Status:
 
 
 class CrawlStatus:
-    """Over a Source."""
-
     def __init__(self, source: Source, clock: Callable[[], float] = time.time) -> None:
         self.source, self._clock = source, clock
         self._lock = threading.Lock()
         self._recent: deque[Gauges] = deque()
         self._history = RefreshingCache(self._read_history, CURVES_SECS)
         self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
-        self._forecast = RefreshingCache(self._foretold, CURVES_SECS)
+        self._forecast = RefreshingCache(self._make_forecast, CURVES_SECS)
         self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
 
     def status(self, gauges: Gauges | None, *, wait: bool = False) -> Status:
-        """``wait`` as in Kept.get(). Raises CrawlDirError where there is no crawl."""
+        """``wait`` as in RefreshingCache.get(). Raises CrawlDirError where there is no crawl."""
         with self._lock:
             return self._status(gauges, wait=wait)
 
     def forget(self) -> None:
-        """Something was changed: hosts and forecast are to show it."""
+        """Read hosts and forecast anew, after something was changed."""
         self.source.forget()
         self._forecast.forget()
 
@@ -94,14 +91,14 @@ class CrawlStatus:
             urls = dict(gauges.urls)
         past = self._history.get(wait=wait)
         pages, size = self._rates(gauges)
-        condition = source.condition
-        if gauges is None and condition.state is State.RUNNING:
+        run_state = source.run_state
+        if gauges is None and run_state.state is State.RUNNING:
             pages = past.late_pages
         disk, free = self._disk.get(wait=wait)
         totals = Totals.together(Totals.read(path) for path in source.directories)
         return Status(
             time=now,
-            condition=condition,
+            run_state=run_state,
             gauges=gauges,
             urls=urls,
             pages=pages,
@@ -116,11 +113,11 @@ class CrawlStatus:
         )
 
     def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
-        """URLs and hosts by state, by the table of hosts; summed once for each table."""
+        """URLs and hosts by state; summed once for each table of hosts."""
         rows = self.source.hosts(wait=wait)
         if self._table[0] is not rows:
             counts = [row.counts for row in rows.values()]
-            urls = {name: sum(getattr(one, name) for one in counts) for name in _STATES}
+            urls = {name: sum(getattr(one, name) for one in counts) for name in Counts.__slots__}
             states = Counter(row.state for row in rows.values())
             self._table = (rows, urls, dict(states.most_common()))
         return self._table[1], self._table[2]
@@ -128,15 +125,15 @@ class CrawlStatus:
     def _read_history(self) -> History:
         return together([history([path / "Monitor.log"]) for path in self.source.directories])
 
-    def _foretold(self) -> Forecast:
+    def _make_forecast(self) -> Forecast:
         now, past = self._clock(), self._history.get(wait=True)
         limit = options.integer(self.source.settings, "LARM_MAX_PAGES", minimum=0)
         rows = self.source.hosts(wait=True).values()
-        running = self.source.condition.state is State.RUNNING
+        running = self.source.run_state.state is State.RUNNING
         if running and not any(row.counts.discovered for row in rows):
             return Forecast(None, ["No forecast yet; it comes with the first checkpoint."])
         most = max(0, limit - sum(row.counts.stored for row in rows)) if limit else None
-        loads = (Load.of(row, now) for row in rows)
+        loads = (HostLoad.of(row, now) for row in rows)
         return forecast(loads, past.late_pages, past.late_found, most=most)
 
     def _rates(self, gauges: Gauges | None) -> tuple[float, float]:
@@ -159,7 +156,7 @@ class CrawlStatus:
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
-    """Bytes of all files below ``path``, as the disk holds them, and bytes free beside them."""
+    """Bytes of all files below ``path``, as allocated on disk, and bytes free there."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 UNKNOWN = "unknown"
-"""The reason of a crawl that was ended before it could close: by a second Ctrl-C, for one."""
+"""The reason of a crawl that was ended before it could close, as by a second Ctrl-C."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
 _RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
@@ -38,7 +38,7 @@ class Summary:
     reason: str
     pages: int
     bytes: int | None
-    """Of bodies in page files; None where there are none."""
+    """Bytes of bodies in page files; None without page files."""
     statuses: dict[str, int]
     known: int
     rejected: dict[str, int]
@@ -58,8 +58,8 @@ class Summary:
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
     shared: bool = False
-    """It is one of many workers: ``urls`` are those of the hosts that it has at the end, and
-    another one may have all the pages."""
+    """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
+    worker may have all the pages."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -112,8 +112,8 @@ class Summary:
         return 1 if self.reason == "finished" and nothing else 0
 
     def lines(self) -> Iterator[str]:
-        """The last lines of a crawl: of this run, then of the whole crawl; those of one of many
-        workers of what it has stored itself, then of the hosts that it has at the end."""
+        """The last lines of a crawl: about this run, then all of it. One of many workers counts
+        what it has stored itself, then the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
         by_whom = " by this worker in this run" if self.shared else ""
@@ -144,7 +144,7 @@ class Summary:
         yield from self._left(count("queued", 0))
 
     def _left(self, queued: int) -> Iterator[str]:
-        """What is queued yet, by what it needs."""
+        """URLs that are still queued, by what they need."""
         if self.beyond_max_pages:
             yield (
                 f"{'left':<9} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
@@ -166,7 +166,7 @@ class Summary:
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
-    """The counters whose key has the form ``key``, by the part that varies, largest first."""
+    """Counters whose keys match, by the part that varies, largest first."""
     found = {match[1]: value for name, value in counters.items() if (match := key.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 

@@ -33,7 +33,7 @@ class Totals:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Those of the directory; none where there is no such file, or one that cannot be read."""
+        """Those of the directory; empty where there is no such file, or one that cannot be read."""
         try:
             found = json.loads((directory / TOTALS_FILE).read_text("utf-8"))
             counters = {str(key): int(value) for key, value in found["counters"].items()}
@@ -42,7 +42,7 @@ class Totals:
             return cls()
 
     def with_run(self, counters: Mapping[str, Any]) -> Totals:
-        """These and one more run's, of which the stats are given."""
+        """These and the stats of one more run."""
         summed = dict(self.counters)
         for key, value in counters.items():
             if stats.is_ours(key) and isinstance(value, int) and not key.startswith(_NO_SUMS):
@@ -51,11 +51,11 @@ class Totals:
 
     @classmethod
     def together(cls, found: Iterable[Totals]) -> Totals:
-        """Of workers that run side by side."""
-        some, summed = list(found), cls()
-        for one in some:
-            summed = summed.with_run(one.counters)
-        return cls(max((one.runs for one in some), default=0), summed.counters)
+        """The sums of workers that run side by side."""
+        workers, summed = list(found), cls()
+        for totals in workers:
+            summed = summed.with_run(totals.counters)
+        return cls(max((totals.runs for totals in workers), default=0), summed.counters)
 
     def write(self, directory: Path) -> None:
         """Replace the file of the directory at once. Raises OSError."""

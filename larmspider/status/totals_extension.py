@@ -25,8 +25,7 @@ class TotalsExtension:
 
     def __init__(self, crawler: Crawler, directory: Path) -> None:
         self.crawler, self.directory = crawler, directory
-        self.before = Totals()
-        """Of the runs before this one."""
+        self.before = Totals()  # of the runs before this one
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -41,12 +40,12 @@ class TotalsExtension:
         self.before = Totals.read(self.directory)
 
     def now(self) -> Totals:
-        """Of all runs, this one too."""
+        """Of all runs, this one included."""
         assert self.crawler.stats is not None
         return self.before.with_run(self.crawler.stats.get_stats())
 
     def write(self) -> None:
-        """A disk that is full ends the crawl elsewhere, where something is lost by it."""
+        """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
         try:
             self.now().write(self.directory)
         except OSError as error:

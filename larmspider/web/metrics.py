@@ -38,7 +38,7 @@ def _metrics(status: Status | None) -> Iterator[Metric]:
     info = GaugeMetricFamily("larmspider_info", "Always 1.", labels=["version"])
     info.add_metric([__version__], 1)
     yield info
-    running = status is not None and status.condition.state is State.RUNNING
+    running = status is not None and status.run_state.state is State.RUNNING
     yield _gauge("running", "Whether a process runs this crawl.", running)
     if status is not None:
         yield from _of_a_crawl(status)

@@ -113,7 +113,7 @@ class Outcome:
     def of(cls, crawl: CrawlOfWorkers) -> Self:
         """Reads every record: a second for 300,000."""
         found = {}
-        for shard in crawl.shards:
+        for shard in crawl.parts:
             with shard.frontier() as frontier:
                 visits = () if frontier is None else frontier.visits()
                 found[shard.path.name] = Counter(visit.state for _, visit in visits)

@@ -219,7 +219,7 @@ def test_the_web_pages_read_all_shards(folder: Path) -> None:
     source = Source(folder / "crawl", lambda crawl: settings, opened=open_crawl)
     assert source.searcher().search("siren").total == 12
     assert sorted(row.counts.stored for row in source.hosts().values()) == [6, 8]
-    assert source.condition.state is State.ENDED
+    assert source.run_state.state is State.ENDED
     held = locked(folder / "crawl" / "w2" / "lock")
-    assert source.condition.state is State.RUNNING
+    assert source.run_state.state is State.RUNNING
     held.close()

@@ -10,27 +10,27 @@ from larmspider.frontier.describe import HostRow
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState
 from larmspider.frontier.politeness import Gap
 from larmspider.frontier.storage.records import Counts
-from larmspider.status.forecast import DAY, Load, forecast, host_forecast
+from larmspider.status.forecast import DAY, HostLoad, forecast, host_forecast
 
 
 @pytest.mark.parametrize(
     "load, seconds, words",
     [
-        (Load("a:80", 1), 0.0, "without delay"),
-        (Load("a:80", 101, gap=2.0, gap_rule="delay"), 200.0, "one every 2 s (delay)"),
-        (Load("a:80", 11, gap=1.0, gap_rule="delay", hold=5.0), 55.0, "answers take 5 s"),
-        (Load("a:80", 11, gap=1.0, gap_rule="delay", hold=5.0, connections=5), 15.0, "(delay)"),
+        (HostLoad("a:80", 1), 0.0, "without delay"),
+        (HostLoad("a:80", 101, gap=2.0, gap_rule="delay"), 200.0, "one every 2 s (delay)"),
+        (HostLoad("a:80", 11, gap=1.0, gap_rule="delay", hold=5.0), 55.0, "answers take 5 s"),
+        (HostLoad("a:80", 11, gap=1.0, gap_rule="delay", hold=5.0, connections=5), 15.0, "(delay)"),
         (
-            Load("a:80", 11, gap=1.0, gap_rule="delay", wait=600.0, why="parked: http-503"),
+            HostLoad("a:80", 11, gap=1.0, gap_rule="delay", wait=600.0, why="parked: http-503"),
             610.0,
             "waits 10 min 00 s: parked: http-503; then one every 1 s",
         ),
-        (Load("a:80", 11, gap=1.0, gap_rule="d", budget=6), 5.0, "budget allows 6 of 11"),
-        (Load("a:80", 11, gap=1.0, gap_rule="d", budget=0), 0.0, "budget allows 0 of 11"),
-        (Load("a:80", 11, never="given up: refused"), inf, "given up: refused"),
+        (HostLoad("a:80", 11, gap=1.0, gap_rule="d", budget=6), 5.0, "budget allows 6 of 11"),
+        (HostLoad("a:80", 11, gap=1.0, gap_rule="d", budget=0), 0.0, "budget allows 0 of 11"),
+        (HostLoad("a:80", 11, never="given up: refused"), inf, "given up: refused"),
     ],
 )
-def test_a_host_by_itself(load: Load, seconds: float, words: str) -> None:
+def test_a_host_by_itself(load: HostLoad, seconds: float, words: str) -> None:
     """Queue times gap, or answer time where that is longer, after its wait, within its budget."""
     found = host_forecast(load)
     assert found.seconds == pytest.approx(seconds)
@@ -39,7 +39,7 @@ def test_a_host_by_itself(load: Load, seconds: float, words: str) -> None:
 
 def test_hours_of_a_day_stretch_the_work() -> None:
     """12 hours of work, in 8 hours a day, end 4 hours into the second day's."""
-    load = Load("a:80", 12 * 3600 + 1, gap=1.0, gap_rule="delay", open=8 / 24)
+    load = HostLoad("a:80", 12 * 3600 + 1, gap=1.0, gap_rule="delay", open=8 / 24)
     found = host_forecast(load)
     assert found.seconds == pytest.approx(DAY + 4 * 3600)
     assert "only 8 hours a day" in found.reason
@@ -48,10 +48,10 @@ def test_hours_of_a_day_stretch_the_work() -> None:
 def test_the_last_host_ends_the_crawl() -> None:
     """Those that are never asked are told apart, and count for nothing."""
     loads = [
-        Load("quick:80", 1000, gap=0.1, gap_rule="delay"),
-        Load("slow:80", 61, gap=10.0, gap_rule="robots.txt Crawl-delay"),
-        Load("dead:80", 7, never="given up"),
-        Load("done:80", 0, gap=99.0),
+        HostLoad("quick:80", 1000, gap=0.1, gap_rule="delay"),
+        HostLoad("slow:80", 61, gap=10.0, gap_rule="robots.txt Crawl-delay"),
+        HostLoad("dead:80", 7, never="given up"),
+        HostLoad("done:80", 0, gap=99.0),
     ]
     found = forecast(loads, rate=100.0)
     assert found.seconds == pytest.approx(600.0)
@@ -65,15 +65,15 @@ def test_the_last_host_ends_the_crawl() -> None:
 
 def test_the_crawler_may_be_the_limit() -> None:
     """Thousands of hosts without delay take as long as all their URLs at the crawler's rate."""
-    found = forecast([Load(f"h{n}:80", 100) for n in range(100)], rate=50.0)
+    found = forecast([HostLoad(f"h{n}:80", 100) for n in range(100)], rate=50.0)
     assert found.seconds == pytest.approx(200.0)
     assert "the crawler, its slots or its network are the limit" in found.reasons[-1]
 
 
-@pytest.mark.parametrize("others", [[], [Load("quick:80", 10, gap=1.0, gap_rule="delay")]])
-def test_no_end_is_foretold_while_a_host_is_paused(others: list[Load]) -> None:
+@pytest.mark.parametrize("others", [[], [HostLoad("quick:80", 10, gap=1.0, gap_rule="delay")]])
+def test_no_end_is_foretold_while_a_host_is_paused(others: list[HostLoad]) -> None:
     """A crawl waits for hosts that the operator paused; for those that are given up it does not."""
-    held = Load("held:80", 7, never="paused by the operator", paused=True)
+    held = HostLoad("held:80", 7, never="paused by the operator", paused=True)
     found = forecast([held, *others], rate=1.0)
     assert found.seconds is None
     assert found.reasons[0] == "No end while held:80 is paused by the operator."
@@ -90,7 +90,7 @@ def test_no_end_is_foretold_while_a_host_is_paused(others: list[Load]) -> None:
 )
 def test_what_is_still_found_moves_the_end(found_rate: float, seconds: float, words: str) -> None:
     """Half as much found as fetched: twice as long. More found than fetched: said, not computed."""
-    found = forecast([Load("a:80", 2000)], rate=100.0, found=found_rate)
+    found = forecast([HostLoad("a:80", 2000)], rate=100.0, found=found_rate)
     assert found.seconds == pytest.approx(seconds)
     assert words in " ".join(found.reasons)
 
@@ -98,14 +98,14 @@ def test_what_is_still_found_moves_the_end(found_rate: float, seconds: float, wo
 def test_nothing_queued_and_a_limit_of_pages() -> None:
     """0 seconds; and no more than LARM_MAX_PAGES allows."""
     assert forecast([], rate=9.0).seconds == 0.0
-    limited = forecast([Load("a:80", 2000, gap=1.0, gap_rule="delay")], rate=1.0, most=50)
+    limited = forecast([HostLoad("a:80", 2000, gap=1.0, gap_rule="delay")], rate=1.0, most=50)
     assert limited.seconds == pytest.approx(50.0)
     assert "LARM_MAX_PAGES ends the crawl after 50 more pages" in limited.reasons[0]
 
 
 def test_ten_thousand_hosts_are_quick() -> None:
     """Only the slowest are told."""
-    loads = [Load(f"h{n}:80", n + 1, gap=0.5, gap_rule="delay") for n in range(10_000)]
+    loads = [HostLoad(f"h{n}:80", n + 1, gap=0.5, gap_rule="delay") for n in range(10_000)]
     assert len(forecast(loads, rate=100.0).slowest) == 8
 
 
@@ -130,7 +130,7 @@ def test_a_load_is_what_the_table_of_hosts_says(
     row = HostRow(
         "a:80", state.name.lower(), counts, Gap(5.0, "delay"), now + wait, reason, record, rule
     )
-    load = Load.of(row, now)
+    load = HostLoad.of(row, now)
     assert (load.queued, load.budget, load.connections, load.hold) == (5, 6, 2, 0.5)
     assert load.open == pytest.approx(8 / 24)
     assert (load.why, load.never) == (why, never)

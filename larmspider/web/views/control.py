@@ -32,7 +32,7 @@ def control(request: WebRequest) -> WebResponse:
         ordered=sorted(orders.hosts.items())[:HOSTS],
         more_ordered=max(0, len(orders.hosts) - HOSTS),
         host=typed.get("host") or request.text("host", limit=300),
-        condition=request.source.condition,
+        run_state=request.source.run_state,
     )
 
 

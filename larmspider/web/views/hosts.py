@@ -6,39 +6,25 @@ import time
 
 from larmspider.errors import HttpError
 from larmspider.formatting import printable
+from larmspider.frontier.describe import HOST_COLUMNS, HOST_STATES
 from larmspider.frontier.storage.records import host_of
-from larmspider.reports.hosts import SORTS, STATES, HostQuery, host_page, host_table
+from larmspider.reports.hosts import HostQuery, host_page, host_table
 from larmspider.web.request import PageView, WebRequest, WebResponse
-
-COLUMNS = (
-    ("host", "Host", False),
-    ("state", "State", False),
-    ("queued", "Queued", True),
-    ("retry", "To retry", True),
-    ("stored", "Stored", True),
-    ("failed", "Failed", True),
-    ("refused", "Refused", True),
-    ("in-flight", "In flight", True),
-    ("delay", "Delay", True),
-    ("next", "Next", True),
-)
-"""Sort key, title, and whether the column is numeric."""
-LARGEST_FIRST = frozenset({"queued", "retry", "stored", "failed", "refused", "in-flight", "delay"})
 
 
 def hosts(request: WebRequest) -> WebResponse:
     query = HostQuery(
-        sort=request.choice("sort", tuple(SORTS)),
+        sort=request.choice("sort", HOST_COLUMNS, "queued"),
         reverse=request.text("dir", limit=8) == "back",
         name=request.text("q", limit=300),
-        state=request.choice("state", ("", *STATES)),
+        state=request.choice("state", ("", *HOST_STATES)),
         page=request.number("page", 1),
     )
     table = host_table(request.source.hosts().values(), query)
-    descending = (query.sort in LARGEST_FIRST) is not query.reverse
+    descending = HOST_COLUMNS[query.sort].largest_first is not query.reverse
     return request.render(
-        "hosts.html", table=table, query=query, columns=COLUMNS, descending=descending,
-        now=time.time(), states=STATES,
+        "hosts.html", table=table, query=query, columns=HOST_COLUMNS, descending=descending,
+        now=time.time(), states=HOST_STATES,
     )  # fmt: skip
 
 

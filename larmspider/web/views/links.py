@@ -12,7 +12,6 @@ from larmspider.reports.links import (
     broken_links,
     broken_rows,
     most_linked,
-    most_linked_hosts,
     to_csv,
 )
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
@@ -50,7 +49,7 @@ def links(request: WebRequest) -> WebResponse:
             broken=broken_links(logs, index, broken[start : start + SHOWN], CARRIERS_SHOWN)
             if show == "broken" else [],
             linked=most_linked(logs, index, start, SHOWN) if show == "pages" else [],
-            hosts=most_linked_hosts(index, 200) if show == "hosts" else [],
+            hosts=index.most_linked_hosts()[:200] if show == "hosts" else [],
         )  # fmt: skip
 
 
@@ -72,7 +71,7 @@ def _exported(request: WebRequest, show: str, form: str) -> WebResponse:
             rows = [(p.pages, p.url, p.anchor) for p in most_linked(crawl.logs, index, 0, MOST)]
             columns = ("pages", "url", "anchor")
         elif index is not None:
-            rows = [(h.name, h.links, h.from_others) for h in most_linked_hosts(index, MOST)]
+            rows = [(h.name, h.links, h.from_others) for h in index.most_linked_hosts()]
             columns = ("host", "links", "from-other-hosts")
     if form == "csv":
         headers = {"Content-Disposition": f'attachment; filename="links-{show}.csv"'}

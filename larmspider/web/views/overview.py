@@ -36,14 +36,14 @@ def update_parts(
             "forecast": piece("forecast", status, shown["texts"], shown["running"]),
             "tables": piece("counts", shown["tables"]),
         },
-        "states": {"crawl": status.condition.state.value},
+        "states": {"crawl": status.run_state.state.value},
     }
 
 
 def parts(status: Status) -> dict[str, Any]:
     """Values of the template beside the status."""
     urls, past = status.urls, status.history
-    running = status.condition.state is State.RUNNING
+    running = status.run_state.state is State.RUNNING
     moments = [point.time for point in past.points]
     pages = curve(moments, [point.pages for point in past.points])
     sizes = curve(moments, [point.bytes for point in past.points])
@@ -51,7 +51,7 @@ def parts(status: Status) -> dict[str, Any]:
     in_flight = status.gauges.in_flight if status.gauges else 0
     return {
         "texts": {
-            "condition": times(state_text(status.condition, status.gauges)),
+            "condition": times(state_text(status.run_state, status.gauges)),
             "pages": rate(status.pages) if running else "–",
             "bytes": size(status.bytes) if status.gauges else "–",
             "stored": count(urls.get("stored", 0)),

@@ -22,17 +22,17 @@ def metrics(request: WebRequest) -> WebResponse:
 def stats_json(request: WebRequest) -> WebResponse:
     if request.source.exists():
         return json_response(as_json(request.crawl_status.status(request.gauges)))
-    condition = request.source.condition
-    return json_response({"state": condition.state.value, "sentence": condition.sentence}, 404)
+    run_state = request.source.run_state
+    return json_response({"state": run_state.state.value, "sentence": run_state.sentence}, 404)
 
 
 def healthz(request: WebRequest) -> WebResponse:
     """200 while nothing is wrong, also before a crawl has begun; 503 for a crawl that stops because
     of an error or was killed, and for a directory that is missing or not a crawl's."""
-    condition, gauges = request.source.condition, request.gauges
+    run_state, gauges = request.source.run_state, request.gauges
     broken = gauges is not None and gauges.broken
-    good = not broken and condition.state not in (State.KILLED, State.NONE)
-    state = state_of(condition, gauges)
+    good = not broken and run_state.state not in (State.KILLED, State.NONE)
+    state = state_of(run_state, gauges)
     text = json.dumps({"status": "ok" if good else "broken", "crawl": state})
     return WebResponse(text.encode() + b"\n", "application/json", 200 if good else 503)
 
@@ -42,8 +42,8 @@ def as_json(status: Status) -> dict[str, Any]:
     seconds = status.forecast.seconds
     return {
         "time": status.time,
-        "state": state_of(status.condition, status.gauges),
-        "sentence": state_text(status.condition, status.gauges),
+        "state": state_of(status.run_state, status.gauges),
+        "sentence": state_text(status.run_state, status.gauges),
         "urls": dict(status.urls),
         "pages_per_second": status.pages,
         "bytes_per_second": status.bytes,
