@@ -141,8 +141,8 @@ def test_the_control_page_says_what_is_in_force(server: ScriptedServer, tmp_path
         assert "Single hosts no changes" in in_force(crawl)
 
 
-def test_without_a_scope_the_hosts_of_the_seeds_are_named(crawl: Crawling) -> None:
-    assert "Scope the hosts of the seeds: http://127.0.0.1:" in in_force(crawl)
+def test_without_a_scope_the_hosts_of_the_seeds_are_named(lasting: Crawling) -> None:
+    assert "Scope the hosts of the seeds: http://127.0.0.1:" in in_force(lasting)
 
 
 def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
@@ -266,28 +266,28 @@ def crawl(server: ScriptedServer, tmp_path: Path):  # type: ignore[no-untyped-de
         yield running
 
 
-def test_signing_in(crawl: Crawling) -> None:
+def test_signing_in(lasting: Crawling) -> None:
     """The cookie is no script's and no other site's; a wrong token gets none; files are private."""
     got = request(
-        f"{crawl.url}/login", "POST", {}, {"token": crawl.token, "next": "//evil.example"}
+        f"{lasting.url}/login", "POST", {}, {"token": lasting.token, "next": "//evil.example"}
     )
     assert got.status == 303
     assert got.headers["Location"] == "/control"
     cookie = got.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
-    assert crawl.token not in cookie
-    wrong = request(f"{crawl.url}/login", "POST", {}, {"token": "x" * 32})
+    assert lasting.token not in cookie
+    wrong = request(f"{lasting.url}/login", "POST", {}, {"token": "x" * 32})
     assert wrong.status == 403
     assert "Set-Cookie" not in wrong.headers
     for name in ("web.token", "web.json"):
-        assert (crawl.directory / name).stat().st_mode & 0o777 == 0o600
-    assert crawl.token not in crawl.said
-    assert request(f"{crawl.url}/control/pause", "GET").status == 405
-    assert "Sign in" in crawl.get("/control").text
+        assert (lasting.directory / name).stat().st_mode & 0o777 == 0o600
+    assert lasting.token not in lasting.said
+    assert request(f"{lasting.url}/control/pause", "GET").status == 405
+    assert "Sign in" in lasting.get("/control").text
     body = b"token=" + b"x" * 200_000
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert request(f"{crawl.url}/login", "POST", headers, body).status == 413
+    assert request(f"{lasting.url}/login", "POST", headers, body).status == 413
 
 
 def test_a_token_of_the_settings_shows_nowhere(server: ScriptedServer, tmp_path: Path) -> None:
@@ -392,10 +392,10 @@ def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     assert not browser.find("#live").is_displayed()
 
 
-def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> None:
+def test_the_overview_goes_on_by_itself(lasting: Crawling, browser: Browser) -> None:
     """Numbers and curves change without a load; the first view is whole without scripts."""
     browser.look()
-    browser.open(f"{crawl.url}/")
+    browser.open(f"{lasting.url}/")
 
     def stored() -> int:
         return int(browser.text("[data-text=stored]").replace(",", ""))
@@ -409,7 +409,7 @@ def test_the_overview_goes_on_by_itself(crawl: Crawling, browser: Browser) -> No
     assert browser.errors() == []
     browser.scripts(on=False)
     try:
-        browser.open(f"{crawl.url}/")
+        browser.open(f"{lasting.url}/")
         assert stored() > before
         assert browser.find("[data-path=pages-line]").get_attribute("d")
         assert "When it ends" in browser.text("main")

@@ -48,27 +48,23 @@ def working(crew: Crew, *names: str) -> None:
         crew.until(lambda name=name: f"Worker {name}: " in crew.said(name), f"{name} works")
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"LARM_RESTRICT": "http://127\\..*"}, "LARM_RESTRICT"),
-        ({"LARM_MAX_PAGES": "7"}, "LARM_MAX_PAGES"),
-        ({"DOWNLOAD_DELAY": "0.01"}, "DOWNLOAD_DELAY"),
-        ({"SPIDER_MIDDLEWARES": '{"larmspider.middlewares.traps.TrapsFilter": null}'}, "filters"),
-    ],
-)
-def test_a_worker_with_another_crawl_is_refused(
-    crew: Crew, settings: dict[str, str], name: str, tmp_path: Path
-) -> None:
-    """In a LARM_DIR of its own, as on another machine."""
+def test_a_worker_with_another_crawl_is_refused(crew: Crew, tmp_path: Path) -> None:
+    """In a LARM_DIR of its own, as on another machine; nor may one start over."""
     crew.start("w1", LARM_KEEP_ALIVE="yes")
     working(crew, "w1")
-    restrict = settings.pop("LARM_RESTRICT", None)
-    crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), restrict=restrict, **settings)
-    assert crew.wait("w2") == [2]
-    [line] = [line for line in crew.said("w2").splitlines() if line.startswith("scrapy crawl:")]
-    assert f"has other {name}: " in line
-    assert crew.workers["w1"].poll() is None
+    no_traps = '{"larmspider.middlewares.traps.TrapsFilter": null}'
+    for settings, why in (
+        ({"restrict": "http://127\\..*"}, "has other LARM_RESTRICT: "),
+        ({"LARM_MAX_PAGES": "7"}, "has other LARM_MAX_PAGES: "),
+        ({"DOWNLOAD_DELAY": "0.01"}, "has other DOWNLOAD_DELAY: "),
+        ({"SPIDER_MIDDLEWARES": no_traps}, "has other filters: "),
+        ({"LARM_FRESH": "yes"}, "and w1 work on it: stop them first"),
+    ):
+        crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), **settings)
+        assert crew.wait("w2") == [2]
+        lines = [line for line in crew.said("w2").splitlines() if line.startswith("scrapy crawl:")]
+        assert why in lines[-1]
+        assert crew.workers["w1"].poll() is None
 
 
 def test_a_name_that_is_in_use_is_refused(crew: Crew, tmp_path: Path) -> None:
@@ -97,14 +93,6 @@ def test_a_name_whose_pages_lie_elsewhere_is_refused(crew: Crew, tmp_path: Path)
     crew.start("w1")
     assert crew.wait("w1") == [0]
     crew.check_stores()
-
-
-def test_starting_over_is_refused_while_others_work(crew: Crew, tmp_path: Path) -> None:
-    crew.start("w1", LARM_KEEP_ALIVE="yes")
-    working(crew, "w1")
-    crew.start("w2", LARM_DIR=str(tmp_path / "elsewhere"), LARM_FRESH="yes")
-    assert crew.wait("w2") == [2]
-    assert "and w1 work on it: stop them first" in crew.said("w2")
 
 
 @pytest.mark.parametrize("command", ["crawl", "workers"])
