@@ -33,7 +33,7 @@ def test_a_stream_of_items_without_a_gap_does_not_keep_it_waiting() -> None:
         await asyncio.sleep(0.1)
         assert slot.itemproc_size > 0
         async with asyncio.timeout(30):
-            await extension._at_rest(SimpleNamespace(gate=gate))
+            await extension._quiesce(SimpleNamespace(gate=gate))
         at_rest = slot.itemproc_size
         for task in streams:
             task.cancel()
