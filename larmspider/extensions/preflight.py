@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PAIR = (
-    "larmspider.scheduler.FrontierScheduler",
-    "larmspider.fetch.downloader.LarmDownloader",
-)
-
 
 def check_pair(settings: BaseSettings) -> None:
     """Raise ConfigError where one of SCHEDULER and DOWNLOADER is ours and the other is not."""
@@ -47,10 +42,10 @@ def check_pair(settings: BaseSettings) -> None:
     ours = (_is_a(scheduler, FrontierScheduler), _is_a(downloader, LarmDownloader))
     if ours == (True, False):
         why = "that downloader's slots would delay requests that the frontier has found due"
-        change = f"DOWNLOADER={_PAIR[1]}"
+        change = "DOWNLOADER=larmspider.fetch.downloader.LarmDownloader"
     elif ours == (False, True):
         why = "this downloader has no slots: it leaves politeness to the frontier"
-        change = f"SCHEDULER={_PAIR[0]}"
+        change = "SCHEDULER=larmspider.scheduler.FrontierScheduler"
     else:
         return
     raise ConfigError(

@@ -22,37 +22,31 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 def exposition(status: Status | None) -> bytes:
     """The text format; ``status`` is None where there is no crawl."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(status))
+    registry.register(_Crawl(status))
     return generate_latest(registry)
 
 
-class _Collected(Collector):
+class _Crawl(Collector):
     def __init__(self, status: Status | None) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        yield from _metrics(self._status)
-
-
-def _metrics(status: Status | None) -> Iterator[Metric]:
-    info = GaugeMetricFamily("larmspider_info", "Always 1.", labels=["version"])
-    info.add_metric([__version__], 1)
-    yield info
-    running = status is not None and status.run_state.state is State.RUNNING
-    yield _gauge("running", "Whether a process runs this crawl.", running)
-    if status is not None:
-        yield from _of_a_crawl(status)
+        status = self._status
+        yield _family(GaugeMetricFamily, "info", "Always 1.", "version", {__version__: 1})
+        running = status is not None and status.run_state.state is State.RUNNING
+        yield _gauge("running", "Whether a process runs this crawl.", running)
+        if status is not None:
+            yield from _of_a_crawl(status)
 
 
 def _of_a_crawl(status: Status) -> Iterator[Metric]:
     gauges, totals = status.gauges, status.totals
     counters = totals.counters
-    yield _gauge(
-        "paused", "Whether the operator has paused the crawl.", bool(gauges and gauges.paused)
-    )
+    paused = gauges is not None and gauges.paused
+    yield _gauge("paused", "Whether the operator has paused the crawl.", paused)
     urls = {name: number for name, number in status.urls.items() if name not in _SUMS}
-    yield _gauges("urls", "URLs of the crawl by state.", "state", urls)
-    yield _gauges("hosts", "Hosts by state.", "state", status.hosts)
+    yield _family(GaugeMetricFamily, "urls", "URLs of the crawl by state.", "state", urls)
+    yield _family(GaugeMetricFamily, "hosts", "Hosts by state.", "state", status.hosts)
     yield _gauge("in_flight", "Fetches under way.", gauges.in_flight if gauges else 0)
     yield _gauge("resident_memory_bytes", "Memory of the crawl's process.", status.memory or 0)
     yield _gauge("disk_bytes", "Disk space of the crawl's directory.", status.disk)
@@ -60,14 +54,14 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     seconds = status.forecast.seconds
     if seconds is not None:
         yield _gauge("forecast_seconds", "Seconds until the end, by what is queued now.", seconds)
-    yield CounterMetricFamily(
-        "larmspider_pages", "Pages stored.", stats.pages_and_failures(counters)[0]
-    )
+    pages, _ = stats.pages_and_failures(counters)
+    yield CounterMetricFamily("larmspider_pages", "Pages stored.", pages)
     for name, text, key in _COUNTERS:
         yield CounterMetricFamily(f"larmspider_{name}", text, counters.get(key, 0))
-    yield _counters("rejected_links", "Links that a filter rejected.", "filter", status.rejected)
+    text = "Links that a filter rejected."
+    yield _family(CounterMetricFamily, "rejected_links", text, "filter", status.rejected)
     for name, text, label, template in _FAMILIES:
-        yield _counters(name, text, label, totals.matching(template))
+        yield _family(CounterMetricFamily, name, text, label, totals.matching(template))
 
 
 _SUMS = ("discovered", "delayed")
@@ -87,15 +81,14 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"larmspider_{name}", text, float(value))
 
 
-def _gauges(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = GaugeMetricFamily(f"larmspider_{name}", text, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
-    return family
-
-
-def _counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(f"larmspider_{name}", text, labels=[label])
+def _family(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    text: str,
+    label: str,
+    values: Mapping[str, int],
+) -> Metric:
+    family = kind(f"larmspider_{name}", text, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)
     return family
