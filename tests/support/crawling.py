@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,7 @@ from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from tests.support.forking import Forked, fork_server
+from tests.support.servers.scripted import Route, ScriptedServer
 
 PROJECT = Path(__file__).parents[2]
 FAST = {
@@ -119,6 +121,30 @@ def crawl(start: str, cwd: Path, timeout: float = 120, **settings: str) -> Ran:
     for name, value in ({**FAST} | settings).items():
         options += ["-s" if name.isupper() else "-a", f"{name}={value}"]
     return scrapy("crawl", "intranet", "-a", f"start={start}", *options, cwd=cwd, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class Crawled:
+    """One crawl of many hosts, each with its case: servers by the name of the case, and ``folder``,
+    below which the crawl is."""
+
+    servers: dict[str, ScriptedServer]
+    folder: Path
+    ran: Ran
+
+
+@contextmanager
+def crawl_of_cases(
+    cases: Mapping[str, Mapping[str, Route]], folder: Path, **settings: str
+) -> Iterator[Crawled]:
+    """Crawl a host of an address of its own for each case, given by its routes, all at once."""
+    with ExitStack() as running:
+        servers = {
+            name: running.enter_context(ScriptedServer(routes, f"127.0.1.{number}"))
+            for number, (name, routes) in enumerate(cases.items(), 1)
+        }
+        seeds = " ".join(server.url() for server in servers.values())
+        yield Crawled(servers, folder, crawl(seeds, folder, **settings))
 
 
 def records(path: Path) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.canonical import canonicalize
-from tests.support.crawling import crawl, records
+from tests.support.crawling import Crawled, crawl, crawl_of_cases, records
 from tests.support.servers.scripted import Raw, Reply, Request, Route, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
@@ -46,33 +46,43 @@ def results(folder: Path) -> dict[str, str]:
 CUT = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n<title>half"
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind", "attempts"),
-    [
-        pytest.param(Raw(b"", hang=True), "timeout", 3, id="never answers"),
-        pytest.param(Raw(CUT, hang=True), "timeout", 3, id="stops in mid-body"),
-        pytest.param(Raw(b""), "reset", 3, id="closes without a word"),
-        pytest.param(Raw(CUT), "reset", 3, id="closes in mid-body"),
-        pytest.param(Raw(b"\0\xff nonsense\r\n\r\n"), "bad-response", 3, id="no HTTP"),
-        pytest.param(Reply(body=b"x" * 20_001), "too-big", 1, id="too big"),
-        pytest.param(Raw(CUT.replace(b"5000", b"20001")), "too-big", 1, id="says it is too big"),
-    ],
-)
-def test_a_failure_has_its_kind_and_its_attempts(
-    scripted_server: Start, tmp_path: Path, answer: Route, kind: str, attempts: int
-) -> None:
+FAILURES: dict[str, tuple[Route, str, int]] = {
+    "never answers": (Raw(b"", hang=True), "timeout", 3),
+    "stops in mid-body": (Raw(CUT, hang=True), "timeout", 3),
+    "closes without a word": (Raw(b""), "reset", 3),
+    "closes in mid-body": (Raw(CUT), "reset", 3),
+    "no HTTP": (Raw(b"\0\xff nonsense\r\n\r\n"), "bad-response", 3),
+    "too big": (Reply(body=b"x" * 20_001), "too-big", 1),
+    "says it is too big": (Raw(CUT.replace(b"5000", b"20001")), "too-big", 1),
+}
+"""The answer of a host, the kind that it is of, and how often it is asked for."""
+# a connection that was used before would be tried again by the HTTP client itself
+TO_BAD = Reply(headers={"Content-Type": "text/html"}, body=b"<a href=/bad>x</a>", close=True)
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    cases = {name: {"/": TO_BAD, "/bad": answer} for name, (answer, _, _) in FAILURES.items()}
+    settings = {"DOWNLOAD_TIMEOUT": "1", "DOWNLOAD_MAXSIZE": "20000", **QUICK}
+    with crawl_of_cases(cases, tmp_path_factory.mktemp("failed"), **settings) as crawled:
+        yield crawled
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_has_its_kind_and_its_attempts(failed: Crawled, name: str) -> None:
     """In the frontier, fetch.log and the summary; LARM_RETRY_TIMES more where it helps."""
-    # a connection that was used before would be tried again by the HTTP client itself
-    links = Reply(headers={"Content-Type": "text/html"}, body=b"<a href=/bad>x</a>", close=True)
-    server = scripted_server({"/": links, "/bad": answer})
-    ran = crawl(server.url(), tmp_path, DOWNLOAD_TIMEOUT="1", DOWNLOAD_MAXSIZE="20000", **QUICK)
-    assert ran.status == 0
+    _, kind, attempts = FAILURES[name]
+    server = failed.servers[name]
+    assert failed.ran.status == 0
     assert len(server.requests("/bad")) == attempts
-    found = visit(tmp_path, server.url("/bad"))
+    found = visit(failed.folder, server.url("/bad"))
     assert found is not None
     assert (found.state, found.reason) == (UrlState.FAILED, kind)
-    assert results(tmp_path) == {server.url(): "200", server.url("/bad"): kind}
-    assert f"failed    1 URL ({kind} 1)" in ran.out
+    by_url = results(failed.folder)
+    assert (by_url[server.url()], by_url[server.url("/bad")]) == ("200", kind)
+    [summary] = re.findall(r"^failed    7 URLs \((.*?)\)", failed.ran.out, re.MULTILINE)
+    number = sum(other == kind for _, other, _ in FAILURES.values())
+    assert f"{kind} {number}" in summary.split(", ")
 
 
 @pytest.mark.parametrize(
@@ -134,36 +144,48 @@ def test_the_last_server_error_is_a_page_that_failed(
     assert results(tmp_path)[server.url("/bad")] == str(status)
 
 
-@pytest.mark.parametrize(
-    ("asks", "waits"),
-    [
-        pytest.param(lambda: "2", 1.95, id="seconds"),
-        pytest.param(lambda: formatdate(time.time() + 3, usegmt=True), 1.95, id="date"),
-        pytest.param(lambda: "9999", 2.45, id="too long"),
-    ],
-)
-@pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_obeyed_up_to_a_limit(
-    scripted_server: Start,
-    tmp_path: Path,
-    status: int,
-    asks: Callable[[], str],
-    waits: float,
-) -> None:
-    """No request to the host before its time, by its own clock; then its pages are fetched."""
-    busy = [True]
+ASKS: dict[str, tuple[Callable[[], str], float]] = {
+    "seconds": (lambda: "2", 1.95),
+    "date": (lambda: formatdate(time.time() + 3, usegmt=True), 1.95),
+    "too long": (lambda: "9999", 2.45),
+}
 
-    def answer(request: Request) -> Reply:
-        if busy.pop() if busy else False:
-            return Reply(status, {"Retry-After": asks()})
+
+class Busy:
+    """Answers with ``status`` once, then with a page."""
+
+    def __init__(self, status: int, asks: Callable[[], str]) -> None:
+        self.status, self.asks, self.busy = status, asks, True
+
+    def __call__(self, request: Request) -> Reply:
+        if self.busy:
+            self.busy = False
+            return Reply(self.status, {"Retry-After": self.asks()})
         return Reply(headers={"Content-Type": "text/html"}, body=b"<a href=/b>b</a>")
 
-    server = scripted_server({"/": answer, "/b": "b"})
-    ran = crawl(server.url(), tmp_path, LARM_RETRY_AFTER_MAX_SECS="2.5", **QUICK)
-    assert ran.status == 0
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    cases: dict[str, dict[str, Route]] = {
+        f"{status} {name}": {"/": Busy(status, asks), "/b": "b"}
+        for status in (429, 503)
+        for name, (asks, _) in ASKS.items()
+    }
+    settings = QUICK | {"LARM_RETRY_AFTER_MAX_SECS": "2.5"}
+    with crawl_of_cases(cases, tmp_path_factory.mktemp("busy"), **settings) as crawled:
+        yield crawled
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("name", ASKS)
+def test_retry_after_is_obeyed_up_to_a_limit(busy: Crawled, status: int, name: str) -> None:
+    """No request to the host before its time, by its own clock; then its pages are fetched."""
+    server = busy.servers[f"{status} {name}"]
+    assert busy.ran.status == 0
     assert [request.target for request in server.log] == ["/", "/", "/b"]
-    assert server.log[1].time - server.log[0].time >= waits
-    assert results(tmp_path) == {server.url(): "200", server.url("/b"): "200"}
+    assert server.log[1].time - server.log[0].time >= ASKS[name][1]
+    by_url = results(busy.folder)
+    assert (by_url[server.url()], by_url[server.url("/b")]) == ("200", "200")
 
 
 PARKING = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import Ran, crawl, records, scrapy
+from tests.support.crawling import Crawled, Ran, crawl, crawl_of_cases, records, scrapy
 from tests.support.servers.scripted import Raw, Reply, Request, Route, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
@@ -40,55 +40,53 @@ def states(ran: Ran, *names: str) -> dict[str, int]:
 LONG_LINES = b"# " + b"x" * 98 + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "refused"),
-    [
-        pytest.param((200, TEXT, NO), True, id="200"),
-        pytest.param((200, HTML, NO), True, id="200, called HTML"),
-        pytest.param((200, TEXT, b"\xef\xbb\xbf" + NO), True, id="byte-order mark"),
-        pytest.param((200, TEXT, b"# \xff\xfe\x80\n\xe9: \xe9\n" + NO), True, id="not UTF-8"),
-        pytest.param((200, TEXT, NO + LONG_LINES * 10_000), True, id="1 MB, rule in front"),
-        pytest.param((200, TEXT, LONG_LINES * 10_000 + NO), False, id="1 MB, rule at its end"),
-        pytest.param((200, HTML, b"<html><p>Disallow: /no\n</html>"), False, id="HTML"),
-        pytest.param((204, TEXT, b""), False, id="204"),
-        pytest.param((301, {"Location": ""}, NO), False, id="301 to nowhere"),
-        pytest.param((301, {"Location": "ftp://h/"}, NO), False, id="301 to ftp"),
-        pytest.param((301, {"Location": "httpx://h/"}, NO), False, id="301 to httpx"),
-        pytest.param((301, {"Location": "file:///etc/passwd"}, NO), False, id="301 to a file"),
-        pytest.param((301, {"Location": "data:,Disallow: /no"}, NO), False, id="301 to data"),
-        pytest.param((301, {"Location": "s3://b/robots.txt"}, NO), False, id="301 to s3"),
-        pytest.param((304, TEXT, b""), False, id="304"),
-        pytest.param((401, TEXT, NO), False, id="401"),
-        pytest.param((403, TEXT, NO), False, id="403"),
-        pytest.param((404, TEXT, NO), False, id="404 with a body"),
-        pytest.param((410, TEXT, NO), False, id="410"),
-    ],
-)
-def test_an_answer_means_what_the_rfc_says(
-    scripted_server: Start, tmp_path: Path, answer: Route, refused: bool
-) -> None:
+MUCH = NO + LONG_LINES * 10_000
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+ANSWERS: dict[str, tuple[Route, bool]] = {
+    "200": ((200, TEXT, NO), True),
+    "200, called HTML": ((200, HTML, NO), True),
+    "byte-order mark": ((200, TEXT, b"\xef\xbb\xbf" + NO), True),
+    "not UTF-8": ((200, TEXT, b"# \xff\xfe\x80\n\xe9: \xe9\n" + NO), True),
+    "1 MB, rule in front": ((200, TEXT, NO + LONG_LINES * 10_000), True),
+    "1 MB, rule at its end": ((200, TEXT, LONG_LINES * 10_000 + NO), False),
+    "HTML": ((200, HTML, b"<html><p>Disallow: /no\n</html>"), False),
+    "204": ((204, TEXT, b""), False),
+    "301 to nowhere": ((301, {"Location": ""}, NO), False),
+    "301 to ftp": ((301, {"Location": "ftp://h/"}, NO), False),
+    "301 to httpx": ((301, {"Location": "httpx://h/"}, NO), False),
+    "301 to a file": ((301, {"Location": "file:///etc/passwd"}, NO), False),
+    "301 to data": ((301, {"Location": "data:,Disallow: /no"}, NO), False),
+    "301 to s3": ((301, {"Location": "s3://b/robots.txt"}, NO), False),
+    "304": ((304, TEXT, b""), False),
+    "401": ((401, TEXT, NO), False),
+    "403": ((403, TEXT, NO), False),
+    "404 with a body": ((404, TEXT, NO), False),
+    "410": ((410, TEXT, NO), False),
+    "1 MB, rule in front, chunked": (Raw(CHUNKED % (len(MUCH), MUCH)), True),
+}
+"""What is asked for as robots.txt, and whether it refuses /no."""
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    """DOWNLOAD_MAXSIZE is no reason to know no rules of what is larger."""
+    cases = {name: SITE | {"/robots.txt": answer} for name, (answer, _) in ANSWERS.items()}
+    folder = tmp_path_factory.mktemp("answered")
+    with crawl_of_cases(cases, folder, DOWNLOAD_MAXSIZE="100000") as crawled:
+        yield crawled
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_means_what_the_rfc_says(answered: Crawled, name: str) -> None:
     """2xx: its rules, of which 500 KiB count; 3xx that leads nowhere and 4xx: no rules.
 
     RFC 9309 2.3.1.1 to 2.3.1.3, 2.5.
     """
-    server = scripted_server(SITE | {"/robots.txt": answer})
-    assert crawl(server.url(), tmp_path).status == 0
+    server, (_, refused) = answered.servers[name], ANSWERS[name]
+    assert answered.ran.status == 0
     assert server.log[0].target == "/robots.txt"
     assert pages(server) == (["/", "/yes"] if refused else ["/", "/no", "/yes"])
     assert len(server.requests("/robots.txt")) == 1
-
-
-@pytest.mark.parametrize("named", [True, False], ids=["Content-Length", "chunked"])
-def test_a_robots_txt_over_the_limit_of_documents_counts(
-    scripted_server: Start, tmp_path: Path, named: bool
-) -> None:
-    """DOWNLOAD_MAXSIZE is no reason to know no rules: the first 500 KiB are read (RFC 9309 2.5)."""
-    body = NO + LONG_LINES * 10_000
-    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
-    answer = (200, TEXT, body) if named else Raw(chunked % (len(body), body))
-    server = scripted_server(SITE | {"/robots.txt": answer})
-    assert crawl(server.url(), tmp_path, DOWNLOAD_MAXSIZE="100000", timeout=30).status == 0
-    assert pages(server) == ["/", "/yes"]
 
 
 @pytest.mark.parametrize(("hops", "refused"), [(1, True), (5, True), (6, False)])
@@ -136,45 +134,40 @@ class Recovering:
         return self.bad if self.times >= 0 else Reply(200, TEXT, NO)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        pytest.param(Reply(500, TEXT, b"User-agent: *\nAllow: /\n"), id="500"),
-        pytest.param(Reply(503, {"Retry-After": "0"}), id="503"),
-        pytest.param(Reply(429, {"Retry-After": "1"}), id="429"),
-        pytest.param(Raw(b"", hang=True), id="time-out"),
-        pytest.param(Raw(b""), id="closed"),
-        pytest.param(Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser"), id="cut off"),
-        pytest.param(Raw(b"SSH-2.0-OpenSSH_9.2\r\n"), id="no HTTP"),
-    ],
-)
-def test_unreachable_is_disallowed_until_it_recovers(
-    scripted_server: Start, tmp_path: Path, bad: Raw | Reply
-) -> None:
+UNREACHABLE: dict[str, Raw | Reply] = {
+    "500": Reply(500, TEXT, b"User-agent: *\nAllow: /\n"),
+    "503": Reply(503, {"Retry-After": "0"}),
+    "429": Reply(429, {"Retry-After": "1"}),
+    "time-out": Raw(b"", hang=True),
+    "closed": Raw(b""),
+    "cut off": Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser"),
+    "no HTTP": Raw(b"SSH-2.0-OpenSSH_9.2\r\n"),
+    # what the rules are is not known then; the pages could be had
+    "denied address": Reply(302, {"Location": "http://169.254.169.254/robots.txt"}),
+}
+
+
+@pytest.fixture(scope="module")
+def recovered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    cases = {name: SITE | {"/robots.txt": Recovering(bad)} for name, bad in UNREACHABLE.items()}
+    settings = {"DOWNLOAD_TIMEOUT": "1", **QUICK}
+    with crawl_of_cases(cases, tmp_path_factory.mktemp("recovered"), **settings) as crawled:
+        yield crawled
+
+
+@pytest.mark.parametrize("name", UNREACHABLE)
+def test_unreachable_is_disallowed_until_it_recovers(recovered: Crawled, name: str) -> None:
     """Nothing of the host is fetched before its robots.txt is there; then all that it allows.
 
     RFC 9309 2.3.1.4: "MUST assume complete disallow".
     """
-    server = scripted_server(SITE | {"/robots.txt": Recovering(bad)})
-    ran = crawl(server.url(), tmp_path, DOWNLOAD_TIMEOUT="1", **QUICK)
-    assert ran.status == 0, ran.err
+    server = recovered.servers[name]
+    assert recovered.ran.status == 0, recovered.ran.err
     asked = [request.target for request in server.log]
     assert asked == ["/robots.txt"] * 3 + ["/", "/yes"]
-    if isinstance(bad, Reply) and bad.status == 429:
+    if name == "429":
         times = [request.time for request in server.requests("/robots.txt")]
         assert all(later - earlier >= 0.99 for earlier, later in pairwise(times))
-
-
-def test_a_redirect_to_a_denied_address_is_no_permission(
-    scripted_server: Start, tmp_path: Path
-) -> None:
-    """What the rules are is not known then; the pages could be had."""
-    away = Reply(302, {"Location": "http://169.254.169.254/robots.txt"})
-    server = scripted_server(SITE | {"/robots.txt": Recovering(away)})
-    ran = crawl(server.url(), tmp_path, **QUICK)
-    assert ran.status == 0, ran.err
-    asked = [request.target for request in server.log]
-    assert asked == ["/robots.txt"] * 3 + ["/", "/yes"]
 
 
 def test_a_host_without_robots_txt_is_given_up_and_said_so(
@@ -193,7 +186,7 @@ def test_a_host_without_robots_txt_is_given_up_and_said_so(
     assert len(server.log) == 3, "two failures, then one probe"
     given_up = f"Host 127.0.0.1:{server.port}: given up: probe 1 failed: robots.txt: http-500"
     assert given_up in ran.err
-    assert "left      1 URL," in ran.out
+    assert "left      1 URL still queued" in ran.out
     assert "1 host was given up" in ran.out
     assert states(ran, "queued", "failed") == {"queued": 1, "failed": 0}
     server.routes["/robots.txt"] = (200, TEXT, NO)
