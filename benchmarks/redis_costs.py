@@ -110,7 +110,7 @@ def print_memory(client: Any, number: int, hosts: int, folder: Path, blocks: int
 def alternatives(client: Any, number: int, hosts: int, blocks: int) -> None:
     print("what the visited table would cost otherwise:")
     keys = [url_key(url) for url in urls(number, hosts)]
-    block = Keys("x", blocks).block_of_key
+    block = Keys("x", blocks).partition_of_key
 
     def one_set(word: Callable[[bytes], Any]) -> Callable[[Any, bytes], None]:
         return lambda pipe, key: pipe.sadd(f"v:{block(key)}", word(key))
@@ -183,7 +183,7 @@ _TIMES = 20
 def crew(server: RedisServer, workers: int, blocks: int) -> list[Membership]:
     """Workers that have their shares."""
     members = [
-        Membership(server.client(), "intranet", f"w{number}", lease_secs=600, blocks=blocks)
+        Membership(server.client(), "intranet", f"w{number}", lease_secs=600, partitions=blocks)
         for number in range(workers)
     ]
     for one in members:

@@ -126,7 +126,7 @@ class Committer:
 
     def _log(self, changes: BatchChanges) -> list[Step]:
         for partition, number in self._outbox.trims().items():
-            inbox = self.keys.block("inbox", partition)
+            inbox = self.keys.partition("inbox", partition)
             changes.of(partition).put_last("LTRIM", inbox, b"%d" % number, b"-1")
         first = (self.serial + 1) * STEPS
         worker = self.worker.encode()
@@ -164,7 +164,9 @@ class Committer:
         answers = self.link.run([step.command() for step in own])
         for step, answer in zip(own, answers, strict=True):
             if answer == b"FENCED":
-                raise Fenced(f"block {step.partition} of worker {self.worker} has another owner")
+                raise Fenced(
+                    f"partition {step.partition} of worker {self.worker} has another owner"
+                )
 
     def _drop_log(self, worker: str, serial: int) -> Command:
         keys = [self.keys.commit(worker), self.keys.crawl("commits")]
@@ -222,10 +224,10 @@ class BatchChanges:
         for name, value in self._batch.hosts.items():
             partition = partition_of(name[1:].decode())
             where = "hosts" if name[:1] == b"h" else "counts"
-            self.of(partition).put("HSET", self._keys.block(where, partition), name[1:], value)
+            self.of(partition).put("HSET", self._keys.partition(where, partition), name[1:], value)
         for name, value in self._host_notes():
             partition = partition_of(name.decode().rpartition(" ")[2])
-            self.of(partition).put("HSET", self._keys.block("notes", partition), name, value)
+            self.of(partition).put("HSET", self._keys.partition("notes", partition), name, value)
 
     def _host_notes(self) -> Iterator[tuple[bytes, bytes]]:
         """A note without a host in its name (``orders``) stays with this worker."""
@@ -236,7 +238,7 @@ class BatchChanges:
     def of(self, partition: int) -> PartitionChanges:
         found = self.by_partition.get(partition)
         if found is None:
-            found = PartitionChanges(self._keys.block("owner", partition))
+            found = PartitionChanges(self._keys.partition("owner", partition))
             self.by_partition[partition] = found
         return found
 
@@ -245,8 +247,8 @@ class BatchChanges:
         # as it was sealed: what came after that is no part of this commit
         packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
         assert packed is not None
-        partition = self._keys.block_of_key(key)
-        changes, name = self.of(partition), self._keys.block
+        partition = self._keys.partition_of_key(key)
+        changes, name = self.of(partition), self._keys.partition
         queue = self._keys.requests(partition, records.unpack_entry(packed).host)
         delayed = name("delayed", partition)
         late = records.run_of(place) == records.DELAYED
@@ -255,8 +257,8 @@ class BatchChanges:
         changes.put("ZADD", delayed if late else queue, b"%d" % score(place), key)
 
     def _done(self, key: bytes, record: bytes) -> None:
-        partition = self._keys.block_of_key(key)
-        changes, name = self.of(partition), self._keys.block
+        partition = self._keys.partition_of_key(key)
+        changes, name = self.of(partition), self._keys.partition
         visit = records.unpack_visit(record)
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
@@ -276,5 +278,5 @@ class BatchChanges:
                 words = [b"%d" % number for number in part]
                 changes.put("SADD", self._keys.dupefilter(partition, bucket), *words)
             grown[partition] = total = before + len(members)
-            changes.put("HSET", self._keys.block("owner", partition), b"visited", b"%d" % total)
+            changes.put("HSET", self._keys.partition("owner", partition), b"visited", b"%d" % total)
         return grown

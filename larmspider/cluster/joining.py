@@ -96,7 +96,7 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
             waited_for = taken.epoch
             logger.warning(
                 "Waiting up to %.0f s for the lease of worker %s, whose last run ended without"
-                " giving up its blocks",
+                " giving up its partitions",
                 taken.seconds + 0.5,
                 membership.name,
             )
@@ -178,14 +178,18 @@ class SharedCrawl:
     def __init__(self, settings: BaseSettings, spider: str) -> None:
         self._link = link_to(settings)
         shared = cluster_settings(settings)
-        self._keys = Keys(spider, shared.blocks)
+        self._keys = Keys(spider, shared.partitions)
         self._membership = Membership(
-            self._link.client, spider, "", lease_secs=shared.lease_secs, blocks=shared.blocks
+            self._link.client,
+            spider,
+            "",
+            lease_secs=shared.lease_secs,
+            partitions=shared.partitions,
         )
 
     def refuse_other(self, crawler: Crawler) -> None:
         """Raise ConfigError, as join() would, where this is not the crawl of ``crawler``."""
-        self.refuse_other_blocks()
+        self.refuse_other_partitions()
         (known,) = self._link.run([("GET", self._keys.crawl("description"))])
         if known is not None:
             living = len(insist(self._membership.living, self._link.name))
@@ -193,14 +197,14 @@ class SharedCrawl:
             ours = description(crawler)
             refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
 
-    def refuse_other_blocks(self) -> None:
+    def refuse_other_partitions(self) -> None:
         """Raise ConfigError where the crawl has another number of partitions."""
         (known,) = self._link.run([("GET", self._keys.crawl("format"))])
-        blocks = re.search(rb"(\d+) blocks$", known or b"")
-        if blocks is not None and int(blocks[1]) != self._keys.blocks:
+        begun = re.search(rb"(\d+) blocks$", known or b"")
+        if begun is not None and int(begun[1]) != self._keys.partitions:
             raise ConfigError(
-                f"LARM_BLOCKS={self._keys.blocks}: expected {int(blocks[1])}, with which the crawl"
-                f" in Redis at {self._link.name} was begun; -a fresh=yes starts over"
+                f"LARM_BLOCKS={self._keys.partitions}: expected {int(begun[1])}, with which the"
+                f" crawl in Redis at {self._link.name} was begun; -a fresh=yes starts over"
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:

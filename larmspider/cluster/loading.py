@@ -70,7 +70,7 @@ class Loading:
         answers = iter(self._link.run(commands))
         for partition, answer, visited in zip(partitions, answers, answers, strict=True):
             if answer == b"FENCED":
-                raise Fenced(f"block {partition} has had a later owner than {worker}")
+                raise Fenced(f"partition {partition} has had a later owner than {worker}")
             loaded.visited[partition] = int(visited or 0)
 
     def _load_hosts(self, partitions: Sequence[int], loaded: Loaded) -> None:
@@ -139,7 +139,7 @@ class Loading:
                 yield from map(int, found)
 
     def _key(self, name: str, partition: int) -> bytes:
-        return self._keys.block(name, partition)
+        return self._keys.partition(name, partition)
 
 
 def _by_name(answer: Any) -> dict[str, bytes]:
@@ -176,7 +176,7 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
         visits = unpack_visits(record.visits)
         local.write([(local.files.urls, key, visit) for key, visit in visits])
     elif on_disk > record.serial:
-        for partition in range(committer.keys.blocks):
+        for partition in range(committer.keys.partitions):
             if next(local.own_visits(partition), None) is not None:
                 local.write(local.visited_rows(partition, loading.members(partition)))
                 local.purge({partition: ()})
@@ -187,7 +187,7 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
 def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
     """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
-    wanted = FORMAT.format(blocks=keys.blocks)
+    wanted = FORMAT.format(blocks=keys.partitions)
     _, _, found, crawl = committer.link.run(
         [
             ("SET", keys.crawl("format"), wanted, "NX"),

@@ -50,7 +50,7 @@ class SharedWriteOverlay(WriteOverlay):
         self._keys = keys
 
     def _name(self, key: bytes) -> bytes:
-        return _tag(self._keys.block_of_key(key)) + compact(key)
+        return _tag(self._keys.partition_of_key(key)) + compact(key)
 
     def url(self, key: bytes) -> bytes | None:
         record = super().url(key)

@@ -1,13 +1,13 @@
 """Who works on a crawl, and which partitions of hosts each worker owns: the part in Redis.
 
-    membership = Membership(redis, "intranet", "wiki-1", lease_secs=15, blocks=256)
+    membership = Membership(redis, "intranet", "wiki-1", lease_secs=15, partitions=256)
     membership.join(description)
     while True:                     # every third of the lease, from a thread
         beat = membership.beat()    # renews; expires who is dead; hands out free partitions
         ...                         # load beat.given; release() beat.excess partitions at rest
 
 A partition has at most one owner. It becomes free when its owner releases it, leaves, or has let a
-whole lease pass without a beat and another worker has applied what it had committed last (bury).
+whole lease pass without a beat and another worker has applied what it had committed last (reap).
 Each time a partition is given out it gets a larger token, which fences off the owner before. A
 worker is known by its epoch, new each time it joins; with an older one it is fenced. After Redis
 was started again, or has heard of nobody for half a lease, nobody expires for a lease; after a
@@ -50,7 +50,7 @@ class ClusterSettings(NamedTuple):
 
     lease_secs: float
     keep_alive: bool
-    blocks: int
+    partitions: int
     batch_urls: int
     local_queue: int
 
@@ -59,7 +59,7 @@ def cluster_settings(settings: Settings) -> ClusterSettings:
     return ClusterSettings(
         lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
         keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
-        blocks=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_PARTITIONS),
+        partitions=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_PARTITIONS),
         batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
         local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
     )
@@ -167,10 +167,10 @@ class Membership:
         name: str,
         *,
         lease_secs: float,
-        blocks: int,
+        partitions: int,
         server: Callable[[], tuple[int, str]] | None = None,
     ) -> None:
-        self.name, self.lease_secs, self.blocks = name, lease_secs, blocks
+        self.name, self.lease_secs, self.partitions = name, lease_secs, partitions
         self.epoch = 0
         self.held: dict[int, int] = {}
         """This worker's partitions, and their tokens."""
@@ -188,7 +188,7 @@ class Membership:
 
     def join(self, description: str, instead_of: str = "") -> tuple[int, int]:
         """Become a worker: the number of others that live, and the epoch of an earlier run of this
-        worker that did not leave, to bury() once its last commit is applied, or 0.
+        worker that did not leave, to reap() once its last commit is applied, or 0.
 
         ``instead_of`` is an earlier description that may be replaced while nobody works by it.
         Raises NameTaken, OtherCrawl.
@@ -209,7 +209,7 @@ class Membership:
             _, workers, quiet, given, excess, dead, ended, silent = answer
             found = {int(partition): int(token) for partition, token, _ in given}
             self.held.update(found)
-            fair = self.blocks // int(workers)
+            fair = self.partitions // int(workers)
             return Beat(
                 workers=int(workers),
                 quiet=bool(quiet),
@@ -231,7 +231,7 @@ class Membership:
             for partition in gone:
                 del self.held[partition]
 
-    def bury(self, epoch: int) -> None:
+    def reap(self, epoch: int) -> None:
         """The last commit of a dead worker was applied: its partitions are free."""
         with self._lock:
             self._run("bury", str(epoch))
@@ -291,7 +291,7 @@ class Membership:
     def _run(self, script: str, *arguments: str) -> list[Any]:
         now, run = ("", "") if self._server is None else self._server()
         lease = int(self.lease_secs * 1000)
-        common: list[str | int] = [self.name, self.epoch, lease, self.blocks, now, run]
+        common: list[str | int] = [self.name, self.epoch, lease, self.partitions, now, run]
         answer = self._scripts[script](keys=self._keys, args=[*common, *arguments])
         return [_text(part) for part in answer]
 

@@ -161,16 +161,16 @@ class Outbox:
         self._tried = len(self._sealed), dict(self._trim_sealed)
         for entry in self._sealed:
             packed = records.pack_entry(entry)
-            messages.setdefault(self._keys.block_of_key(entry.key), []).append(packed)
+            messages.setdefault(self._keys.partition_of_key(entry.key), []).append(packed)
         links: dict[int, Links] = {}
         for key, number in self.links.of_batch().items():
-            links.setdefault(self._keys.block_of_key(key), {})[key] = number
+            links.setdefault(self._keys.partition_of_key(key), {})[key] = number
         for partition, counts in links.items():  # behind the entries that they may be of
             messages.setdefault(partition, []).extend(pack_links(counts))
         steps: list[Step] = []
         for partition, packed_messages in messages.items():
-            changes = PartitionChanges(self._keys.block("owner", partition))
-            changes.put("RPUSH", self._keys.block("inbox", partition), *packed_messages)
+            changes = PartitionChanges(self._keys.partition("owner", partition))
+            changes.put("RPUSH", self._keys.partition("inbox", partition), *packed_messages)
             steps += changes.steps(partition, b"", counter, first + len(steps))
         return steps
 
@@ -198,7 +198,7 @@ class Outbox:
         commands: list[Command] = []
         for partition in partitions:
             start = self._fetched.get(partition, 0)
-            inbox = self._keys.block("inbox", partition)
+            inbox = self._keys.partition("inbox", partition)
             commands.append(("LRANGE", inbox, start, start + FETCHED - 1))
         return commands
 

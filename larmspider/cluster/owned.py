@@ -40,14 +40,14 @@ class Owned:
     def partition_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""
         partition = self._elsewhere.get(host)
-        return self._keys.block_of(host) if partition is None else partition
+        return self._keys.partition_of(host) if partition is None else partition
 
     def learn(self, entry: QueuedUrl) -> None:
         """Note the partition of an entry's host."""
-        self._learn(entry.host, self._keys.block_of_key(entry.key))
+        self._learn(entry.host, self._keys.partition_of_key(entry.key))
 
     def _learn(self, host: str, partition: int) -> None:
-        if partition != self._keys.block_of(host):
+        if partition != self._keys.partition_of(host):
             self._elsewhere[host] = partition
 
     def take(self, loaded: Loaded) -> None:

@@ -59,8 +59,8 @@ def waiting_of(
         client, where = connect(
             wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS
         )
-        blocks = options.integer(settings, "LARM_BLOCKS", minimum=1)
-        reader = RedisReader(client, Keys(str(manifest.get("spider")), blocks))
+        partitions = options.integer(settings, "LARM_BLOCKS", minimum=1)
+        reader = RedisReader(client, Keys(str(manifest.get("spider")), partitions))
         reader.ping()
     except (ConfigError, CrawlDirError) as error:
         why = " ".join(str(error).split())
@@ -96,7 +96,7 @@ class RedisReader:
 
     def _queued(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Place in the queue, packed entry."""
-        name = self._keys.block("entries", self._keys.block_of_key(key))
+        name = self._keys.partition("entries", self._keys.partition_of_key(key))
         (found,) = self._run([("HGET", name, key)])
         if found is None:
             return None
@@ -105,20 +105,20 @@ class RedisReader:
 
     def state(self, key: bytes) -> UrlState:
         """QUEUED also while it is fetched."""
-        block = self._keys.block_of_key(key)
+        partition = self._keys.partition_of_key(key)
         queued, visited = self._run(
             [
-                ("HEXISTS", self._keys.block("entries", block), key),
-                ("HGET", self._keys.block("owner", block), "visited"),
+                ("HEXISTS", self._keys.partition("entries", partition), key),
+                ("HGET", self._keys.partition("owner", partition), "visited"),
             ]
         )
-        return UrlState.QUEUED if queued else self._final(key, block, int(visited or 0))
+        return UrlState.QUEUED if queued else self._final(key, partition, int(visited or 0))
 
-    def _final(self, key: bytes, block: int, visited: int) -> UrlState:
+    def _final(self, key: bytes, partition: int, visited: int) -> UrlState:
         searched = range(min(MAX_BUCKETS, buckets(visited)))
         members = [member(key, state) for state in _STATES]
         found = self._run(
-            [("SMISMEMBER", self._keys.dupefilter(block, at), *members) for at in searched]
+            [("SMISMEMBER", self._keys.dupefilter(partition, at), *members) for at in searched]
         )
         hits = {state for row in found for state, hit in zip(_STATES, row, strict=True) if hit}
         return min(hits, default=UrlState.UNKNOWN)
@@ -137,23 +137,25 @@ class RedisReader:
         if records.run_of(place) == records.DELAYED:
             return 0, records.earliest_of(place)
         host = records.unpack_entry(packed).host
-        queue = self._keys.requests(self._keys.block_of_key(key), host)
+        queue = self._keys.requests(self._keys.partition_of_key(key), host)
         (before,) = self._run([("ZRANK", queue, key)])
         return min(limit, before or 0), 0.0
 
     def queued(self, host: str, limit: int = 10) -> list[QueuedUrl]:
         """The next entries of a host."""
-        block = self._keys.block_of(host)
-        (names,) = self._run([("ZRANGE", self._keys.requests(block, host), 0, limit - 1)])
+        partition = self._keys.partition_of(host)
+        (names,) = self._run([("ZRANGE", self._keys.requests(partition, host), 0, limit - 1)])
         if not names:
             return []
-        (found,) = self._run([("HMGET", self._keys.block("entries", block), *names)])
+        (found,) = self._run([("HMGET", self._keys.partition("entries", partition), *names)])
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         """As FrontierReader.hosts(); what is being fetched counts as queued."""
-        blocks = range(self._keys.blocks)
-        names = [self._keys.block(name, at) for at in blocks for name in ("hosts", "counts")]
+        partitions = range(self._keys.partitions)
+        names = [
+            self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")
+        ]
         found = [pairs(answer) for answer in self._run([("HGETALL", name) for name in names])]
         rows = {}
         for hosts, counts in zip(found[::2], found[1::2], strict=True):
@@ -163,16 +165,19 @@ class RedisReader:
 
     def host(self, name: str) -> tuple[bytes, Counts]:
         """As FrontierReader.host()."""
-        block = self._keys.block_of(name)
+        partition = self._keys.partition_of(name)
         record, counts = self._run(
-            [("HGET", self._keys.block(where, block), name) for where in ("hosts", "counts")]
+            [
+                ("HGET", self._keys.partition(where, partition), name)
+                for where in ("hosts", "counts")
+            ]
         )
         return record or b"", _with_those_fetched(counts)
 
     def note(self, name: str) -> bytes | None:
         """A note of a host: ``robots wiki:80``."""
-        block = self._keys.block_of(name.rpartition(" ")[2])
-        (found,) = self._run([("HGET", self._keys.block("notes", block), name)])
+        partition = self._keys.partition_of(name.rpartition(" ")[2])
+        (found,) = self._run([("HGET", self._keys.partition("notes", partition), name)])
         return bytes(found) if found is not None else None
 
 

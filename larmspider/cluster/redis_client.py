@@ -2,7 +2,7 @@
 
     link = link_to(settings)                      # ConfigError: one line that says what is wrong
     link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
-    Keys("intranet", 256).block("owner", 171)     # b"intranet:owner:{171}"
+    Keys("intranet", 256).partition("owner", 171)     # b"intranet:owner:{171}"
 
 What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is away,
 slow, loading, out of memory, a replica or without its cluster, and warns at once and then every
@@ -366,37 +366,37 @@ class Keys:
     it stands in the canonical URL: two names of one host never have two owners.
     """
 
-    def __init__(self, prefix: str, blocks: int) -> None:
+    def __init__(self, prefix: str, partitions: int) -> None:
         if not prefix or "{" in prefix or "}" in prefix:
             raise ConfigError(f"the spider's name {prefix!r} cannot begin the keys in Redis")
-        self.prefix, self.blocks = prefix, blocks
+        self.prefix, self.partitions = prefix, partitions
 
-    def block_of(self, host: str) -> int:
+    def partition_of(self, host: str) -> int:
         """The partition of a host, ``wiki:80``."""
-        return self.block_of_key(host_prefix(host))
+        return self.partition_of_key(host_prefix(host))
 
-    def block_of_key(self, key: bytes) -> int:
+    def partition_of_key(self, key: bytes) -> int:
         """The partition of a URL key."""
-        return int.from_bytes(key[:4], "big") * self.blocks >> 32
+        return int.from_bytes(key[:4], "big") * self.partitions >> 32
 
-    def first_key(self, block: int) -> bytes:
+    def first_key(self, partition: int) -> bytes:
         """The smallest URL key of a partition; for the one after the last, a key above all."""
-        start = -(-(block << 32) // self.blocks)
+        start = -(-(partition << 32) // self.partitions)
         return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
 
     # keys of a partition
 
-    def block(self, name: str, block: int) -> bytes:
+    def partition(self, name: str, partition: int) -> bytes:
         """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``inbox``."""
-        return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), block)
+        return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), partition)
 
-    def requests(self, block: int, host: str) -> bytes:
+    def requests(self, partition: int, host: str) -> bytes:
         """The queue of a host."""
-        return self.block("requests", block) + b":" + host.encode()
+        return self.partition("requests", partition) + b":" + host.encode()
 
-    def dupefilter(self, block: int, bucket: int) -> bytes:
+    def dupefilter(self, partition: int, bucket: int) -> bytes:
         """A bucket of the visited table."""
-        return self.block("dupefilter", block) + b":%d" % bucket
+        return self.partition("dupefilter", partition) + b":%d" % bucket
 
     # keys of the crawl
 

@@ -63,7 +63,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         head_entries: int | None = None,
     ) -> None:
         self.link, self.keys, self.worker, self.epoch = link, keys, worker, epoch
-        head = min(HEAD_ENTRIES, batch_entries * keys.blocks)
+        head = min(HEAD_ENTRIES, batch_entries * keys.partitions)
         files = SharedFiles(path, map_bytes=map_bytes)
         super().__init__(
             path,
@@ -97,7 +97,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         (token,) = self.link.run([("INCR", name("token"))])
         self._committer.epoch = int(token)
         self.link.run([("HSET", name("workers"), self.worker, f"{token} {_FOR_EVER}")])
-        self.take(self.load(dict.fromkeys(range(self.keys.blocks), int(token))))
+        self.take(self.load(dict.fromkeys(range(self.keys.partitions), int(token))))
 
     # partitions
 
@@ -108,14 +108,14 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     def owns(self, key: bytes) -> bool:
         """Whether a URL is in a partition of this worker."""
-        return self.keys.block_of_key(key) in self._owned.tokens
+        return self.keys.partition_of_key(key) in self._owned.tokens
 
-    def block_of(self, host: str) -> int:
+    def partition_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""
         return self._owned.partition_of(host)
 
-    def block_of_key(self, key: bytes) -> int:
-        return self.keys.block_of_key(key)
+    def partition_of_key(self, key: bytes) -> int:
+        return self.keys.partition_of_key(key)
 
     def load(self, partitions: Mapping[int, int]) -> Loaded:
         """Make partitions (number -> token) this worker's in Redis, and copy them to the disk. In
@@ -137,16 +137,16 @@ class RedisBackend(LmdbBackend, SharedBackend):
         found = {host: self._overlay.host(host) for host in hosts}
         return {host: record for host, record in found.items() if record is not None}
 
-    def give_up(self, blocks: Collection[int]) -> None:
+    def give_up(self, partitions: Collection[int]) -> None:
         """Give up partitions, which stay as they are in Redis, for the next owner. RuntimeError
         where something of them is leased, or the end of a URL is not committed.
 
         What the batch under way changes in queued URLs is dropped; those that it has added are
         forwarded to the next owner.
         """
-        gone = frozenset(blocks) & self.owned
-        if any(self.keys.block_of_key(key) in gone for key in self._leases):
-            raise RuntimeError(f"some of blocks {sorted(gone)} are leased")
+        gone = frozenset(partitions) & self.owned
+        if any(self.keys.partition_of_key(key) in gone for key in self._leases):
+            raise RuntimeError(f"some of partitions {sorted(gone)} are leased")
         added = self._drop_changes(gone)
         for host in self._owned.give_up(gone, list(self._counters.by_host)):
             self._forget(host)
@@ -157,7 +157,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Drop changes of queued URLs: the entries of those that Redis does not know."""
         batches, added = (self._overlay.new, self._overlay.sealed), []
         changed = {key for batch in batches for key in batch.urls}
-        keys = [key for key in changed if self.keys.block_of_key(key) in gone]
+        keys = [key for key in changed if self.keys.partition_of_key(key) in gone]
         for key in keys:
             record, on_disk = self._overlay.url(key), self.files.get(key, self.files.urls)
             assert record is not None
@@ -216,8 +216,10 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for entry in entries:
             self._owned.learn(entry)
             if not self.owns(entry.key):
-                block = self.keys.block_of_key(entry.key)
-                raise RuntimeError(f"{entry.url} is in block {block}, which is not this worker's")
+                partition = self.keys.partition_of_key(entry.key)
+                raise RuntimeError(
+                    f"{entry.url} is in partition {partition}, which is not this worker's"
+                )
         return super().add(entries)
 
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
@@ -227,7 +229,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     def hosts(self) -> dict[str, bytes]:
         found, owned = super().hosts(), self._owned.tokens
-        return {host: data for host, data in found.items() if self.block_of(host) in owned}
+        return {host: data for host, data in found.items() if self.partition_of(host) in owned}
 
     def audit(self) -> Counts:
         counted = self._count(row for row in self._overlay.all_urls() if self.owns(row[0]))

@@ -83,10 +83,14 @@ class ClusterWorker:
         shared = cluster_settings(settings)
         seconds = shared.lease_secs
         self.link = link_to(settings)
-        self.keys = Keys(crawler.spider.name, shared.blocks)
+        self.keys = Keys(crawler.spider.name, shared.partitions)
         own_client, _ = connect(settings, socket_timeout=max(0.5, seconds / 3))
         self.membership = Membership(
-            own_client, crawler.spider.name, self.name, lease_secs=seconds, blocks=shared.blocks
+            own_client,
+            crawler.spider.name,
+            self.name,
+            lease_secs=seconds,
+            partitions=shared.partitions,
         )
         self.overrides = SharedOverrides(own_client, self.keys)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
@@ -149,7 +153,7 @@ class ClusterWorker:
         self._budget = Budget(frontier, self.membership, self._checkpointing)
         try:
             if self._earlier:
-                self.membership.bury(self._earlier)
+                self.membership.reap(self._earlier)
             self._note(self.heart.beat())
         except UNREACHABLE as error:
             if (refusal := lasting(error, self.link.name, starting=True)) is not None:
@@ -162,10 +166,10 @@ class ClusterWorker:
             given, new_run = self._take_given()
             self._enter(self.backend.load(given), new_run)
         logger.info(
-            "Worker %s: %d of %d blocks, with %d hosts; %d workers",
+            "Worker %s: %d of %d partitions, with %d hosts; %d workers",
             self.name,
             len(self.backend.owned),
-            self.keys.blocks,
+            self.keys.partitions,
             len(frontier.hosts),
             self._beat.workers,
         )
@@ -226,7 +230,7 @@ class ClusterWorker:
                 self._waited_for.add(name)
                 logger.warning(
                     "Waiting up to %.0f s for the lease of worker %s, which is silent and has not"
-                    " given up its blocks",
+                    " given up its partitions",
                     seconds,
                     name,
                 )
@@ -296,9 +300,11 @@ class ClusterWorker:
     async def _replace_expired(self) -> None:
         """Apply what workers whose leases ran out had committed; then their partitions are free."""
         for epoch, name in self._beat.dead.items():
-            logger.warning("Worker %s has not renewed its lease: its blocks are taken over", name)
+            logger.warning(
+                "Worker %s has not renewed its lease: its partitions are taken over", name
+            )
             await asyncio.to_thread(self.backend.replay, name)
-            await asyncio.to_thread(self.membership.bury, epoch)
+            await asyncio.to_thread(self.membership.reap, epoch)
         self._beat = replace(self._beat, dead={})
         self.heart.soon()
 
@@ -362,7 +368,7 @@ class ClusterWorker:
             self._wake()
             return
         # the inboxes of others are theirs to read, unless this may be the end
-        inboxes = range(self.keys.blocks) if commits else sorted(owned)
+        inboxes = range(self.keys.partitions) if commits else sorted(owned)
         filled = await asyncio.to_thread(self._filled, inboxes)
         if filled & owned:
             self._commit_wanted = True  # which reads them
@@ -373,7 +379,7 @@ class ClusterWorker:
             self._wake()
 
     def _filled(self, inboxes: Sequence[int]) -> frozenset[int]:
-        lengths = self.link.run([("LLEN", self.keys.block("inbox", at)) for at in inboxes])
+        lengths = self.link.run([("LLEN", self.keys.partition("inbox", at)) for at in inboxes])
         return frozenset(at for at, length in zip(inboxes, lengths, strict=True) if int(length))
 
 

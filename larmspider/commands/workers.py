@@ -124,7 +124,7 @@ class Command(ScrapyCommand):
                 stack.enter_context(private)
                 settings.set("REDIS_URL", private.url, priority="cmdline")
                 shared = SharedCrawl(settings, crawler.spidercls.name)
-                shared.refuse_other_blocks()
+                shared.refuse_other_partitions()
                 shared.expire_ended(root)
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")

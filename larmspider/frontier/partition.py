@@ -37,11 +37,11 @@ class SharedBackend(Backend):
         """Whether a URL, by its key, is in one of them."""
 
     @abstractmethod
-    def block_of(self, host: str) -> int:
+    def partition_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""
 
     @abstractmethod
-    def block_of_key(self, key: bytes) -> int:
+    def partition_of_key(self, key: bytes) -> int:
         """The partition of a URL."""
 
     @abstractmethod
@@ -53,7 +53,7 @@ class SharedBackend(Backend):
         """The packed records of these hosts, of those that have one."""
 
     @abstractmethod
-    def give_up(self, blocks: Collection[int]) -> None:
+    def give_up(self, partitions: Collection[int]) -> None:
         """Own these partitions no more."""
 
     @abstractmethod
@@ -104,14 +104,14 @@ class Partitions:
     def _stays(self, key: bytes) -> bool:
         if not self._backend.owns(key):
             return False
-        return not self.leaving or self._backend.block_of_key(key) not in self.leaving
+        return not self.leaving or self._backend.partition_of_key(key) not in self.leaving
 
     def arrived(self, entries: Iterable[QueuedUrl]) -> None:
         """These were added although their partition may be leaving: then their hosts are, too."""
         if not self.leaving:
             return
         for entry in entries:
-            if self._backend.block_of_key(entry.key) in self.leaving:
+            if self._backend.partition_of_key(entry.key) in self.leaving:
                 self._stop(entry.host)
 
     # coming
@@ -128,7 +128,7 @@ class Partitions:
         names = self._backend.take(loaded)
         records = self._backend.host_records(names)
         for name in {*names, *records}:
-            fresh = self._backend.block_of(name) in new_run
+            fresh = self._backend.partition_of(name) in new_run
             host = frontier.hosts.enter(name, records.get(name), new_run=fresh)
             frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
             host.paused = frontier.politeness.overrides.is_paused(name)
@@ -158,7 +158,7 @@ class Partitions:
         frontier, busy = self._frontier, set()
         for name in self._hosts_of(self.leaving):
             if frontier.hosts[name].in_flight or frontier.backend.counts(name).leased:
-                busy.add(self._backend.block_of(name))
+                busy.add(self._backend.partition_of(name))
         return frozenset(self.leaving - busy)
 
     def seal(self) -> None:
@@ -185,7 +185,7 @@ class Partitions:
         return gone
 
     def _hosts_of(self, partitions: Collection[int]) -> list[str]:
-        of = self._backend.block_of
+        of = self._backend.partition_of
         return (
             [name for name in self._frontier.hosts if of(name) in partitions] if partitions else []
         )

@@ -22,9 +22,9 @@ from tests.support.servers.redis import REDIS_SERVER, RedisServer
 DELAY = 2.0
 KEYS = Keys("intranet", 8)
 HOST = "wiki:80"
-BLOCK = KEYS.block_of(HOST)
+BLOCK = KEYS.partition_of(HOST)
 OTHERS = [block for block in range(8) if block != BLOCK]
-ELSEWHERE = next(f"h{n}" for n in range(100) if KEYS.block_of(f"h{n}:80") != BLOCK)
+ELSEWHERE = next(f"h{n}" for n in range(100) if KEYS.partition_of(f"h{n}:80") != BLOCK)
 LIMITS = Limits(response_factor=0.0, jitter=0.0, max_failures=1, park=1000.0, max_parks=1)
 
 

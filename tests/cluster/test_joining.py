@@ -31,7 +31,7 @@ def crawler(server, crawler_for):
 
 
 def membership(server, name):
-    return Membership(server.client(), "test", name, lease_secs=15, blocks=8)
+    return Membership(server.client(), "test", name, lease_secs=15, partitions=8)
 
 
 def written_by_an_earlier_version(crawler):

@@ -20,22 +20,22 @@ def test_the_urls_of_a_block_are_a_range_of_keys(blocks):
     keys = Keys("intranet", blocks)
     for n in range(300):
         url = f"http://h{n}/p"
-        block, key = keys.block_of(host_of(url)), url_key(url)
-        assert keys.block_of_key(key) == block
+        block, key = keys.partition_of(host_of(url)), url_key(url)
+        assert keys.partition_of_key(key) == block
         assert keys.first_key(block) <= key < keys.first_key(block + 1)
         assert 0 <= block < blocks
     for block in {0, blocks // 2, blocks - 1}:
         first = keys.first_key(block) + b"\0" * 12
-        assert keys.block_of_key(first) == block
+        assert keys.partition_of_key(first) == block
         if block:
             before = int.from_bytes(first[:4], "big") - 1
-            assert keys.block_of_key(before.to_bytes(4, "big")) == block - 1
+            assert keys.partition_of_key(before.to_bytes(4, "big")) == block - 1
 
 
 def test_blocks_are_even():
     """Of 64,000 hosts each of 64 blocks has about 1,000."""
     keys = Keys("intranet", 64)
-    sizes = Counter(keys.block_of(f"host-{n}.example:80") for n in range(64_000))
+    sizes = Counter(keys.partition_of(f"host-{n}.example:80") for n in range(64_000))
     assert min(sizes.values()) > 850
     assert max(sizes.values()) < 1150
 

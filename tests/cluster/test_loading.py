@@ -99,7 +99,7 @@ def test_who_gives_up_a_block_counts_it_no_more(store, workers):
     one.put_hosts({"a:80": b"x"})
     one.checkpoint({})
     one.put_hosts({"a:80": b"later"})
-    block = one.block_of("a:80")
+    block = one.partition_of("a:80")
     pass_on(store, one, two, [block])
     assert one.owned == set(BLOCKS) - {block}
     assert one.host_names() == ["b:80"]
@@ -163,7 +163,7 @@ def test_what_was_added_since_the_commit_goes_to_the_next_owner_by_mail(store, w
 def test_posted_urls_come_to_their_owner_once(store, workers):
     """With the commits of both, and out of the inbox with the commit that adds them."""
     one, two = workers("w1", "w2")
-    mine = one.keys.block_of("a:80")
+    mine = one.keys.partition_of("a:80")
     store.assign(one, [mine])
     store.assign(two, set(BLOCKS) - {mine})
     foreign = entry("http://b/1", depth=3, from_page="http://a/")
@@ -178,7 +178,7 @@ def test_posted_urls_come_to_their_owner_once(store, workers):
     two.checkpoint({})
     assert two.take_inbox() == [foreign]
     assert two.take_inbox() == []
-    inbox = two.keys.block("inbox", two.block_of("b:80"))
+    inbox = two.keys.partition("inbox", two.partition_of("b:80"))
     two.checkpoint({})  # the one that takes it out
     assert store.client.llen(inbox) == 0
     later = entry("http://b/2")
@@ -195,7 +195,7 @@ def test_posted_urls_come_to_their_owner_once(store, workers):
 def test_mail_that_is_not_committed_stays_for_the_next_owner(store, workers):
     """Taken by w2, which crashes before its next commit."""
     one, two, three = workers("w1", "w2", "w3")
-    mine = one.keys.block_of("a:80")
+    mine = one.keys.partition_of("a:80")
     store.assign(one, [mine])
     store.assign(two, set(BLOCKS) - {mine})
     one.forward(entries("1", "2", host="b"))
@@ -238,13 +238,13 @@ def test_names_of_one_host_are_in_one_block(store, workers):
     one.put_hosts(dict.fromkeys(aliases, b"r"))
     one.put_note(f"robots {aliases[0]}", b"n")
     one.checkpoint({})
-    block = one.block_of("wiki:80")
-    assert {one.block_of(host) for host in aliases} == {block}
+    block = one.partition_of("wiki:80")
+    assert {one.partition_of(host) for host in aliases} == {block}
     assert sorted(pass_on(store, one, two, [block])) == sorted(aliases)
     assert two.counts() == two.audit() == Counts(discovered=20, queued=20)
     assert sorted(two.hosts()) == sorted(aliases)
     assert two.note(f"robots {aliases[0]}") == b"n"
-    assert {two.block_of(host) for host in aliases} == {block}
+    assert {two.partition_of(host) for host in aliases} == {block}
     assert two.pop(aliases[3], 0.0) == [found[3]]
 
 
@@ -275,7 +275,7 @@ def test_a_block_that_has_a_new_owner_takes_no_step_of_the_old_one(store, worker
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     one.add(entries("1"))
-    store.assign(two, [one.block_of("a:80")])
+    store.assign(two, [one.partition_of("a:80")])
     with pytest.raises(Fenced, match="another owner"):
         one.checkpoint({})
 

@@ -53,7 +53,7 @@ def connection(running: RedisServer) -> redis.Redis:
 def make(connection: redis.Redis, server: Server) -> Make:
     def make(name: str) -> Membership:
         return Membership(
-            connection, "intranet", name, lease_secs=LEASE, blocks=BLOCKS, server=server
+            connection, "intranet", name, lease_secs=LEASE, partitions=BLOCKS, server=server
         )
 
     return make
@@ -183,7 +183,7 @@ def test_blocks_of_the_dead_are_free_when_their_last_commit_was_carried_out(
         beat = b.beat()
     assert beat.dead
     assert not beat.given
-    b.bury(a.epoch)
+    b.reap(a.epoch)
     beat = b.beat()
     assert not beat.dead
     assert beat.given.keys() == before.keys()
@@ -282,7 +282,7 @@ def test_a_name_is_taken_until_its_lease_is_over(make: Make, server: Server) -> 
     with pytest.raises(Fenced):
         first.beat()
     assert not second.beat().given, "what the first one committed last is to be carried out first"
-    second.bury(first.epoch)
+    second.reap(first.epoch)
     assert len(second.beat().given) == BLOCKS
 
 
@@ -309,7 +309,7 @@ def test_who_is_known_to_have_ended_is_not_waited_for(make: Make, server: Server
     beat = again.beat()
     assert set(beat.dead.values()) == {"a", "b"}
     for epoch in beat.dead:
-        again.bury(epoch)
+        again.reap(epoch)
     assert len(again.beat().held) == BLOCKS
     with pytest.raises(Fenced):
         b.beat()
@@ -388,7 +388,7 @@ def test_a_worker_that_does_not_know_yet_of_a_block_is_not_at_rest(make: Make) -
 
 
 def test_the_scripts_ask_redis_itself_for_its_time_and_its_run(connection: redis.Redis) -> None:
-    member = Membership(connection, "intranet", "a", lease_secs=2.0, blocks=4)
+    member = Membership(connection, "intranet", "a", lease_secs=2.0, partitions=4)
     member.join("a crawl")
     assert len(member.beat().given) == 4
     assert connection.hget("intranet:{crawl}:pulse", "run").decode() == connection.info()["run_id"]

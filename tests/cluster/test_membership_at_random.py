@@ -64,7 +64,7 @@ class Worker:
         self.world, self.name = world, name
         self.lease = WorkerLease(LEASE, lambda: world.now)
         self.membership = Membership(
-            world.client, "intranet", name, lease_secs=LEASE, blocks=BLOCKS, server=world.server
+            world.client, "intranet", name, lease_secs=LEASE, partitions=BLOCKS, server=world.server
         )
         self.stopped_until = self.next_beat = 0.0
         self.joined = self.over = False
@@ -88,7 +88,7 @@ class Worker:
                 _, earlier = self.membership.join("a crawl")
                 self.joined = True
                 if earlier:
-                    self.membership.bury(earlier)
+                    self.membership.reap(earlier)
             elif self.answer:
                 (sent, beat), self.answer = self.answer, None
                 self.take_in(sent, beat)
@@ -117,7 +117,7 @@ class Worker:
             self.leaving = sorted(self.acts_on)[: beat.excess]
             self.acts_on -= set(self.leaving)
         for epoch in beat.dead:
-            self.membership.bury(epoch)
+            self.membership.reap(epoch)
 
     def leave(self) -> None:
         self.over = True

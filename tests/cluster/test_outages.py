@@ -302,6 +302,6 @@ def test_visits_that_redis_has_lost_are_forgotten_here_too(server, store, backen
 def test_an_answer_that_waiting_does_not_change_ends_the_commit(server, store, backend):
     """Somebody else's key where ours should be."""
     backend.add(entries("1"))
-    store.client.set(store.keys.block("entries", store.keys.block_of("a:80")), "no hash")
+    store.client.set(store.keys.partition("entries", store.keys.partition_of("a:80")), "no hash")
     with pytest.raises(BackendError, match="WRONGTYPE"):
         backend.checkpoint({})

@@ -55,8 +55,8 @@ class Crawl:
     def __init__(self, store: RedisStore, *, backlinks: bool = True) -> None:
         self.store = store
         self.one, self.two = (Worker(store, name, backlinks=backlinks) for name in ("w1", "w2"))
-        mine = store.keys.block_of("a:80")
-        self.block = store.keys.block_of("b:80")
+        mine = store.keys.partition_of("a:80")
+        self.block = store.keys.partition_of("b:80")
         assert mine != self.block
         self.take(self.one, mine)
         self.take(self.two, *(set(range(8)) - {mine}))
@@ -67,7 +67,7 @@ class Crawl:
 
     @property
     def inbox(self) -> list[bytes]:
-        return self.store.client.lrange(self.store.keys.block("inbox", self.block), 0, -1)
+        return self.store.client.lrange(self.store.keys.partition("inbox", self.block), 0, -1)
 
     def score(self, url: str) -> float | None:
         queue = self.store.keys.requests(self.block, "b:80")

@@ -92,7 +92,9 @@ def test_three_workers_that_join_one_after_another_move_the_least(
     client.flushall()
     workers: list[Worker] = []
     for name in names:
-        workers.append(Worker(Membership(client, "intranet", name, lease_secs=600, blocks=BLOCKS)))
+        workers.append(
+            Worker(Membership(client, "intranet", name, lease_secs=600, partitions=BLOCKS))
+        )
         for _ in range(ticks):
             for worker in workers:
                 worker.tick()

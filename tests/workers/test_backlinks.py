@@ -59,7 +59,7 @@ def test_what_pages_of_another_worker_link_to_is_fetched_before_its_siblings(cre
         sites = [
             stack.enter_context(ScriptedServer(host=f"127.43.1.{n}")) for n in range(1, 21)
         ]  # odds of 2^-19 that all have one owner
-        owner_of = {s.port: owners[KEYS.block_of(f"{s.host}:{s.port}")] for s in sites}
+        owner_of = {s.port: owners[KEYS.partition_of(f"{s.host}:{s.port}")] for s in sites}
         linking = sites[0]
         linked = next(s for s in sites if owner_of[s.port] != owner_of[linking.port])
         siblings = [f"/{n}" for n in range(SIBLINGS)]
@@ -81,7 +81,7 @@ def test_what_pages_of_another_worker_link_to_is_fetched_before_its_siblings(cre
         key = url_key(linked.url("/popular"))
 
         def links() -> int:
-            found = client.hget(KEYS.block("entries", KEYS.block_of_key(key)), key)
+            found = client.hget(KEYS.partition("entries", KEYS.partition_of_key(key)), key)
             return unpack_queued(cast("bytes", found))[1] if found else 0
 
         try:
@@ -93,7 +93,7 @@ def test_what_pages_of_another_worker_link_to_is_fetched_before_its_siblings(cre
         assert order == ["/robots.txt", "/popular", *siblings]
         agents = [{asked.headers["user-agent"] for asked in s.log} for s in (linking, linked)]
         assert agents in ([{"w1"}, {"w2"}], [{"w2"}, {"w1"}])
-        inboxes = [KEYS.block("inbox", block) for block in range(BLOCKS)]
+        inboxes = [KEYS.partition("inbox", block) for block in range(BLOCKS)]
 
         def at_rest() -> bool:
             return client.hlen("intranet:{crawl}:idle") == 2 and not client.exists(*inboxes)
