@@ -23,10 +23,10 @@ PRESCAN_BYTES = 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
 a later one; one longer scan also finds a declaration behind a long comment."""
 SAMPLE_BYTES = 20_480
-"""What is guessed from; detectors read 5 to 11 MB a second."""
+"""Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
 FALLBACK = "windows-1252"
-"""Where no guess is made: the default of browsers in the West; every byte has a meaning."""
+"""Without a guess: the default of browsers in the West, in which every byte has a meaning."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -6,9 +6,8 @@ A new format is one module with an ``extract`` function and one line here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol
 
 from larmspider.extraction import html
 from larmspider.extraction.charset import decode
@@ -73,14 +72,9 @@ def extract_plain_text(body: bytes, url: str, content_type: str | None) -> Page:
     return Page(url, body=body, charset=charset, text=page_text([text]))
 
 
-class Extractor(Protocol):
-    """Makes a Page of a response body; pure, never raises for any body.
-
-    ``content_type`` is the HTTP header's whole value, None if there was none.
-    """
-
-    def __call__(self, body: bytes, url: str, content_type: str | None) -> Page: ...
-
+Extractor = Callable[[bytes, str, str | None], Page]
+"""Makes a Page of a body, its URL and the whole Content-Type, None without one; pure, never
+raises."""
 
 EXTRACTORS: Mapping[str, Extractor] = MappingProxyType(
     {

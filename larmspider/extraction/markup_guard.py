@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 
 MAX_BYTES = 524_288
-"""Of a document that the crawl's own process reads; 10 MB take up to 1.2 s, if they are all NUL."""
+"""A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
-"""Of "<"; so many take 0.06 s if they are links, 0.1 s if they are nested."""
+"""A document with more "<" likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
 
 
 def is_large(body: bytes) -> bool:
@@ -41,8 +41,8 @@ MAX_FORMAT_COPIES = 1_000_000
 what reopening them can add (three times that, HTML 13.2.4.3), at 0.1 us and 120 bytes each; real
 pages stay below 400,000."""
 MAX_TAG_BYTES = 16_384
-"""Of one tag; several count by their squares, as 4 tags of 8 KB, for each of up to 2,300 attributes
-is compared with each (0.1 s in all)."""
+"""Largest tag; several count by their squares, as 4 tags of 8 KB, for each of up to 2,300
+attributes is compared with each (0.1 s in all)."""
 _LONG_TAG_BYTES = 2_048
 """Shorter tags do not count: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100

@@ -48,7 +48,7 @@ MAX_DESCRIPTION = 1024
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 MOVED_SECS = 1
-"""A meta refresh within this time makes a page that nobody can read."""
+"""A page whose meta refresh comes within this time is one that nobody can read."""
 
 _BLOCKS = """
     address article aside blockquote body button caption center dd details dialog dir div dl dt
@@ -89,7 +89,7 @@ _normalize_space = etree.XPath("normalize-space($text)", smart_strings=False)
 
 
 class PageBuilder:
-    """One page while it is read."""
+    """Links, metadata and text of one page while a parser reads it."""
 
     __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "moved",
                  "nofollow", "noindex", "pieces", "title")  # fmt: skip

@@ -20,7 +20,7 @@ from larmspider.items import Page
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
           "moved")  # fmt: skip
-"""Of a Page: what extraction sets, without the links."""
+"""The fields of a Page that extraction sets, without the links."""
 
 
 def send(pipe: IO[bytes], message: Any) -> None:

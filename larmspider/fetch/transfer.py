@@ -30,14 +30,6 @@ _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
 _STATUS_CHARS = 60
 
 
-class BadHead(Exception):  # noqa: N818 - it becomes an error with a kind
-    """No valid status line."""
-
-
-class CutHead(Exception):  # noqa: N818 - it becomes an error with a kind
-    """A head without the empty line at its end."""
-
-
 @dataclass(slots=True)
 class ResponseHead:
     """Status line and headers of a response, the values of one name together as Scrapy keeps them.
@@ -52,8 +44,8 @@ class ResponseHead:
 
     @classmethod
     def parse(cls, lines: list[bytes]) -> Self:
-        """Raises BadHead for no status line, a status outside 100 to 599, or an unasked 101, and
-        CutHead for a head that libcurl takes for a whole one."""
+        """Raises BadResponse for no status line, a status outside 100 to 599, or an unasked 101,
+        and ConnectionLost for a head that libcurl takes for a whole one."""
         start = len(lines) - 1
         while start >= 0 and not (
             lines[start].startswith(b"HTTP/") and (start == 0 or lines[start - 1] in _ENDS)
@@ -62,10 +54,10 @@ class ResponseHead:
         match = _STATUS.match(lines[start]) if start >= 0 else None
         if match is None:
             line = lines[max(start, 0)] if lines else b""
-            raise BadHead(f"bad status line: {line[:_STATUS_CHARS].rstrip()!r}")
+            raise errors.BadResponse(f"bad status line: {line[:_STATUS_CHARS].rstrip()!r}")
         status = int(match[2])
         if status == 101:
-            raise BadHead("status 101 without a request to switch protocols")
+            raise errors.BadResponse("status 101 without a request to switch protocols")
         headers = Headers()
         values_of: dict[bytes, list[bytes]] = {}
         for line in lines[start + 1 :]:
@@ -77,7 +69,7 @@ class ResponseHead:
             elif colon:
                 values_of.setdefault(_key(name), []).append(value.strip())
         else:
-            raise CutHead("the connection ended inside the head")
+            raise errors.ConnectionLost("the connection ended inside the head")
         dict.update(headers, values_of)  # names and values have their normal form
         return cls(status, match[1].decode(), headers)
 
@@ -233,12 +225,7 @@ class Transfer:
     def read_head(self) -> ResponseHead:
         """The complete head. Raises BadResponse, ConnectionLost."""
         if self.head is None:
-            try:
-                self.head = ResponseHead.parse(self.lines)
-            except BadHead as error:
-                raise errors.BadResponse(str(error)) from None
-            except CutHead as error:
-                raise errors.ConnectionLost(str(error)) from None
+            self.head = ResponseHead.parse(self.lines)
         return self.head
 
     def redirects(self) -> bool:

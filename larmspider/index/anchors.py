@@ -29,7 +29,7 @@ from larmspider.errors import CrawlDirError
 MAX_TEXTS = 64
 """Distinct texts kept for a target; later ones are dropped."""
 MAX_TEXTS_BYTES = 2_048
-"""Of all texts of a target, in UTF-8."""
+"""All texts of a target together, in UTF-8."""
 MAX_TEXT = 128
 """Characters; a longer text, a paragraph made a link, is dropped."""
 MAX_COPIES = 4

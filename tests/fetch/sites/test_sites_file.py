@@ -11,21 +11,21 @@ import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.curl_options import check_method
-from larmspider.fetch.sites.lookup import SitesFile, read_sites_file
+from larmspider.fetch.sites.lookup import Sites, read_sites_file
 from larmspider.fetch.sites.model import Credentials, Proxy, Secret
 from tests.support.servers.certificate import Authority
 
 CANARY = "canary-7d1f"
 BASIC = 'auth = "basic"\nuser = "joe"\n'
 
-Read = Callable[[str], SitesFile]
+Read = Callable[[str], Sites]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Reads a text as ``tmp_path``/sites.toml, which nobody else may read."""
 
-    def read_text(text: str) -> SitesFile:
+    def read_text(text: str) -> Sites:
         path = tmp_path / "sites.toml"
         path.write_text(textwrap.dedent(text))
         path.chmod(0o600)
@@ -150,7 +150,7 @@ def test_says_which_file_is_missing(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_has_no_rules(read: Read) -> None:
-    assert read("# nothing yet") == SitesFile()
+    assert read("# nothing yet").rules == ()
 
 
 @pytest.mark.parametrize("key", ["password", "password_env", "password_file"])

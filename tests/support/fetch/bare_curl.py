@@ -35,8 +35,7 @@ class BareCurl:
     def configure(self, text: str) -> None:
         path = self.folder / "sites.toml"
         path.write_text(text)
-        file = read_sites_file(path)
-        self.sites = Sites(file.rules, file.warnings)
+        self.sites = read_sites_file(path)
 
     def get(self, url: str, headers: tuple[str, ...] = (), *, forget: bool = True) -> str:
         """Body of the page, after "status "; raises pycurl.error. ``forget``: a handle as new."""
