@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import crawl, records, scrapy
+from tests.support.crawling import crawl, crawl_of_cases, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
@@ -135,15 +135,14 @@ def test_an_endless_chain_of_redirects_ends(scripted_server: Start, tmp_path: Pa
     ],
     ids=["frontier", "scrapy"],
 )
-@pytest.mark.parametrize("answer", ["refresh", "location", "both"])
 def test_redirects_to_ever_new_spellings_of_a_page_end(
-    scripted_server: Start, tmp_path: Path, answer: str, parts: dict[str, str]
+    tmp_path: Path, parts: dict[str, str]
 ) -> None:
     """At most LARM_MAX_REDIRECTS more fetches of one canonical form, from two links, whatever the
     answers hold; under Scrapy's own scheduler too."""
     numbers = itertools.count()
 
-    def onward(request: Request) -> Reply:
+    def onward(answer: str) -> Reply:
         targets = [f"/page?sid={next(numbers)}" for _ in range(4)]
         metas = "".join(f"<meta http-equiv=refresh content='0;url={t}'>" for t in targets)
         if answer == "refresh":
@@ -151,9 +150,15 @@ def test_redirects_to_ever_new_spellings_of_a_page_end(
         body = metas.encode() if answer == "both" else b""
         return Reply(302, HTML | {"Location": targets[-1]}, body)
 
-    server = scripted_server({"/": links_to("/page?sid=a", "/page?SID=b"), "/page": onward})
-    assert crawl(server.url("/"), tmp_path, LARM_MAX_REDIRECTS="5", **parts).status == 0
-    assert len(server.requests("/page")) == 6
+    links = links_to("/page?sid=a", "/page?SID=b")
+    cases = {
+        answer: {"/": links, "/page": lambda _, answer=answer: onward(answer)}
+        for answer in ("refresh", "location", "both")
+    }
+    with crawl_of_cases(cases, tmp_path, LARM_MAX_REDIRECTS="5", **parts) as crawled:
+        assert crawled.ran.status == 0
+        for answer, server in crawled.servers.items():
+            assert len(server.requests("/page")) == 6, answer
 
 
 def test_x_robots_tag_is_obeyed(scripted_server: Start, tmp_path: Path) -> None:
