@@ -18,7 +18,12 @@ import can_ada
 
 from larmspider.errors import InvalidURL
 from larmspider.urls.canonical import disguised
-from larmspider.urls.syntax import host_too_long, resolve_dots, without_userinfo
+from larmspider.urls.syntax import (
+    LONGEST_RAW_HOST,
+    host_too_long,
+    resolve_dots,
+    without_userinfo,
+)
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
@@ -42,7 +47,7 @@ def resolve(base: can_ada.URL | str, href: str) -> str | None:
     try:
         if isinstance(base, str):
             base = parse_base(base)
-        if host_too_long(href):
+        if len(href) > LONGEST_RAW_HOST and host_too_long(href):
             return None
         url = (base + href).href
     except (ValueError, TypeError):  # TypeError: lone surrogates; InvalidURL is a ValueError
