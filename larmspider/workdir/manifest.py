@@ -1,7 +1,11 @@
-"""What crawl.json says of a crawl: who crawls what, with which settings, and whose files are whose.
+"""The manifest of a crawl, crawl.json: seeds, settings, identity, which component owns which file.
 
-It decides whether a command goes on with the crawl that lies in a directory, and it is what
-``scrapy explain`` and the others read the crawl's settings from.
+Its identity decides whether a command may continue the crawl in a directory; ``scrapy explain`` and
+other commands read the crawl's settings from it. A component names the files that it owns, as names
+or patterns, and ``-a fresh=yes`` deletes these files and no others:
+
+    class TitleLog(Store):
+        files = ("titles.log", "titles_*.idx")
 """
 
 from __future__ import annotations
@@ -26,93 +30,26 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Whose files a LARM_DIR holds: each component of a crawl names its own, as names or patterns.
-#
-#     class TitleLog(Store):
-#         files = ("titles.log", "titles_*.idx")
-#
-# ``-a fresh=yes`` deletes what the components of the crawl that lies there, and of the one that
-# begins, have named; crawl.json remembers the former.
-
 MANIFEST = "crawl.json"
-"""The file that makes a directory a crawl's: who crawled what, with which settings."""
+"""The file that makes a directory a crawl's."""
 LOCK = "lock"
 WORKER_LOG = "worker.log"
-"""What a worker says, where ``scrapy workers`` has started it."""
+"""The output of a worker that ``scrapy workers`` has started."""
 _KEPT = (MANIFEST, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
-
-
-def files_of_stores(settings: BaseSettings) -> dict[str, list[str]]:
-    """What each store of ITEM_PIPELINES names, by its import path."""
-    return dict(_of_list(settings, "ITEM_PIPELINES"))
-
-
-def files_of_others(settings: BaseSettings) -> list[str]:
-    """What scheduler, middlewares and extensions name."""
-    names = set(_named(settings["SCHEDULER"]))
-    for components in _LISTS:
-        for _, files in _of_list(settings, components):
-            names.update(files)
-    return sorted(names)
-
-
-def matching(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
-    """The files and folders of ``directory`` that have these names; each once."""
-    wanted = [pattern for pattern in patterns if _is_plain(pattern)]
-    for path in sorted(directory.iterdir()):
-        if any(fnmatchcase(path.name, pattern) for pattern in wanted):
-            yield path
-
-
-def _of_list(settings: BaseSettings, name: str) -> Iterator[tuple[str, list[str]]]:
-    listed = settings.get_component_priority_dict_with_base(name)
-    for component, order in listed.items():
-        if order is not None and (files := _named(component)):
-            yield _path_of(component), files
-
-
-def _named(component: Any) -> list[str]:
-    if isinstance(component, str) and component.startswith("scrapy."):
-        return []
-    files = getattr(load_object(component), "files", ())
-    if not isinstance(files, tuple) or not all(isinstance(name, str) for name in files):
-        return []  # a foreign component with an attribute of that name
-    for name in files:
-        if not _is_plain(name):
-            raise ConfigError(
-                f"{_path_of(component)}.files: {name!r}: expected names, or patterns with * and"
-                f" ?, of files in LARM_DIR other than {' and '.join(_KEPT)}"
-            )
-    return list(files)
-
-
-def _path_of(component: Any) -> str:
-    if isinstance(component, str):
-        return component
-    return f"{component.__module__}.{component.__qualname__}"
-
-
-def _is_plain(pattern: str) -> bool:
-    """Whether it stays inside the directory and spares what every crawl has there."""
-    if "/" in pattern or pattern in ("", ".", ".."):
-        return False
-    return not any(fnmatchcase(name, pattern) for name in _KEPT)
-
-
 FORMAT = 1
 SHARED = "workers"
-"""In crawl.json of LARM_DIR: each worker of the crawl has its own directory in it."""
+"""The key that a manifest has where each worker of the crawl has a directory in LARM_DIR."""
 
 CUT_BACK = "cut_back"
-"""In crawl.json: the stores have gone back to a checkpoint once, but for the index, which then may
-have pages that another worker has stored meanwhile."""
+"""The key that a manifest has once the stores have gone back to a checkpoint. The index did not: it
+may have pages that another worker has stored since."""
 
 RULES = {
     "LARM_HOST_RESOLVER_FILE": "hosts.properties",
     "LARM_KNOWN_PATHS_FILE": "known_paths.txt",
 }
-"""Settings that name a file of rules, and the name of its copy below RULES_DIR of the crawl."""
+"""Settings that name a file of rules, and the name of its copy in RULES_DIR."""
 RULES_DIR = "rules"
 
 _TOLD = (
@@ -128,11 +65,11 @@ _DECIDE = (
     "LARM_PATH_REPEATS_LIMIT", "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
     "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
 )  # fmt: skip
-"""Settings that decide which URLs a crawl takes: with others it would be another crawl."""
+"""Settings that decide which URLs a crawl takes: a part of its identity."""
 
 
 def manifest_of(crawler: Crawler) -> dict[str, Any]:
-    """The content of crawl.json when a crawl begins."""
+    """The manifest of a crawl that begins."""
     spider = crawler.spider
     assert spider is not None
     return {
@@ -149,14 +86,14 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
 
 
 def shared_manifest_of(crawler: Crawler) -> dict[str, Any]:
-    """The same for the directory in which many workers have theirs."""
+    """The manifest for the directory in which many workers have theirs."""
     own = manifest_of(crawler)
     del own["stores"], own["files"], own["settings"]["LARM_WORKER"]
     return own | {SHARED: {"redis": _redis_of(crawler.settings)}}
 
 
 def _redis_of(settings: BaseSettings) -> str:
-    """Which Redis it is, to people: without user, password and options."""
+    """The address of Redis, without user, password and options."""
     url = options.text(settings, "REDIS_URL")
     if not url:
         return f"{options.text(settings, 'REDIS_HOST')}:{settings.get('REDIS_PORT') or 6379}"
@@ -165,24 +102,24 @@ def _redis_of(settings: BaseSettings) -> str:
 
 
 def is_shared(manifest: dict[str, Any]) -> bool:
-    """Whether it is of a directory in which many workers have theirs."""
+    """Whether a manifest is for a directory in which many workers have theirs."""
     return SHARED in manifest
 
 
 def stores_in(manifest: dict[str, Any]) -> dict[str, list[str]]:
-    """Names of files by store."""
+    """The files that each store owns, by its import path."""
     stores = manifest.get("stores")
     return stores if isinstance(stores, dict) else {}
 
 
 def files_in(manifest: dict[str, Any]) -> list[str]:
-    """All names of files in a description, of stores and others."""
+    """The files that any component owns."""
     of_stores = [name for names in stores_in(manifest).values() for name in names]
     return [str(name) for name in (*of_stores, *(manifest.get("files") or ()))]
 
 
 def identity_of(crawler: Crawler) -> dict[str, Any]:
-    """What makes this crawl this crawl, in an order to compare and to complain in."""
+    """What makes this crawl this crawl, in the order in which differences are reported."""
     settings = crawler.settings
     identity: dict[str, Any] = {
         "seeds": sorted(_seeds(crawler.spider)),
@@ -232,12 +169,12 @@ def shortened(value: Any) -> str:
 
 
 def _seeds(spider: Spider | None) -> list[str]:
-    """Of a foreign spider too, whose URLs may hold passwords."""
+    """Also those of other spiders, whose URLs may hold passwords."""
     return [without_userinfo(url) for url in getattr(spider, "start_urls", ())]
 
 
 def _digest(path: Path) -> str:
-    """Of a file's content: rules that were edited are other rules."""
+    """A hash of a file's content: rules that were edited are other rules."""
     try:
         return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     except OSError:
@@ -245,7 +182,7 @@ def _digest(path: Path) -> str:
 
 
 def _told(settings: BaseSettings) -> dict[str, Any]:
-    """What decides about URLs and pace: enough to explain the crawl's verdicts later."""
+    """The settings that decide about URLs and pace, to explain the crawl's verdicts later."""
     names = [
         name for name in settings if name.startswith("LARM_") and not name.startswith("LARM_WEB")
     ]
@@ -260,3 +197,60 @@ def _told(settings: BaseSettings) -> dict[str, Any]:
 def now() -> str:
     """In UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def files_of_stores(settings: BaseSettings) -> dict[str, list[str]]:
+    """The files that each store of ITEM_PIPELINES owns, by its import path."""
+    return dict(_of_list(settings, "ITEM_PIPELINES"))
+
+
+def files_of_others(settings: BaseSettings) -> list[str]:
+    """The files that scheduler, middlewares and extensions own."""
+    names = set(_named(settings["SCHEDULER"]))
+    for components in _LISTS:
+        for _, files in _of_list(settings, components):
+            names.update(files)
+    return sorted(names)
+
+
+def matching(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """The files and folders of ``directory`` that match one of the patterns."""
+    wanted = [pattern for pattern in patterns if _is_plain(pattern)]
+    for path in sorted(directory.iterdir()):
+        if any(fnmatchcase(path.name, pattern) for pattern in wanted):
+            yield path
+
+
+def _of_list(settings: BaseSettings, name: str) -> Iterator[tuple[str, list[str]]]:
+    listed = settings.get_component_priority_dict_with_base(name)
+    for component, order in listed.items():
+        if order is not None and (files := _named(component)):
+            yield _path_of(component), files
+
+
+def _named(component: Any) -> list[str]:
+    if isinstance(component, str) and component.startswith("scrapy."):
+        return []
+    files = getattr(load_object(component), "files", ())
+    if not isinstance(files, tuple) or not all(isinstance(name, str) for name in files):
+        return []  # a foreign component with an attribute of that name
+    for name in files:
+        if not _is_plain(name):
+            raise ConfigError(
+                f"{_path_of(component)}.files: {name!r}: expected names, or patterns with * and"
+                f" ?, of files in LARM_DIR other than {' and '.join(_KEPT)}"
+            )
+    return list(files)
+
+
+def _path_of(component: Any) -> str:
+    if isinstance(component, str):
+        return component
+    return f"{component.__module__}.{component.__qualname__}"
+
+
+def _is_plain(pattern: str) -> bool:
+    """Whether a pattern stays inside the directory and spares what every crawl has there."""
+    if "/" in pattern or pattern in ("", ".", ".."):
+        return False
+    return not any(fnmatchcase(name, pattern) for name in _KEPT)

@@ -1,9 +1,9 @@
 """The name of a worker among many, and so its directory: LARM_DIR/<name>.
 
-    atlas-1, atlas-2      what workers on the machine atlas call themselves, by LARM_WORKER=""
+    atlas-1, atlas-2      the names of workers on the machine atlas, with LARM_WORKER=""
 
-A directory that an earlier worker of this machine has left is taken up again before a new one is
-made, so a job and its resumption go on with the same page files and the same index.
+A worker takes the directory of an earlier worker of this machine before it makes a new one, so that
+a job and its resumption have the same page files and the same index.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 _HOST_LENGTH = 56
 RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", MANIFEST)
-"""What else lies in the LARM_DIR of many workers."""
+"""Other files in the LARM_DIR of many workers."""
 
 
 def settle(settings: BaseSettings) -> None:
-    """Make LARM_WORKER this process's name, where there are many workers: the one given, or the
-    first that is free, which is reserved from now on. Raises ConfigError."""
+    """Where many workers share a crawl: set LARM_WORKER to the name of this process, the given one
+    or the first free one, whose directory is locked from now on. Raises ConfigError."""
     if not options.many_workers(settings):
         return
     name = options.text(settings, "LARM_WORKER")
@@ -72,7 +72,7 @@ def free_names(root: Path, count: int) -> list[str]:
 
 
 def names(root: Path, host: str | None = None) -> Iterator[str]:
-    """Names of this machine: those that have directories, by number, then new ones, without end."""
+    """Names for workers of a machine: those with directories, by number, then new ones, no end."""
     host = host if host is not None else socket.gethostname()
     stem = re.sub(r"[^a-z0-9_-]+", "-", host.lower().partition(".")[0])[:_HOST_LENGTH] or "worker"
     numbered = re.compile(re.escape(stem) + r"-([1-9][0-9]{0,5})")

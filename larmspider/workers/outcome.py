@@ -1,11 +1,14 @@
-"""What the workers of a crawl have done, each and together, read from their directories.
+"""What the workers of a crawl do and have done, each and together, read from their directories.
+
+4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
 
 atlas-1    1,204 pages stored, 31 refused, 2 failed
 atlas-2    1,187 pages stored, 12 refused, 0 failed
 in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
 
-A worker's line is what it has done itself, over all runs, as its directory has it; "in all" is the
-sum, in which a page counts twice that two workers have fetched.
+Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
+others: what each worker has done over all runs, and the sum, in which a page that two workers have
+fetched counts twice.
 """
 
 from __future__ import annotations
@@ -22,20 +25,15 @@ from larmspider.formatting import counted, utc
 from larmspider.frontier.storage.records import UrlState
 from larmspider.status.monitor import MONITOR_COLUMNS
 
-# The progress of all workers in one line: the sums of the last lines of their Monitor.log.
-#
-# 4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
-# all workers have ended after 92 s: 2391 pages (26.0/s), 3 failed
-
 MONITOR_LOG = "Monitor.log"
 _TAIL_BYTES = 4096
 _TOTALS = ("pages", "failures")
-"""Counted since a worker was started; those before it was started again are added."""
+"""Columns that begin at 0 when a worker is started again; what was before is added."""
 _NOW = ("queued", "in-flight", "memory")
 
 
 class Progress:
-    """``logs``: Monitor.log by worker. Lines from before now are of earlier runs."""
+    """``logs``: Monitor.log by worker. Lines from before now belong to earlier runs."""
 
     def __init__(self, logs: Mapping[str, Path], clock: Callable[[], float] = time.time) -> None:
         self._logs, self._clock = logs, clock
@@ -46,7 +44,7 @@ class Progress:
         self._shown = self._began, 0.0
 
     def line(self, running: int) -> str:
-        """As of now, with ``running`` workers."""
+        """The line while ``running`` workers run."""
         sums = self._sums()
         now = self._clock()
         passed, pages = now - self._shown[0], sums["pages"] - self._shown[1]
@@ -59,7 +57,7 @@ class Progress:
         )
 
     def last_line(self) -> str:
-        """When all have ended: what they have done since the beginning."""
+        """The line when all have ended: what they have done since the beginning."""
         sums, passed = self._sums(), max(1.0, self._clock() - self._began)
         return (
             f"all workers have ended after {passed:.0f} s: {sums['pages']:.0f} pages"
@@ -67,7 +65,7 @@ class Progress:
         )
 
     def _sums(self) -> dict[str, float]:
-        """By column, as of now."""
+        """Sums by column."""
         for name, path in self._logs.items():
             numbers = self._read(path)
             earlier = self._last.get(name)
@@ -83,7 +81,7 @@ class Progress:
         return self._before.get(key, 0.0) + sum(last[key] for last in self._last.values())
 
     def _read(self, path: Path) -> dict[str, float] | None:
-        """The last whole line, where it is of this run."""
+        """The last whole line, if it belongs to this run."""
         try:
             with path.open("rb") as log:
                 log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
@@ -102,8 +100,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """URLs by how they ended, of the whole crawl, by worker; ``left`` are queued yet, None where
-    that is not known."""
+    """Numbers of URLs by final state, for each worker. ``left`` are still queued; None: unknown."""
 
     root: Path
     workers: dict[str, Counter[UrlState]]
@@ -126,7 +123,7 @@ class Outcome:
         return sum(self.workers.values(), Counter())
 
     def lines(self) -> Iterator[str]:
-        """For the end of a crawl."""
+        """The lines for the end of a crawl."""
         width = max(9, *map(len, self.workers), 0)
         for name, counts in sorted(self.workers.items()):
             yield f"{name:<{width}} {_listed(counts)}"

@@ -1,8 +1,11 @@
-"""Runs workers side by side until all have ended: one line of progress for all, signals passed on.
+"""Runs workers side by side until all have ended, with one line of progress for all.
 
-A first SIGINT or SIGTERM is passed on and the workers stop in order; a second one ends them at
-once. SIGHUP, of a terminal that is closed, is a SIGTERM to them, however often it comes.
-A message that several workers end with is told once.
+A first SIGINT or SIGTERM is passed on, and the workers stop in order; a second one ends them at
+once. A SIGHUP, from a terminal that closes, is passed on as SIGTERM, and later ones are ignored. A
+message with which several workers end is shown once.
+
+A worker that ends with status 75 (its lease ran out while it was stopped or cut off) or by a signal
+is started again, and continues from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -22,35 +25,29 @@ from types import FrameType
 from larmspider.formatting import printable
 from larmspider.workers.outcome import Progress
 
-# One worker as a process: started, started again, told to stop, and what it had to say.
-#
-# A worker that ends with status 75 (its lease ran out while it was stopped or cut off) or by a
-# signal
-# goes on where its last checkpoint was when it is started again.
-
 TEMPORARY = 75
 """Exit status of a worker that may be started again (EX_TEMPFAIL of sysexits.h)."""
 RESTARTS = 5
-"""How often in a row; a run of `GOOD_SECS` ends the row."""
+"""How often in a row a worker is started again; a run of GOOD_SECS ends the row."""
 GOOD_SECS = 300.0
 BACKOFF_SECS = 1.0
-"""Before it is started again; doubled each time in a row."""
+"""The pause before a restart; doubled each time in a row."""
 _PR_SET_PDEATHSIG = 1
 _SHOWN = (" ERROR: ", " CRITICAL: ", " WARNING: Waiting ", " WARNING: Redis ")
-"""In lines of its log that are for the terminal too: what is wrong, why nothing happens."""
-_SAID = "scrapy crawl: "
+"""Lines of a worker's log with one of these go to the terminal too."""
+_MESSAGE = "scrapy crawl: "
 
 
 class WorkerProcess:
-    """``command`` is run with all that it says going to ``log``."""
+    """A worker: ``command`` as a process, with its output in ``log``."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name, self.command, self.log = name, list(command), log
         self.status: int | None = None
-        """Of its last end, negative for a signal; None while it runs or will."""
+        """Its exit status, negative for a signal; None while it runs or is to be started."""
         self.restarts = 0
         self.last_words = ""
-        """Its own message, where it ended with one."""
+        """The message with which it ended."""
         self._process: subprocess.Popen[bytes] | None = None
         self._in_a_row = 0
         self._began = 0.0
@@ -64,7 +61,7 @@ class WorkerProcess:
 
     @property
     def ended(self) -> bool:
-        """For good."""
+        """Whether it has ended and is not started again."""
         return self._process is None and self._due is None
 
     @property
@@ -73,7 +70,7 @@ class WorkerProcess:
         return self._process.pid if self._process is not None else 0
 
     def tend(self) -> str:
-        """Start it if it is to run; note how it ended. What is to be told, or ""."""
+        """Start the process where that is due, or see how it ended: a message, or ""."""
         now = time.monotonic()
         if self._due is not None and now >= self._due:
             self._start()
@@ -111,7 +108,7 @@ class WorkerProcess:
         return f"it ended {how}: started again in {wait:g} s"
 
     def send(self, number: signal.Signals) -> None:
-        """Pass a signal on; from then on it is not started again."""
+        """Pass a signal on; the worker is not started again after that."""
         self._stopping = True
         self._due = None
         if self._process is not None:
@@ -119,7 +116,7 @@ class WorkerProcess:
                 self._process.send_signal(number)
 
     def news(self) -> Iterator[str]:
-        """The lines of its log since the last call that matter to who watches all workers."""
+        """Lines of the log since the last call that the terminal shows."""
         try:
             with self.log.open("rb") as log:
                 log.seek(self._read)
@@ -129,29 +126,28 @@ class WorkerProcess:
         whole = data[: data.rfind(b"\n") + 1]
         self._read += len(whole)
         for line in whole.decode("utf-8", "replace").splitlines():
-            if line.startswith(_SAID):
-                self.last_words = line.removeprefix(_SAID)
+            if line.startswith(_MESSAGE):
+                self.last_words = line.removeprefix(_MESSAGE)
             elif any(word in line for word in _SHOWN):
                 yield line
 
 
 def _end_with(parent: int) -> None:
-    """Runs in the child: who starts workers and is killed leaves none behind; each stops in order,
-    as told by a signal."""
+    """In the child: if the supervisor is killed, the worker gets a SIGTERM, and stops in order."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it was quicker
+    if os.getppid() != parent:  # it was killed before
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 TICK_SECS = 0.1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_NEWS_MOST = 20
-"""Lines of one worker that are shown at a time."""
+_MAX_NEWS = 20
+"""Lines of a worker that are shown at a time."""
 
 
 class Supervisor:
-    """``say`` is given each line for the terminal, one of progress every ``interval`` seconds.
-    ``beside`` sees to what the workers need, and says what there is to say."""
+    """``say`` shows a line on the terminal, one of progress every ``interval`` seconds. ``beside``
+    tends what the workers need, and returns a message or ""."""
 
     def __init__(
         self,
@@ -163,14 +159,14 @@ class Supervisor:
     ) -> None:
         self.workers = list(workers)
         self.signals = 0
-        """How many have come."""
+        """How many signals have come."""
         self._progress, self._interval, self._say = progress, interval, say
         self._beside = beside
         self._told: set[str] = set()
         self._shown = False  # some progress
 
     def run(self) -> None:
-        """Until the last worker has ended. No worker outlives this."""
+        """Run until the last worker has ended. No worker outlives this call."""
         before = {number: signal.getsignal(number) for number in _PASSED_ON}
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # nohup
@@ -192,8 +188,8 @@ class Supervisor:
         due = time.monotonic() + self._interval
         while not all(worker.ended for worker in self.workers):
             self._tend()
-            if said := self._beside():
-                self._say(said)
+            if message := self._beside():
+                self._say(message)
             if time.monotonic() >= due:
                 due += self._interval
                 if running := sum(worker.running for worker in self.workers):
@@ -206,10 +202,10 @@ class Supervisor:
             was_running = worker.running
             event = worker.tend()
             shown = list(worker.news())
-            for line in shown[:_NEWS_MOST]:
+            for line in shown[:_MAX_NEWS]:
                 self._say(f"[{worker.name}] {printable(line)}")
-            if len(shown) > _NEWS_MOST:
-                self._say(f"[{worker.name}] and {len(shown) - _NEWS_MOST} more in {worker.log}")
+            if len(shown) > _MAX_NEWS:
+                self._say(f"[{worker.name}] and {len(shown) - _MAX_NEWS} more in {worker.log}")
             if was_running and not worker.running and worker.last_words not in self._told:
                 self._told.add(worker.last_words)
                 if worker.last_words:
@@ -219,7 +215,7 @@ class Supervisor:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
-        if number == signal.SIGHUP:  # the system sends it, and the shell too
+        if number == signal.SIGHUP:  # both the system and the shell send it
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             number = signal.SIGTERM
         for worker in self.workers:
