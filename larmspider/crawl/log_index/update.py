@@ -17,15 +17,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from larmspider.crawl.log_index.index import (
     FOLDER,
     FORMAT,
     MAX_REFERRERS,
     SCHEMA,
-    Fetches,
     IndexBusyError,
     checksum,
     connect,
@@ -146,8 +146,9 @@ class Update:
         self._state["checksums"][log] = checksum(self.directory / log, position)
         with self._database as database:
             database.execute("BEGIN IMMEDIATE")
-            batch.write(database)
-            self._write_state(**{name: self._state[name] + n for name, n in batch.counts().items()})
+            counts = batch.write(database)
+            self._write_state(**{name: self._state[name] + n for name, n in counts.items()})
+        self._progress(self._done, self._all)
 
     def _gather(self, log: str, batch: Batch, position: int, end: int) -> int:
         """The position of the first line that is not in the batch."""
@@ -168,24 +169,27 @@ class Update:
         self._database.execute("REPLACE INTO state (rowid, state) VALUES (1, ?)", (state,))
 
 
-class Batch(Protocol):
-    """Lines of a worker's log, gathered until they are worth a transaction."""
+class Batch:
+    """Lines of a worker's log, gathered until they are worth a transaction.
+
+    Rows are written in the order of their keys, so that neighbours share pages of the file.
+    """
+
+    def __init__(self, worker: int) -> None:
+        self.worker, self.base = worker, joined_offset(worker, 0)
+        self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
         """Take a line without its end; one that is damaged is passed over. False: the batch is
         full, and has not taken it."""
-        ...
+        raise NotImplementedError
 
-    def write(self, database: sqlite3.Connection) -> None:
-        """Keys are written in order, so that neighbours share pages of the file."""
-        ...
-
-    def counts(self) -> dict[str, int]:
-        """What is added to the totals in the index's state."""
-        ...
+    def write(self, database: sqlite3.Connection) -> dict[str, int]:
+        """What is to be added to the totals in the index's state."""
+        raise NotImplementedError
 
 
-class LinkBatch:
+class LinkBatch(Batch):
     """Lines of links.log. A page counts once for each target, links to itself do not count.
 
     A page's lines follow each other in the log, and a batch has all of them, but for those of pages
@@ -193,27 +197,28 @@ class LinkBatch:
     """
 
     def __init__(self, worker: int) -> None:
-        self.worker = worker
+        super().__init__(worker)
         self.targets: dict[bytes, list[int]] = {}
         """By canonical URL: pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
-        self.host_links: dict[tuple[bytes, bytes], int] = defaultdict(int)
-        """Links by the origins of page and target."""
-        self.lines = self.pairs = 0
-        self._base = joined_offset(worker, 0)
+        self.host_links: dict[tuple[str, str], int] = defaultdict(int)
+        self.pairs = 0
         self._page = b""
         self._seen: set[bytes] = set()
+
+    @property
+    def full(self) -> bool:
+        size = max(len(self.targets), len(self.host_links))
+        return size > BATCH_TARGETS or self.lines > BATCH_LINES
 
     def add(self, line: bytes, offset: int) -> bool:
         fields = line.split(b"\t", 3)
         if len(fields) < 4:
             return True
         page, url, target, _ = fields
+        offset += self.base
         if page != self._page:
-            if (
-                max(len(self.targets), len(self.host_links)) > BATCH_TARGETS
-                or self.lines > BATCH_LINES
-            ):
+            if self.full:
                 return False
             self._end_page()
             self._page = page
@@ -222,7 +227,6 @@ class LinkBatch:
         if not target or target in self._seen or url == page:
             return True
         self._seen.add(target)
-        offset += self._base
         found = self.targets.get(target)
         if found is None:
             self.targets[target] = [1, offset]
@@ -233,13 +237,13 @@ class LinkBatch:
         return True
 
     def _end_page(self) -> None:
-        origin = _origin_of(self._page)
+        source = _host_of_origin(_origin(self._page))
         for target in self._seen:
-            self.host_links[origin, _origin_of(target)] += 1
+            self.host_links[source, _host_of_origin(_origin(target))] += 1
         self.pairs += len(self._seen)
         self._seen.clear()
 
-    def write(self, database: sqlite3.Connection) -> None:
+    def write(self, database: sqlite3.Connection) -> dict[str, int]:
         self._end_page()
         database.executemany(
             "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET"  # noqa: S608
@@ -250,45 +254,36 @@ class LinkBatch:
                 for url, (pages, *offsets) in self.targets.items()
             ),
         )
-        _put_lines(database, "sources", self.worker, self.sources)
-        self._write_hosts(database)
-
-    def _write_hosts(self, database: sqlite3.Connection) -> None:
-        names = {origin: host_of(_text(origin)) for pair in self.host_links for origin in pair}
-        between: dict[tuple[str, str], int] = defaultdict(int)
+        database.executemany(
+            "REPLACE INTO sources VALUES (?, ?, ?)",
+            sorted((_key_of(page), self.worker, offset) for page, offset in self.sources.items()),
+        )
         hosts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for (page, target), links in self.host_links.items():
-            source, host = names[page], names[target]
-            between[source, host] += links
-            hosts[source]  # is listed, if nothing links there
+        for (source, host), links in self.host_links.items():
+            hosts[source]  # is listed even if nothing links there
             hosts[host][0] += links
             hosts[host][1] += links if host != source else 0
         database.executemany(
             "INSERT INTO host_links VALUES (?, ?, ?) ON CONFLICT (source, target) DO UPDATE SET"
             " links = links + excluded.links",
-            sorted((*pair, links) for pair, links in between.items()),
+            sorted((*pair, links) for pair, links in self.host_links.items()),
         )
         database.executemany(
             "INSERT INTO hosts VALUES (?, ?, ?) ON CONFLICT (host) DO UPDATE SET"
             " links = links + excluded.links, from_others = from_others + excluded.from_others",
             sorted((host, *counts) for host, counts in hosts.items()),
         )
-
-    def counts(self) -> dict[str, int]:
         return {"links": self.lines, "pairs": self.pairs}
 
 
-class FetchBatch:
+class FetchBatch(Batch):
     """Lines of fetch.log."""
 
     def __init__(self, worker: int) -> None:
-        self.worker = worker
-        self.fetched: dict[bytes, tuple[int, str, bool]] = {}
-        """By key: offset and time of the last fetch, and whether it failed."""
-        self.results: dict[tuple[str, str], Fetches] = {}
+        super().__init__(worker)
+        self.fetched: list[tuple[bytes, int, str, bool]] = []
+        self.results: list[tuple[str, str, int, int, int, int]] = []
         self.failures: list[tuple[str, int]] = []
-        self.lines = 0
-        self._base = joined_offset(worker, 0)
 
     def add(self, line: bytes, offset: int) -> bool:
         if len(self.fetched) > BATCH_TARGETS:
@@ -296,47 +291,42 @@ class FetchBatch:
         fields = line.split(b"\t")
         if len(fields) != 8:
             return True
-        when, url, normalized, _, word, size, millis, _ = fields
+        time_, url, normalized, _, word, size, millis, _ = fields
         self.lines += 1
-        offset += self._base
-        result, host = _text(word), host_of(_text(url))
+        offset += self.base
+        result, host, took = _text(word), host_of(_text(url)), _number(millis)
         failed = is_failure(result)
-        self.fetched[_key_of(normalized or url)] = offset, _text(when), failed
+        self.fetched.append((_key_of(normalized or url), offset, _text(time_), failed))
+        self.results.append((host, result, 1, _number(size), took, took))
         if failed:
             self.failures.append((host, offset))
-        took = _number(millis)
-        sums = self.results.get((host, result), Fetches())
-        self.results[host, result] = sums.plus(Fetches(1, _number(size), took, took))
         return True
 
-    def write(self, database: sqlite3.Connection) -> None:
-        # of one worker the last line counts, of several the latest: clocks may be set
+    def write(self, database: sqlite3.Connection) -> dict[str, int]:
+        # of one worker's lines the last counts, even if its clock was set back; of several
+        # workers' the latest
         database.executemany(
             "INSERT INTO fetched VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"  # noqa: S608
             " offset = excluded.offset, time = excluded.time, failed = excluded.failed"
-            f" WHERE offset / {joined_offset(1, 0)} = {self.worker}"
-            " OR time <= excluded.time",
-            sorted((key, *last) for key, last in self.fetched.items()),
+            f" WHERE offset / {joined_offset(1, 0)} = {self.worker} OR time <= excluded.time",
+            sorted(self.fetched),
         )
         database.executemany(
             "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (host, result) DO UPDATE"
             " SET times = times + excluded.times, bytes = bytes + excluded.bytes,"
             " millis = millis + excluded.millis, longest = max(longest, excluded.longest)",
-            sorted((*key, *sums) for key, sums in self.results.items()),
+            sorted(self.results),
         )
         database.executemany("INSERT INTO failures VALUES (?, ?)", sorted(self.failures))
-
-    def counts(self) -> dict[str, int]:
         return {"fetches": self.lines}
 
 
-class StoreBatch:
+class StoreBatch(Batch):
     """Lines of store.log."""
 
     def __init__(self, worker: int) -> None:
-        self.worker = worker
-        self.stored: dict[bytes, int] = {}
-        self.lines = 0
+        super().__init__(worker)
+        self.stored: list[tuple[bytes, int, int]] = []
 
     def add(self, line: bytes, offset: int) -> bool:
         if len(self.stored) > BATCH_TARGETS:
@@ -344,30 +334,16 @@ class StoreBatch:
         fields = line.split(b"\t", 3)
         if len(fields) == 4:
             self.lines += 1
-            self.stored[fields[2] or fields[1]] = offset
+            key = _key_of(fields[2] or fields[1])
+            self.stored.append((key, self.worker, self.base + offset))
         return True
 
-    def write(self, database: sqlite3.Connection) -> None:
-        _put_lines(database, "stored", self.worker, self.stored)
-
-    def counts(self) -> dict[str, int]:
+    def write(self, database: sqlite3.Connection) -> dict[str, int]:
+        database.executemany("REPLACE INTO stored VALUES (?, ?, ?)", sorted(self.stored))
         return {"pages": self.lines}
 
 
-_BATCHES: dict[str, Callable[[int], Batch]] = {
-    "store.log": StoreBatch,
-    "fetch.log": FetchBatch,
-    "links.log": LinkBatch,
-}
-
-
-def _put_lines(
-    database: sqlite3.Connection, table: str, worker: int, offsets: Mapping[bytes, int]
-) -> None:
-    database.executemany(
-        f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",  # noqa: S608
-        sorted((_key_of(url), worker, joined_offset(worker, at)) for url, at in offsets.items()),
-    )
+_BATCHES = {"store.log": StoreBatch, "fetch.log": FetchBatch, "links.log": LinkBatch}
 
 
 def _text(field: bytes) -> str:
@@ -378,10 +354,15 @@ def _key_of(url: bytes) -> bytes:
     return url_key(_text(url))
 
 
-def _origin_of(url: bytes) -> bytes:
+def _origin(url: bytes) -> bytes:
     """``http://wiki`` of ``http://wiki/a``."""
     slash = url.find(b"/", 8)
     return url if slash < 0 else url[:slash]
+
+
+@lru_cache(maxsize=16_384)
+def _host_of_origin(origin: bytes) -> str:
+    return host_of(_text(origin))
 
 
 def _number(field: bytes) -> int:

@@ -231,6 +231,30 @@ def test_only_one_process_writes(tmp_path: Path) -> None:
     assert bring_up_to_date(tmp_path)["fetches"] == 1
 
 
+def test_readers_see_whole_batches_while_the_index_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New readers, and one that was open before."""
+    monkeypatch.setattr(update, "BATCH_TARGETS", 10)
+    monkeypatch.setattr(update, "_CHUNK", 5_000)
+    lines = link_lines(random.Random(6), [f"http://h/{n}" for n in range(100)])
+    (tmp_path / "links.log").write_bytes(b"".join(lines))
+    bring_up_to_date(tmp_path, **{"links.log": sum(map(len, lines[:24]))})
+    seen = set()
+
+    def look(_done: int, _all: int) -> None:
+        with index_of(tmp_path) as new:
+            for index in (new, old):
+                read = b"".join(lines)[: index.end("links.log")].splitlines(keepends=True)
+                assert index.state()["links"] == len(read)
+                assert len(list(index.targets())) == len(expected_links(read)[0])
+                seen.add(len(read))
+
+    with index_of(tmp_path) as old:
+        Update(tmp_path, sizes(tmp_path), "b", progress=look).run()
+    assert len(seen) > 5
+
+
 def test_a_reader_without_an_index_is_an_error_of_ours(tmp_path: Path) -> None:
     """One line, no traceback of SQLite."""
     with pytest.raises(CrawlDirError):
