@@ -29,11 +29,11 @@ from scrapy.settings import Settings
 from benchmarks.meter import Steps
 from benchmarks.sites import SITES
 from larmspider.extraction.page_builder import PageBuilder
+from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.visited import VisitedFilter
 from larmspider.scheduler.leases import Leases
-from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.urls.canonical import Canonicalizer
 from tests.support.servers.nginx import Nginx
 
@@ -75,7 +75,7 @@ _OURS = (
         "larmspider.middlewares.fetch_outcome:AnswersMiddleware.process_response",
         "frontier: answered",
     ),
-    ("larmspider.scheduler.scheduler:FrontierScheduler.known", "frontier: known"),
+    ("larmspider.frontier.frontier:Frontier.known", "frontier: known"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
     ("larmspider.scheduler.leases:Leases.settle", "frontier: done"),
@@ -170,7 +170,7 @@ class Profile:
             self.formed += 1
 
         self._after(Canonicalizer, "__call__", found)
-        self._after(FrontierScheduler, "seen_lately", asked)
+        self._after(Frontier, "seen_lately", asked)
         self._after(LmdbBackend, "check", on_disk)
         self._after(PageBuilder, "fill", filled)
 

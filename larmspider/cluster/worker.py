@@ -57,7 +57,7 @@ FACTOR = "factor"
 class ClusterWorker:
     """Made in FrontierScheduler.open(), with the scheduler's lock and functions.
 
-    ``checkpointing`` is held from a checkpoint's cut to its end. ``busy()``: something is handed
+    ``checkpointing`` is held while a checkpoint is taken. ``busy()``: something is handed
     out. ``running()``: the crawl has not closed nor broken off. ``break_off(reason)``: nothing may
     be committed any more. ``wake()`` lets the engine ask for Requests.
 

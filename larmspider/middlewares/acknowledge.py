@@ -15,6 +15,7 @@ import errno
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
@@ -38,7 +39,8 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 
 @dataclass(slots=True)
 class _Output:
-    """What one response gave: items not yet through the stores, and the worst end of the others."""
+    """What one response gave: items not yet through the stores, and how the worst of the others
+    ended."""
 
     items: int = 0
     complete: bool = False
@@ -73,7 +75,7 @@ class AcknowledgeMiddleware:
         output = self._outputs[lease] = _Output()
         async for item in result:
             if not isinstance(item, Request):
-                scheduler = self._scheduler()
+                scheduler = self._scheduler
                 await scheduler.gate.wait()
                 if scheduler.broken and response.request is not None and not output.items:
                     # nothing is stored any more: this page is fetched again by the next run
@@ -88,7 +90,7 @@ class AcknowledgeMiddleware:
         output.complete = True
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
-            self._scheduler().leases.give_back(response.request)
+            self._scheduler.leases.give_back(response.request)
         elif not output.items:
             self._settle(response.request, output.worst or visit_of(response))
 
@@ -119,9 +121,8 @@ class AcknowledgeMiddleware:
             request = _leased(response)
             if request is not None:
                 self._outputs.pop(request.meta[LEASE], None)
-                self._scheduler().leases.give_back(request)
-            scheduler = self._scheduler()
-            scheduler.broken = scheduler.broken or f"a store cannot write: {error}"
+                self._scheduler.leases.give_back(request)
+            self._scheduler.break_off(f"a store cannot write: {error}")
             return
         self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
 
@@ -151,8 +152,9 @@ class AcknowledgeMiddleware:
         lease = request.meta.get(LEASE)
         if lease is not None:
             self._outputs.pop(lease, None)
-        self._scheduler().leases.settle(request, visit)
+        self._scheduler.leases.settle(request, visit)
 
+    @cached_property
     def _scheduler(self) -> FrontierScheduler:
         scheduler = scheduler_of(self.crawler)
         assert scheduler is not None  # there is a lease, so there is a frontier

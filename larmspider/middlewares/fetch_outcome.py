@@ -1,4 +1,4 @@
-"""Answers, as the frontier sees them: a free place, a slow or failing host, a URL to try again.
+"""Answers, as the frontier sees them: a free slot, a slow or failing host, a URL to try again.
 
 A downloader middleware in the place of Scrapy's RetryMiddleware. A fetch that may succeed later
 goes back to its host's queue with backoff, and the spider never hears of it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import IgnoreRequest
@@ -43,7 +44,7 @@ class AnswersMiddleware:
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_robots:
             return response
-        scheduler, seconds = self._scheduler(), elapsed(request)
+        scheduler, seconds = self._scheduler, elapsed(request)
         kind = f"http-{response.status}"
         if not failure_kind(kind).blames_host:
             scheduler.frontier.answered(lease, seconds)
@@ -59,7 +60,7 @@ class AnswersMiddleware:
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_robots:
             return None
-        scheduler = self._scheduler()
+        scheduler = self._scheduler
         if isinstance(exception, Stopped):
             return scheduler.leases.give_back(request)
         kind = kind_of(exception)
@@ -74,7 +75,7 @@ class AnswersMiddleware:
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
-        again = self._scheduler().leases.retry(request, kind, wait)
+        again = self._scheduler.leases.retry(request, kind, wait)
         if again is not None:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.RETRIES)
@@ -82,6 +83,7 @@ class AnswersMiddleware:
             logger.debug("Will be tried again: %s (%s)", request.url, kind)
         return again
 
+    @cached_property
     def _scheduler(self) -> FrontierScheduler:
         scheduler = scheduler_of(self.crawler)
         assert scheduler is not None  # there is a lease, so there is a frontier

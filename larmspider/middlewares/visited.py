@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from larmspider.items import KNOWN, REDIRECT, Link, Page
@@ -18,38 +19,30 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-
-# Seen: links that the frontier has met already are not judged again.
-#
-# Of a page's links 97% are known, and what is known has passed each filter that judges by URL. So
-# those that the frontier's memory has are settled first, and the filters below see the rest; what
-# the memory does not tell, the filter "visited" asks at the end. Without this filter a crawl has
-# the
-# same pages, but a page of 140 links costs 0.1 ms more, and known links on pages at DEPTH_LIMIT
-# are
-# counted for "depth".
+    from larmspider.frontier.frontier import Frontier
 
 
 class SeenFilter(UrlFilter):
-    """Rejects links that were seen lately, in the name of VisitedFilter.
+    """Rejects links that were seen lately, in the name of VisitedFilter, before other filters see
+    them.
 
-    Left to the other filters are redirects (they may close a ring) and what is marked nofollow.
-    ``lately`` says of each of some canonical URLs whether the frontier remembers it; under another
-    scheduler nothing is remembered.
+    Of a page's links 97% are known, and a known link has passed each filter that judges by URL.
+    Without this filter a crawl has the same pages, but a page of 140 links costs 0.1 ms more, and
+    known links on pages at DEPTH_LIMIT are counted for "depth". Redirects (they may close a ring)
+    and links marked nofollow are left to the other filters.
+
+    ``lately`` says for each canonical URL whether the frontier has it in memory.
     """
 
     name = "visited"
 
     def __init__(self, lately: Callable[[Sequence[str]], list[bool]] | None = None) -> None:
-        self._lately = lately or _nothing
+        self._lately = lately or _Memory().seen_lately
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
-        def lately(normalized: Sequence[str]) -> list[bool]:
-            scheduler = scheduler_of(crawler)
-            return (_nothing if scheduler is None else scheduler.seen_lately)(normalized)
-
-        return cls(lately)
+        memory = _memory_of(crawler)
+        return cls(lambda normalized: memory().seen_lately(normalized))
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if page.nofollow:
@@ -61,16 +54,11 @@ class SeenFilter(UrlFilter):
         ]
 
 
-def _nothing(normalized: Sequence[str]) -> list[bool]:
-    return [False] * len(normalized)
-
-
 class VisitedFilter(UrlFilter):
-    """Rejects a URL that the crawl has met before. It stands last: what another filter rejects is
-    not met.
+    """Rejects a URL that the crawl knows. The last filter: a URL that another filter rejects does
+    not become known.
 
-    ``known`` says of each of some canonical URLs whether it was met: the frontier, or a memory of
-    this filter's own under another scheduler.
+    ``known`` says for each canonical URL whether the crawl knows it.
     """
 
     name = "visited"
@@ -81,13 +69,8 @@ class VisitedFilter(UrlFilter):
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
-        memory = _Memory()
-
-        def known(normalized: Sequence[str]) -> list[bool]:
-            scheduler = scheduler_of(crawler)
-            return (memory if scheduler is None else scheduler).known(normalized)
-
-        return cls(known)
+        memory = _memory_of(crawler)
+        return cls(lambda normalized: memory().known(normalized))
 
     def reject_reason(self, url: str) -> str | None:
         return KNOWN if self._known([url])[0] else None
@@ -122,7 +105,7 @@ def _leads_to_itself(link: Link, page: Page) -> bool:
 
 
 class _Rings:
-    """Where redirects lead, for the last 10,000 of this run: enough to name a ring. One that was
+    """Where redirects lead, for the last 10,000 of this run: enough to name a ring. A ring that was
     begun in an earlier run is named if it has two members, and ends in any case."""
 
     SIZE, LONGEST = 10_000, 20
@@ -149,14 +132,29 @@ class _Rings:
 
 
 class _Memory:
-    """Canonical URLs that were asked about."""
+    """What the frontier knows, under another scheduler."""
 
     def __init__(self) -> None:
-        self._met: set[str] = set()
+        self._known: set[str] = set()
 
     def known(self, normalized: Sequence[str]) -> list[bool]:
         known = []
         for url in normalized:
-            known.append(url in self._met)
-            self._met.add(url)
+            known.append(url in self._known)
+            self._known.add(url)
         return known
+
+    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+        return [False] * len(normalized)
+
+
+def _memory_of(crawler: Crawler) -> Callable[[], Frontier | _Memory]:
+    """Looks the frontier up once, at the first call: Scrapy makes its scheduler after the
+    filters."""
+
+    @cache
+    def memory() -> Frontier | _Memory:
+        scheduler = scheduler_of(crawler)
+        return _Memory() if scheduler is None else scheduler.frontier
+
+    return memory

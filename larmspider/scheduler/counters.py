@@ -1,41 +1,15 @@
-"""How URLs ended, as keys to count under, and what a crawl leaves because a budget is used up.
-
->>> list(keys_of(FetchRecord(UrlState.FAILED, status=503, reason="http-503")))
-['larm/run/failed', 'larm/run/failed/http-503']
-"""
+"""What is counted at a crawl's end: URLs by state, and what is left because a budget is used up."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from larmspider import stats
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.storage.records import FetchRecord, UrlState
-
-_WORD = re.compile(r"[a-z0-9-]{1,20}")
-_RAISED = {"a store raised": "store", "the spider raised": "spider"}
-
-
-def keys_of(visit: FetchRecord) -> Iterator[str]:
-    """Stats keys for a URL that has its final state."""
-    yield stats.RUN.format(state=visit.state.name.lower())
-    if visit.state is UrlState.STORED:
-        yield stats.RUN_STATUS.format(status=visit.status or _word(visit.reason))
-    elif visit.state is UrlState.FAILED:
-        yield stats.RUN_FAILED.format(kind=_word(visit.reason))
-
-
-def _word(reason: str) -> str:
-    """The reason if it is a word, else what kind of sentence it is."""
-    if _WORD.fullmatch(reason):
-        return reason
-    return next((word for start, word in _RAISED.items() if reason.startswith(start)), "other")
 
 
 class Left(NamedTuple):
-    """Queued URLs that the same command would not fetch: beyond LARM_MAX_PAGES, or of ``hosts``
+    """How many queued URLs the same command would not fetch: beyond LARM_MAX_PAGES, or of ``hosts``
     hosts whose own budget is used up."""
 
     max_pages: int = 0

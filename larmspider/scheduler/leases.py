@@ -4,14 +4,15 @@
     leases.retry(request, "timeout") or leases.free(request, "timeout")
     leases.settle(request, FetchRecord(UrlState.STORED, ...))
 
-What ends them are the middlewares that hear of answers (middlewares/answers.py) and of stored items
-(middlewares/acknowledge.py). A component that swallows its Request or response loses one: that is
-noticed here, or the crawl would wait for ever.
+The middlewares end them that hear of answers (middlewares/fetch_outcome.py) and of stored items
+(middlewares/acknowledge.py). A component that swallows its Request or response loses a lease: that
+is noticed here, or the crawl would wait for ever.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -34,7 +35,6 @@ from larmspider.requests import (
     page_request,
     unpack_request,
 )
-from larmspider.scheduler.counters import keys_of
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.urls.syntax import without_userinfo
 
@@ -47,90 +47,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
-# Requests become entries of the frontier, and entries become Requests again.
-#
-# A page Request of ours is its URL and where it was found. Any other one (callback, method, body,
-# meta) is packed with its entry, and comes out as it went in.
-
 _SECRETS = frozenset({b"Authorization", b"Proxy-Authorization"})
-
-
-class Entries:
-    """Of one crawl."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-        self._normalize = normalizer_from_settings(crawler.settings)
-        self._warned = False
-
-    @property
-    def spider(self) -> Spider:
-        assert self.crawler.spider is not None
-        return self.crawler.spider
-
-    def of(self, request: Request, frontier: Frontier) -> QueuedUrl:
-        """What is queued for a Request. ValueError: it cannot be kept, and why."""
-        normalized = normalized_of(request, self._normalize)
-        payload = (
-            b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
-        )
-        entry = frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
-        if payload and not self._warned and not _SECRETS.isdisjoint(request.headers):
-            self._warned = True
-            logger.warning(
-                "A Request to %s has credentials in its headers, which LARM_DIR/frontier keeps in"
-                " the clear: LARM_SITES_FILE is the place for them (docs/sites.md)",
-                entry.host,
-            )
-        if request.dont_filter and payload and not request.meta.get(SEED):
-            entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
-        elif request.meta.get(SAME_PAGE):
-            entry.key = url_key(f"{normalized}#{entry.redirects}")
-        elif request.method != "GET" or request.body:
-            fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
-            entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
-        if payload:
-            entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
-        return entry
-
-    def request(self, lease: Lease) -> Request:
-        """The Request of a leased entry. ValueError: what was packed cannot be made again."""
-        entry = lease.entry
-        assert entry is not None
-        if entry.payload:
-            request = unpack_request(entry.payload, self.spider)
-        else:
-            request = page_request(
-                self.spider,
-                entry.url,
-                normalized=entry.normalized,
-                from_page=entry.from_page,
-                link_type=entry.link_type,
-                depth=entry.depth,
-                redirects=entry.redirects,
-            )
-        request.meta[LEASE] = lease
-        lease.holder = request
-        return request
-
-
-def refused_by_robots(entry: QueuedUrl) -> FailedFetch:
-    """What fetch.log says of a URL that robots.txt does not allow."""
-    return FailedFetch(
-        url=entry.url,
-        normalized=entry.normalized,
-        from_page=entry.from_page,
-        link_type=entry.link_type,
-        depth=entry.depth,
-        kind="robots",
-        message="not allowed by robots.txt",
-        fetched=time.time(),
-    )
+_WORD = re.compile(r"[a-z0-9-]{1,20}")
+_RAISED = {"a store raised": "store", "the spider raised": "spider"}
 
 
 class Leases:
-    """Of one crawl. The lease stays in Request.meta until its URL has its final state."""
+    """A lease stays in Request.meta until its URL has its final state."""
 
     def __init__(self, frontier: Frontier, counters: StatsCollector) -> None:
         self.frontier, self.counters = frontier, counters
@@ -237,3 +160,100 @@ def elapsed(request: Request) -> float:
     """
     started = request.meta.get("download_started")
     return 0.0 if started is None else max(0.0, time.monotonic() - started)
+
+
+def keys_of(visit: FetchRecord) -> Iterator[str]:
+    """Stats keys for a URL that has its final state.
+
+    >>> list(keys_of(FetchRecord(UrlState.FAILED, status=503, reason="http-503")))
+    ['larm/run/failed', 'larm/run/failed/http-503']
+    """
+    yield stats.RUN.format(state=visit.state.name.lower())
+    if visit.state is UrlState.STORED:
+        yield stats.RUN_STATUS.format(status=visit.status or _word(visit.reason))
+    elif visit.state is UrlState.FAILED:
+        yield stats.RUN_FAILED.format(kind=_word(visit.reason))
+
+
+def _word(reason: str) -> str:
+    """The reason if it is a word, else a word for what kind of sentence it is."""
+    if _WORD.fullmatch(reason):
+        return reason
+    return next((word for start, word in _RAISED.items() if reason.startswith(start)), "other")
+
+
+class RequestConverter:
+    """Requests become queued URLs, and queued URLs become Requests again.
+
+    A page Request of ours is its URL and where it was found. Any other one (callback, method, body,
+    meta) is packed into ``QueuedUrl.payload``, and comes out as it went in.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._normalize = normalizer_from_settings(crawler.settings)
+        self._warned = False
+
+    @property
+    def spider(self) -> Spider:
+        assert self.crawler.spider is not None
+        return self.crawler.spider
+
+    def to_queued(self, request: Request, frontier: Frontier) -> QueuedUrl:
+        """Raises ValueError, saying why, for a Request that cannot be kept."""
+        normalized = normalized_of(request, self._normalize)
+        payload = (
+            b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
+        )
+        entry = frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
+        if payload and not self._warned and not _SECRETS.isdisjoint(request.headers):
+            self._warned = True
+            logger.warning(
+                "A Request to %s has credentials in its headers, which LARM_DIR/frontier keeps in"
+                " the clear: LARM_SITES_FILE is the place for them (docs/sites.md)",
+                entry.host,
+            )
+        if request.dont_filter and payload and not request.meta.get(SEED):
+            entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
+        elif request.meta.get(SAME_PAGE):
+            entry.key = url_key(f"{normalized}#{entry.redirects}")
+        elif request.method != "GET" or request.body:
+            fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
+            entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
+        if payload:
+            entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
+        return entry
+
+    def to_request(self, lease: Lease) -> Request:
+        """Raises ValueError where a packed Request cannot be made again."""
+        entry = lease.entry
+        assert entry is not None
+        if entry.payload:
+            request = unpack_request(entry.payload, self.spider)
+        else:
+            request = page_request(
+                self.spider,
+                entry.url,
+                normalized=entry.normalized,
+                from_page=entry.from_page,
+                link_type=entry.link_type,
+                depth=entry.depth,
+                redirects=entry.redirects,
+            )
+        request.meta[LEASE] = lease
+        lease.holder = request
+        return request
+
+
+def refused_by_robots(entry: QueuedUrl) -> FailedFetch:
+    """The line of fetch.log for a URL that robots.txt does not allow."""
+    return FailedFetch(
+        url=entry.url,
+        normalized=entry.normalized,
+        from_page=entry.from_page,
+        link_type=entry.link_type,
+        depth=entry.depth,
+        kind="robots",
+        message="not allowed by robots.txt",
+        fetched=time.time(),
+    )

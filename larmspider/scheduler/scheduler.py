@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -33,7 +33,7 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
-from larmspider.scheduler.leases import Entries, Leases, refused_by_robots
+from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.urls.syntax import without_userinfo
@@ -69,7 +69,7 @@ class FrontierScheduler:
         """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
         self.closed = False
         self.checkpointing = asyncio.Lock()
-        """Held from a checkpoint's cut to its end: there is one at a time."""
+        """Held while a checkpoint is taken: there is one at a time."""
         self.opened = False
         """Whether the stores are."""
         self.worker: ClusterWorker | None = None
@@ -77,7 +77,7 @@ class FrontierScheduler:
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
         self._leases: Leases | None = None
-        self._entries = Entries(crawler)
+        self._converter = RequestConverter(crawler)
         self._robots = RobotsFetch(self)
         self._probes = Probes(self, probe_secs(crawler.settings))
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
@@ -313,7 +313,7 @@ class FrontierScheduler:
             replaced = FetchRecord(UrlState.STORED, time=time.time(), reason="replaced")
             self.leases.settle_lease(lease, replaced)
         try:
-            entry = self._entries.of(request, self.frontier)
+            entry = self._converter.to_queued(request, self.frontier)
         except ValueError as error:
             self._count(stats.SCHEDULER_UNSERIALIZABLE)
             shown = f"<{request.method} {without_userinfo(request.url)}>"
@@ -335,7 +335,7 @@ class FrontierScheduler:
             if lease.is_robots:
                 return self._probes.watch(self._robots.request(lease))
             try:
-                return self._probes.watch(self._entries.request(lease))
+                return self._probes.watch(self._converter.to_request(lease))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.settle_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
@@ -351,14 +351,6 @@ class FrontierScheduler:
             self.crawler.signals.send_catch_log(signals.url_refused, failed=failed)
         self.frontier.refused.clear()
         return lease
-
-    def known(self, normalized: Sequence[str]) -> list[bool]:
-        """Whether the frontier knows each canonical URL."""
-        return self.frontier.known(normalized)
-
-    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
-        """known() as far as memory has it: False proves nothing."""
-        return self.frontier.seen_lately(normalized)
 
     # answers
 

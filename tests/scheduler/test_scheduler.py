@@ -42,7 +42,7 @@ def test_a_request_is_known_by_its_canonical_form(scheduler: FrontierScheduler) 
     """Also where no filter has made it: a spider without our filters has the frontier's order."""
     assert scheduler.enqueue_request(Request("http://h/a/index.html"))
     assert not scheduler.enqueue_request(Request("http://H/a/#x"))
-    assert scheduler.known(["http://h/a/"]) == [True]
+    assert scheduler.frontier.known(["http://h/a/"]) == [True]
 
 
 def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> None:
