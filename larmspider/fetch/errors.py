@@ -34,7 +34,7 @@ _MESSAGE_CHARS = 300
 
 def kind_of(error: BaseException) -> str:
     """scope, address, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
-    bad-response or error; frontier/results.py knows what each means for URL and host.
+    bad-response or error; frontier/politeness.py knows what each means for URL and host.
 
     Errors of our download handler carry their kind; those of Scrapy's are told apart by class and
     wording.
