@@ -58,7 +58,9 @@ def test_inherited_meta_is_about_another_page(scheduler: FrontierScheduler) -> N
     child = Request("http://127.0.0.1/b", meta=first.meta)
     assert scheduler.enqueue_request(child)
     assert not {"from_page", "link_type", "redirects", "dont_redirect"} & child.meta.keys()
-    entry = scheduler.frontier.backend.entry(scheduler._entries.of(child, scheduler.frontier).key)
+    entry = scheduler.frontier.backend.entry(
+        scheduler._converter.to_queued(child, scheduler.frontier).key
+    )
     assert entry is not None
     assert (entry.normalized, entry.from_page, entry.redirects) == ("http://127.0.0.1/b", "", 0)
     assert entry.depth == 2, "the depth counts on"
