@@ -180,8 +180,8 @@ class RedisLink:
                 f"Redis at {self.name} cannot be used: {why(error)}{self._tls_hint(error)}"
             ) from None
         except TypeError as error:  # arguments of a connection, which is made only now
-            said = str(error).rpartition(") ")[2]
-            raise ConfigError(f"REDIS_PARAMS: a connection {said}") from None
+            reason = str(error).rpartition(") ")[2]
+            raise ConfigError(f"REDIS_PARAMS: a connection {reason}") from None
 
     def _tls_hint(self, error: Exception) -> str:
         """A port without TLS takes a TLS greeting for a command, and waits for the rest of it."""

@@ -16,7 +16,7 @@ from larmspider.crawl.reader import read_manifest
 from larmspider.errors import CrawlDirError
 from larmspider.files import is_locked
 from larmspider.formatting import counted, utc
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import LOCK, MANIFEST, is_shared
 
 FINISHED = "finished"
@@ -62,7 +62,7 @@ class RunState:
         except CrawlDirError as error:
             return cls(State.NONE, str(error))
         if is_shared(manifest):
-            return cls._of_workers(shard_dirs(path))
+            return cls._of_workers(worker_dirs(path))
         began, ended = str(manifest.get("began") or ""), str(manifest.get("ended") or "")
         reason = str(manifest.get("end") or "")
         if is_locked(path / LOCK):

@@ -33,7 +33,7 @@ from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, 
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import CUT_BACK, MANIFEST, is_shared
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def open_crawl(
     crawl = CrawlDir(path)
     if not is_shared(crawl.manifest) and not elsewhere:
         return crawl
-    own = shard_dirs(path) if is_shared(crawl.manifest) else [path]
+    own = worker_dirs(path) if is_shared(crawl.manifest) else [path]
     listed = [inner for given in elsewhere for inner in _worker_dirs(given)]
     found = dict.fromkeys([*own, *listed])
     return CrawlOfWorkers(path, [WorkerDirectory(one) for one in found], settings)
@@ -79,7 +79,7 @@ def _worker_dirs(path: Path) -> list[Path]:
             f"the shard {path} (--shard, LARM_SHARDS) {why}: expected a worker's directory, or"
             " the LARM_DIR of a crawl, as of another machine"
         )
-    return shard_dirs(path) if is_shared(CrawlDir(path).manifest) else [path]
+    return worker_dirs(path) if is_shared(CrawlDir(path).manifest) else [path]
 
 
 class CrawlOfWorkers(CrawlDir):

@@ -29,7 +29,7 @@ from larmspider.frontier.factory import politeness_from
 from larmspider.index.search import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import MANIFEST
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class Source:
         seen = _identity(self.path / MANIFEST)
         with self._lock:
             if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
-                seen = (seen, len(shard_dirs(self.path)))
+                seen = (seen, len(worker_dirs(self.path)))
             if self._opened is None or seen is None or self._opened[0] != seen:
                 self._opened = None
                 crawl = self._open_crawl(self.path)
                 if isinstance(crawl, CrawlOfWorkers):
-                    seen = (_identity(self.path / MANIFEST), len(shard_dirs(self.path)))
+                    seen = (_identity(self.path / MANIFEST), len(worker_dirs(self.path)))
                 self._opened = (seen, crawl, self._settings_of(crawl))
                 self._searcher = None
                 self._hosts.forget()

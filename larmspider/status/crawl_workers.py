@@ -19,7 +19,7 @@ from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
 from larmspider.status.snapshot import Gauges
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import is_shared
 
 SERVER_FILE = "web.json"
@@ -85,7 +85,7 @@ def workers_of(path: Path) -> WorkerList | None:
         own, root = path.name, path.parent
     else:
         return None
-    return WorkerList(own, root, tuple(_worker(shard) for shard in shard_dirs(root)))
+    return WorkerList(own, root, tuple(_worker(shard) for shard in worker_dirs(root)))
 
 
 def _shares(path: Path) -> bool:

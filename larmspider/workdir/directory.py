@@ -305,7 +305,7 @@ _WEB_FILES = ("web.token*", "web.json*")
 """Files of the web pages, whose token is the same for all workers."""
 
 
-def shard_dirs(root: Path) -> list[Path]:
+def worker_dirs(root: Path) -> list[Path]:
     """The workers' directories in ``root``, by name."""
     return sorted(file.parent for file in root.glob(f"*/{MANIFEST}"))
 
@@ -345,12 +345,12 @@ class ClusterDirectory(CrawlDirectory):
             return (path / LOCK).exists()
         return {file.name for file in path.iterdir()} <= {LOCK, WORKER_LOG}
 
-    def _shards(self) -> Iterator[CrawlDirectory]:
-        for path in shard_dirs(self.path):
+    def _workers(self) -> Iterator[CrawlDirectory]:
+        for path in worker_dirs(self.path):
             yield CrawlDirectory(path, {}, fresh=self.fresh)
 
     def _held(self) -> str:
-        held = ((shard.path.name, shard._held()) for shard in self._shards())
+        held = ((worker.path.name, worker._held()) for worker in self._workers())
         return ", ".join(f"{what} ({name})" for name, what in held if what)
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
@@ -363,12 +363,12 @@ class ClusterDirectory(CrawlDirectory):
 
     def _refuse_to_delete(self) -> None:
         super()._refuse_to_delete()
-        for shard in self._shards():
-            check_free(shard.path / LOCK)
+        for worker in self._workers():
+            check_free(worker.path / LOCK)
 
     def _make_room(self) -> None:
-        for shard in self._shards():
-            shard.clear()
+        for worker in self._workers():
+            worker.clear()
         for folder in (RULES_DIR, INDEX_DIR):
             shutil.rmtree(self.path / folder, ignore_errors=True)
         for pattern in _WEB_FILES:

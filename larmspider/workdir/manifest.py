@@ -52,7 +52,7 @@ RULES = {
 """Settings that name a file of rules, and the name of its copy in RULES_DIR."""
 RULES_DIR = "rules"
 
-_TOLD = (
+_EXPLAINING = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
     "DOWNLOAD_TIMEOUT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "URLLENGTH_LIMIT",
     "USER_AGENT",
@@ -78,7 +78,7 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
         "spider": spider.name,
         "seeds": _seeds(spider),
         "identity": identity_of(crawler),
-        "settings": _told(crawler.settings),
+        "settings": _explaining_settings(crawler.settings),
         "stores": files_of_stores(crawler.settings),
         "files": files_of_others(crawler.settings),
         "began": now(),
@@ -181,17 +181,17 @@ def _digest(path: Path) -> str:
         return "unreadable"
 
 
-def _told(settings: BaseSettings) -> dict[str, Any]:
+def _explaining_settings(settings: BaseSettings) -> dict[str, Any]:
     """The settings that decide about URLs and pace, to explain the crawl's verdicts later."""
     names = [
         name for name in settings if name.startswith("LARM_") and not name.startswith("LARM_WEB")
     ]
-    names = [*sorted(names), *_TOLD]
-    told = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
-    for name, value in told.items():
+    names = [*sorted(names), *_EXPLAINING]
+    kept = {name: options.typed(settings, name) for name in names if name != "LARM_START"}
+    for name, value in kept.items():
         if name.endswith("_FILE") and value:
-            told[name] = str(Path(value).expanduser().absolute())
-    return told
+            kept[name] = str(Path(value).expanduser().absolute())
+    return kept
 
 
 def now() -> str:

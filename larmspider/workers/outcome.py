@@ -110,10 +110,10 @@ class Outcome:
     def of(cls, crawl: CrawlOfWorkers) -> Self:
         """Reads every record: a second for 300,000."""
         found = {}
-        for shard in crawl.parts:
-            with shard.frontier() as frontier:
+        for worker in crawl.parts:
+            with worker.frontier() as frontier:
                 visits = () if frontier is None else frontier.visits()
-                found[shard.path.name] = Counter(visit.state for _, visit in visits)
+                found[worker.path.name] = Counter(visit.state for _, visit in visits)
         with crawl.frontier() as frontier:
             counts = None if frontier is None else frontier.counts()
         return cls(crawl.path, found, None if crawl.remark or counts is None else counts.queued)

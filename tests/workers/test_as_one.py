@@ -15,7 +15,7 @@ import pytest
 
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from tests.support.crawling import FAST, crawl, scrapy
 from tests.support.web.serving import Served
 from tests.support.workers.cross_linked import CrossLinked
@@ -199,7 +199,7 @@ def test_the_tail_of_a_worker_that_was_killed_counts_nowhere(both: Both, tmp_pat
     """It never came back: what it had written after its last checkpoint is not shown."""
     shutil.copytree(both.many / "crawl", tmp_path / "crawl", ignore=shutil.ignore_patterns("redis"))
     root = tmp_path / "crawl"
-    shard = max(shard_dirs(root), key=lambda path: (path / "store.log").stat().st_size)
+    shard = max(worker_dirs(root), key=lambda path: (path / "store.log").stat().st_size)
     lost = [page.normalized for page in open_crawl(root).pages() if page.shard == str(shard)][-2:]
     take_back_pages(shard, 2)
     described = json.loads((shard / "crawl.json").read_text())

@@ -19,7 +19,7 @@ from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.workdir.directory import locked, shard_dirs
+from larmspider.workdir.directory import locked, worker_dirs
 from tests.support.crawling import FAST, PROJECT, Ran, records, scrapy
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.scripted import ScriptedServer
@@ -66,7 +66,7 @@ def test_three_workers_store_what_one_does(server: DemoServer, demo: tuple[Path,
     """Every page that is listed, once over all directories, and no other."""
     folder, ran = demo
     assert ran.status == 0, ran.err
-    shards = shard_dirs(folder / "crawl")
+    shards = worker_dirs(folder / "crawl")
     assert len(shards) == 3
     lines = [line for shard in shards for line in records(shard / "store.log")]
     fetched = [(line["url"].replace(server.url, "/"), int(line["http-code"])) for line in lines]
@@ -88,7 +88,7 @@ def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) ->
     folder, ran = demo
     lines = ran.out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == [
-        shard.name for shard in shard_dirs(folder / "crawl")
+        shard.name for shard in worker_dirs(folder / "crawl")
     ]
     total = len(load().stored) - 1  # the last answer of the page that failed is stored too
     assert lines[3].startswith(f"in all    {total} pages stored, 2 refused, 1 failed, in ")
@@ -210,7 +210,7 @@ class Site:
 
     def stored_in(self, root: Path) -> list[str]:
         """Paths, as often as they are there, once the first shard is."""
-        return [path.rpartition("/")[2] for path in stored(root)] if shard_dirs(root) else []
+        return [path.rpartition("/")[2] for path in stored(root)] if worker_dirs(root) else []
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_whoever_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
         assert running.wait(120) == 0, said.read_text()
     assert said.read_text().count("it ended by SIGKILL: started again in 1 s") == 2
     assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
-    assert len(shard_dirs(tmp_path / "crawl")) == 2
+    assert len(worker_dirs(tmp_path / "crawl")) == 2
 
 
 def _command_of(pid: int) -> list[bytes]:
@@ -314,7 +314,7 @@ def test_after_the_command_itself_is_killed(site: Site, tmp_path: Path) -> None:
     root = tmp_path / "crawl"
     with running_workers(site, tmp_path) as running:
         running.kill()
-        until(lambda: all(not _is_locked(shard / "lock") for shard in shard_dirs(root)))
+        until(lambda: all(not _is_locked(shard / "lock") for shard in worker_dirs(root)))
     assert (root / "redis" / "redis.sock").exists()
     ran = workers(2, tmp_path, **site.options)
     assert ran.status == 0, ran.err

@@ -19,7 +19,7 @@ import pytest
 
 from larmspider.control.controller import RemoteController
 from larmspider.status.crawl_workers import read_server_file
-from larmspider.workdir.directory import shard_dirs
+from larmspider.workdir.directory import worker_dirs
 from tests.support.crawling import FAST, environment
 from tests.support.web.serving import TOKEN, Got, Served, request
 from tests.support.workers.cross_linked import CrossLinked
@@ -48,7 +48,7 @@ class Running:
         return request(url, "POST", {"Authorization": f"Bearer {TOKEN}"}, form)
 
     def noted(self) -> list[tuple[str, str]]:
-        return [noted for path in shard_dirs(self.root) if (noted := read_server_file(path))]
+        return [noted for path in worker_dirs(self.root) if (noted := read_server_file(path))]
 
     def each(self, what: Callable[[dict[str, Any]], Any]) -> list[Any]:
         """Of the numbers that each worker's own server gives."""
@@ -98,7 +98,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                 end = time.monotonic() + WAIT_SECS
                 while not (root / "crawl.json").exists() and time.monotonic() < end:
                     time.sleep(0.1)
-                with Served(root, controller=RemoteController(lambda: shard_dirs(root))) as site:
+                with Served(root, controller=RemoteController(lambda: worker_dirs(root))) as site:
                     found = Running(root, arguments, sites, site, process)
                     found.until(lambda: len(found.noted()) == NUMBER, "all serve")
                     found.until(lambda: found.stored() == 4 * 5, "all is stored")
@@ -121,7 +121,7 @@ def test_each_worker_serves_at_a_port_of_its_own(running: Running) -> None:
 
 def test_pages_of_a_worker_say_whose_they_are(running: Running) -> None:
     """And name the others, with their addresses; pages of all name all."""
-    noted = {path.name: read_server_file(path) for path in shard_dirs(running.root)}
+    noted = {path.name: read_server_file(path) for path in worker_dirs(running.root)}
     urls = {name: found[0] for name, found in noted.items() if found}
     for name, url in urls.items():
         running.until(lambda url=url: request(url).text.count("(running)") == NUMBER, "a new list")
@@ -142,7 +142,7 @@ def test_all_workers_are_paused_slowed_down_and_resumed(running: Running) -> Non
     assert running.each(lambda numbers: numbers["paused"]) == [False] * NUMBER
     assert running.act("slow", factor="2").status == 200
     assert running.act("slow", factor="1").status == 200
-    for path in shard_dirs(running.root):
+    for path in worker_dirs(running.root):
         acts = [line.split("\t")[2] for line in (path / "control.log").read_text().splitlines()]
         assert acts == ["pause", "resume", "slow", "slow"]
     assert running.process.poll() is None
@@ -217,7 +217,7 @@ def test_last_all_stop(running: Running) -> None:
     assert found["state"] == "ended"
     assert found["numbers"] is None
     ends = [
-        json.loads((path / "crawl.json").read_text())["end"] for path in shard_dirs(running.root)
+        json.loads((path / "crawl.json").read_text())["end"] for path in worker_dirs(running.root)
     ]
     assert ends == ["shutdown"] * (NUMBER + 1), "and of the one that joined"
     assert (
