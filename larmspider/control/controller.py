@@ -49,55 +49,49 @@ class RemoteController:
         self._directories = directories
 
     async def gauges(self) -> Gauges | None:
-        answers = await self._ask_all("GET", "stats.json", {}, SECONDS)
+        servers = await asyncio.to_thread(self._servers)
+        asked = [_ask(*server, "GET", "stats.json", {}, SECONDS) for server in servers]
         found = []
-        for answer in answers:
+        for reply in await asyncio.gather(*asked):
             with suppress(KeyError, TypeError):
-                found.append(Gauges.from_json(answer["numbers"]))
+                found.append(Gauges.from_json((reply or {})["numbers"]))
         return Gauges.together(found) if found else None
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
         fields = {key: value for key, value in form.items() if key not in ("csrf", "next")}
-        fields["everywhere"] = "yes"  # what is ordered is the crawl's, and not one worker's
-        found = await asyncio.to_thread(self._noted)
-        answers: list[dict[str, Any] | None] = []
-        if name in ONCE:  # whoever gets them passes them on
-            for url, token in found:
-                answers = [await _ask(url, token, "POST", f"control/{name}", fields, ACT_SECONDS)]
-                if answers[0] is not None:
+        fields["everywhere"] = "yes"  # overrides are for all workers
+        servers = await asyncio.to_thread(self._servers)
+        replies: list[dict[str, Any] | None] = []
+        if name in ONCE:  # the worker that takes them passes them on
+            for server in servers:
+                replies = [await _ask(*server, "POST", f"control/{name}", fields, ACT_SECONDS)]
+                if replies[0] is not None:
                     break
         else:
-            asked = [_ask(*one, "POST", f"control/{name}", fields, ACT_SECONDS) for one in found]
-            answers = await asyncio.gather(*asked)
-        return _said_by(answers, of_a_host=bool(fields.get("host")))
+            asked = [_ask(*one, "POST", f"control/{name}", fields, ACT_SECONDS) for one in servers]
+            replies = await asyncio.gather(*asked)
+        return _result(replies, of_a_host=bool(fields.get("host")))
 
-    async def _ask_all(
-        self, method: str, path: str, form: Mapping[str, str], seconds: float
-    ) -> list[dict[str, Any]]:
-        found = await asyncio.to_thread(self._noted)
-        asked = [_ask(url, token, method, path, form, seconds) for url, token in found]
-        return [answer for answer in await asyncio.gather(*asked) if answer is not None]
-
-    def _noted(self) -> list[tuple[str, str]]:
+    def _servers(self) -> list[tuple[str, str]]:
         try:
             directories = self._directories()
         except LarmspiderError:
             return []
-        return [noted for one in directories if (noted := read_server_file(one)) is not None]
+        return [server for one in directories if (server := read_server_file(one)) is not None]
 
 
-def _said_by(answers: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
+def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
     """What the workers have done, in a sentence. Raises HttpError if none did anything."""
-    done = [str(answer["done"]) for answer in answers if answer and "done" in answer]
-    refused = [str(answer["error"]) for answer in answers if answer and "error" in answer]
+    done = [str(reply["done"]) for reply in replies if reply and "done" in reply]
+    refused = [str(reply["error"]) for reply in replies if reply and "error" in reply]
     if not done:
         raise HttpError(refused[0] if refused else "The crawl's own server cannot be reached.", 409)
     here = [text for text in done if not text.endswith(KEPT)] or done
-    said = "; ".join(dict.fromkeys(here))
-    if len(answers) > len(done) and not of_a_host:
+    result = "; ".join(dict.fromkeys(here))
+    if len(replies) > len(done) and not of_a_host:
         why = f": {refused[0]}" if refused else ": the others do not answer"
-        said += f" (by {len(done):,} of {len(answers):,} workers{why})"
-    return said
+        result += f" (by {len(done):,} of {len(replies):,} workers{why})"
+    return result
 
 
 async def _ask(

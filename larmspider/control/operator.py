@@ -59,10 +59,10 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
     passed = [request async for request in _through(chain, requests)]
     for request in passed:
         crawler.engine.crawl(request)
-    told = "; ".join(refused[:MAX_NAMED])
+    named = "; ".join(refused[:MAX_NAMED])
     more = f"; {len(refused) - MAX_NAMED:,} more" if len(refused) > MAX_NAMED else ""
     return f"{len(passed):,} of {counted(len(seeds), 'seed')} added" + (
-        f"; refused: {told}{more}" if told else ""
+        f"; refused: {named}{more}" if named else ""
     )
 
 
@@ -203,8 +203,8 @@ class OperatorExtension:
         worker, kept = self._scheduler.worker, True
         if worker is not None and "everywhere" in form:
             kept = await asyncio.to_thread(worker.overrides.keep_factor, factor)
-        said = f"all delays are {factor:g} times as long as the rules say"
-        return said if kept else said + UNSHARED
+        done = f"all delays are {factor:g} times as long as the rules say"
+        return done if kept else done + UNSHARED
 
     async def _scope(self, form: Form) -> str:
         return await self.scope.change(form.get("restrict", ""))

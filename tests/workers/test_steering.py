@@ -126,10 +126,10 @@ def test_pages_of_a_worker_say_whose_they_are(running: Running) -> None:
     for name, url in urls.items():
         running.until(lambda url=url: request(url).text.count("(running)") == NUMBER, "a new list")
         page = request(url).text
-        assert f"These pages are of the worker <strong>{name}</strong> alone" in page
+        assert f"These pages show and control the worker <strong>{name}</strong> only" in page
         assert all(f'<a href="{other}">' in page for n, other in urls.items() if n != name)
     page = running.site.get("/").text
-    assert "All workers of this crawl as one" in page
+    assert "All workers of this crawl together" in page
     assert f"{NUMBER} of {NUMBER} workers here run" in page
     assert all(f'<a href="{url}">' in page for url in urls.values())
 

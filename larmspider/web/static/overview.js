@@ -33,8 +33,8 @@
     events.onerror = () => {
       document.getElementById("live").hidden = true;
       document.getElementById("condition").textContent =
-        `No news reaches this page: the crawl has ended or cannot be reached. All is as of ${latest} UTC.`;
-    }; // the browser asks again by itself; the first tick that comes then has all texts
+        `No more updates: the crawl has ended or cannot be reached. This page is as of ${latest} UTC.`;
+    }; // the browser reconnects by itself; the first update then has all texts
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden && events) { events.close(); events = undefined; }
