@@ -110,7 +110,7 @@ class ExtractionProcess:
 
     def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.seconds, self.memory_bytes = seconds, memory_bytes
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="extraction")
         self._child: subprocess.Popen[bytes] | None = None
         self._path = ChildPath()
         self._closed = False
@@ -178,7 +178,7 @@ class ExtractionProcess:
                 raise ExtractionStopped("the crawl is being stopped") from None
             if late.is_set() or status == -_SIGPROF:
                 raise ExtractionRefused(f"takes longer than {self.seconds:g} s") from None
-            raise ExtractionRefused(f"ended its reader with status {status}") from None
+            raise ExtractionRefused(f"ended the extraction process with status {status}") from None
         finally:
             timer.cancel()
 

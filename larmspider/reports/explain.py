@@ -229,13 +229,13 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
         return Page(stored.url)
     if not is_large(body):
         return extract(body, stored.url, stored.mime)
-    reader = ExtractionProcess.from_settings(settings)
+    process = ExtractionProcess.from_settings(settings)
     try:
-        return asyncio.run(reader.read(stored.mime, body, stored.url, stored.mime))
+        return asyncio.run(process.read(stored.mime, body, stored.url, stored.mime))
     except ExtractionRefused:
         return Page(stored.url)
     finally:
-        reader.close()
+        process.close()
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:

@@ -49,7 +49,7 @@ class IntranetSpider(Spider):
     """Fetches what the filters let through and makes a Page of every response."""
 
     name = "intranet"
-    reader: ExtractionProcess
+    extraction_process: ExtractionProcess
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -70,9 +70,9 @@ class IntranetSpider(Spider):
             )
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
-        spider.reader = ExtractionProcess.from_settings(crawler.settings)
+        spider.extraction_process = ExtractionProcess.from_settings(crawler.settings)
         for signal in (larm_signals.let_go, signals.engine_stopped):
-            crawler.signals.connect(spider.reader.close, signal=signal)
+            crawler.signals.connect(spider.extraction_process.close, signal=signal)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -114,7 +114,7 @@ class IntranetSpider(Spider):
             return Page(response.url, mime=mime)
         try:
             if is_large(body):
-                page = await self.reader.read(mime, body, response.url, content_type)
+                page = await self.extraction_process.read(mime, body, response.url, content_type)
             else:
                 page = extract(body, response.url, content_type)
         except ExtractionRefused as refused:
