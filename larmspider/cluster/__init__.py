@@ -1,4 +1,5 @@
-"""Many workers over Redis: who owns which partition, and what is kept there.
+"""Many workers over Redis: who owns which partition of the hosts, and what is kept in Redis.
 
-No Scrapy here but in what joins a crawl (joining.py, start_urls.py); the scripts Redis runs: lua/.
+No Scrapy but in what joins and runs a crawl (joining.py, worker.py, start_urls.py); lua/ has the
+scripts that Redis runs.
 """

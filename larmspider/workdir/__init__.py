@@ -1,4 +1,4 @@
-"""LARM_DIR: claimed by one crawl, described in crawl.json, with a folder for each worker.
+"""LARM_DIR: claimed by one crawl, described by its manifest, with a directory for each worker.
 
-What single stores and the frontier write into it is theirs.
+What stores and the frontier write there is theirs; locks and atomic replacement are in files.py.
 """
