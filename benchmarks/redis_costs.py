@@ -30,8 +30,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import member
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host

@@ -23,13 +23,13 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
 from larmspider.cluster.redis_client import (
     CARRIED_OUT,
     COMMIT,
     Command,
-    Keys,
     RedisLink,
     call,
     pairs,

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
-from larmspider.cluster.redis_client import Keys, RedisLink, lasting, link_to, why
+from larmspider.cluster.redis_client import RedisLink, lasting, link_to, why
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import BackendError

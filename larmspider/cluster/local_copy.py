@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_records import STATE_ONLY, compact, compact_of, state_of
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles

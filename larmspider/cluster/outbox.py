@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from larmspider.cluster.redis_client import Command, Keys
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import Command
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import QueuedUrl

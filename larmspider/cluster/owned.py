@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.keys import Keys
 from larmspider.frontier.storage.records import Counts, QueuedUrl
 
 

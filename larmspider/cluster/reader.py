@@ -20,7 +20,8 @@ import redis
 from redis.exceptions import RedisClusterException
 
 from larmspider import options
-from larmspider.cluster.redis_client import Keys, pairs
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records

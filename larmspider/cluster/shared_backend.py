@@ -20,11 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from larmspider.cluster.commit import Committer
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import Loading, take_up
 from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOverlay
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend

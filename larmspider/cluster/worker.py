@@ -26,8 +26,15 @@ import redis
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Beat, Membership, WorkerLease, cluster_settings
-from larmspider.cluster.redis_client import ComplaintLog, Keys, connect, lasting, link_to, passing
+from larmspider.cluster.redis_client import (
+    ComplaintLog,
+    connect,
+    lasting,
+    link_to,
+    passing,
+)
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from larmspider.cluster.joining import wipe
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.keys import Keys
 from larmspider.frontier.storage.records import Counts
 from tests.support.frontier.conformance import OK, entries
 from tests.support.frontier.redis_store import RedisStore

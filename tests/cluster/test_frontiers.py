@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease

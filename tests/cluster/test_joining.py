@@ -7,8 +7,9 @@ import json
 import pytest
 
 from larmspider.cluster.joining import SharedCrawl, description, join
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.errors import ConfigError
 
 LENGTH = "larmspider.middlewares.length.LengthFilter"

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from larmspider.cluster.joining import wipe
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.keys import Keys
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.records import host_of, url_key
 from tests.support.frontier.conformance import entry

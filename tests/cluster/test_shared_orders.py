@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from larmspider.cluster.joining import wipe
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.worker import SharedOverrides
 from larmspider.frontier.overrides import HostOverride, Overrides
 

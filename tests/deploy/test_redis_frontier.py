@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from tests.support.deploy.secured_redis import Connect
 from tests.support.frontier.conformance import BackendConformance

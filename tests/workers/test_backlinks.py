@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from larmspider.cluster.redis_client import Keys
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_records import unpack_queued
 from larmspider.frontier.storage.records import url_key
 from tests.support.servers.redis import REDIS_SERVER, RedisServer

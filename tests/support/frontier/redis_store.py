@@ -7,7 +7,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from larmspider.cluster.redis_client import Keys, RedisLink
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 
 _crawls = count(1)

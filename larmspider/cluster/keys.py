@@ -1,0 +1,63 @@
+"""The names of everything in Redis, and the partition of a host or URL (docs/workers.md).
+
+keys = Keys("intranet", 256)
+keys.partition_of("wiki:80")              # 171, of 0..255
+keys.requests(171, "wiki:80")             # b"intranet:requests:{171}:wiki:80"
+"""
+
+from __future__ import annotations
+
+from larmspider.errors import ConfigError
+from larmspider.frontier.storage.records import host_prefix
+
+
+class Keys:
+    """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
+
+    What stands in braces is the hash tag of Redis Cluster: all keys of a partition lie on one node,
+    so that a script may change them together. The partition is the host's part of a URL key scaled
+    to the number of partitions, so the URL keys of a partition are neighbours. The host counts as
+    it stands in the canonical URL: two names of one host never have two owners.
+    """
+
+    def __init__(self, prefix: str, partitions: int) -> None:
+        if not prefix or "{" in prefix or "}" in prefix:
+            raise ConfigError(f"the spider's name {prefix!r} cannot begin the keys in Redis")
+        self.prefix, self.partitions = prefix, partitions
+
+    def partition_of(self, host: str) -> int:
+        """The partition of a host, ``wiki:80``."""
+        return self.partition_of_key(host_prefix(host))
+
+    def partition_of_key(self, key: bytes) -> int:
+        """The partition of a URL key."""
+        return int.from_bytes(key[:4], "big") * self.partitions >> 32
+
+    def first_key(self, partition: int) -> bytes:
+        """The smallest URL key of a partition; for the one after the last, a key above all."""
+        start = -(-(partition << 32) // self.partitions)
+        return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
+
+    # keys of a partition
+
+    def partition(self, name: str, partition: int) -> bytes:
+        """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``inbox``."""
+        return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), partition)
+
+    def requests(self, partition: int, host: str) -> bytes:
+        """The queue of a host."""
+        return self.partition("requests", partition) + b":" + host.encode()
+
+    def dupefilter(self, partition: int, bucket: int) -> bytes:
+        """A bucket of the visited table."""
+        return self.partition("dupefilter", partition) + b":%d" % bucket
+
+    # keys of the crawl
+
+    def crawl(self, name: str) -> bytes:
+        """``format``, ``workers``, ``commits``, ``idle``, ``totals``, ``token``."""
+        return b"%b:{crawl}:%b" % (self.prefix.encode(), name.encode())
+
+    def commit(self, worker: str) -> bytes:
+        """The commit record of a worker."""
+        return self.crawl("commit:" + worker)
