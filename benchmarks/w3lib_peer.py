@@ -1,6 +1,6 @@
 """What w3lib would give in place of our own code: equal results in peer data, and microseconds.
 
-    python -m benchmarks.w3lib_peer ../shared/suites
+    python -m benchmarks.w3lib_peer DIR      # DIR/whatwg-url, DIR/html5lib-encoding
 
 The figures stand in ARCHITECTURE.md, "Libraries that we use less than you might expect".
 """
