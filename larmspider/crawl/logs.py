@@ -16,11 +16,12 @@ from io import RawIOBase
 from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from larmspider.crawl.log_index.index import (
     DATABASE,
     FOLDER,
+    OWN,
     LogIndex,
     Target,
     is_index_of,
@@ -45,6 +46,10 @@ _WINDOW = 4 << 20
 _LONGEST_LINE = 1 << 20
 
 
+VisitTime: TypeAlias = Callable[[str, str], float]
+"""Given a worker and a URL: when that worker was last done with it; 0.0: it was not."""
+
+
 class CrawlLogs:
     """``seconds`` bound all searches of this object together; None: no bound. ``end`` says of a log
     by its name and size up to which byte it counts; None: to its end."""
@@ -60,18 +65,24 @@ class CrawlLogs:
         self._end = end or (lambda _, size: size)
         self.cut_short = False
         self._left = seconds
+        self._visit_time: VisitTime = lambda _worker, _url: 0.0
+
+    @property
+    def parts(self) -> Mapping[str, CrawlLogs]:
+        """The logs of each worker by its directory's path from here."""
+        return {OWN: self}
 
     @contextmanager
     def index(self) -> Iterator[LogIndex | None]:
         """The index of the logs; None where there is none, or one of another crawl. 0.2 ms."""
         with ExitStack() as stack:
-            index = None
+            index, state = None, {}
             if (self.path / FOLDER / DATABASE).exists():
                 with suppress(CrawlDirError):  # one that is only just being made
                     index = stack.enter_context(closing(LogIndex(self.path / FOLDER)))
-                    if not is_index_of(index.state(), self.began, self.path, self._size_of):
-                        index = None
-            yield index
+                    state = index.state()
+            ours = is_index_of(state, self.began, self.path, self._size_of)
+            yield index if ours else None
 
     def _size_of(self, log: str) -> int:
         """Bytes that count of a log in the index."""
@@ -85,43 +96,75 @@ class CrawlLogs:
             return 0
 
     def last(self, name: str, normalized: str) -> list[str] | None:
-        """The last record of a canonical form in store.log or fetch.log."""
-        with self.index() as index:
-            offsets = [] if index is None else index.offsets(TABLES[name], normalized)
-            start = 0 if index is None else index.end(name)
-        found = self.record(name, offsets[0]) if offsets else None
-        for _, fields in self.search(name, normalized, NORMALIZED, start):
-            found = fields
+        """The last record of a canonical form in store.log or fetch.log; of several workers' the
+        latest."""
+        found = self.last_of_each(name, normalized)
+        if name == "fetch.log":
+            return max((fields for _, fields in found), key=lambda one: one[0], default=None)
+        times = [self._visit_time(worker, normalized) for worker, _ in found]
+        return found[times.index(max(times))][1] if found else None
+
+    def last_of_each(self, name: str, normalized: str) -> list[tuple[str, list[str]]]:
+        """The last record of a canonical form in the log of each worker: its name, the fields."""
+        known, ends = self._in_index(TABLES[name], normalized, name)
+        found = []
+        for worker, logs in self.parts.items():
+            offset = known.get(worker)
+            last = None if offset is None else logs.record(name, offset)
+            for _, fields in logs.search(name, normalized, NORMALIZED, ends[worker]):
+                last = fields
+            if last is not None:
+                found.append((worker, last))
         return found
 
+    def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
+        """By worker the offset of the last line that the index has of a URL (of fetches the latest
+        of all workers alone), and where what the index does not have begins."""
+        with self.index() as index:
+            if index is None:
+                return {}, dict.fromkeys(self.parts, 0)
+            ends, workers = self._ends(index, log), index.workers()  # first: the index may grow
+            split = map(split_offset, index.offsets(table, url))
+            return {workers[number]: offset for number, offset in split}, ends
+
+    def _ends(self, index: LogIndex, log: str) -> dict[str, int]:
+        ends = index.state().get("positions", {})
+        return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
+
     def links_to(self, normalized: str) -> Iterator[list[str]]:
-        """Records of links.log with links to a canonical form: of as many pages as the index keeps,
-        then of those that are not yet in it."""
+        """Records of links.log with links to a canonical form: those whose lines the index knows,
+        then those that are not yet in it."""
         with self.index() as index:
             target = None if index is None else index.target(normalized)
-            start = 0 if index is None else index.end("links.log")
+            ends = {} if index is None else self._ends(index, "links.log")
         for fields in self.records_at("links.log", () if target is None else target.offsets):
             if fields:
                 yield fields
-        for _, found in self.search("links.log", normalized, NORMALIZED, start):
-            yield found
+        for worker, logs in self.parts.items():
+            for _, found in logs.search("links.log", normalized, NORMALIZED, ends.get(worker, 0)):
+                yield found
+
+    def links_from(self, page: str, limit: int) -> list[list[str]] | None:
+        """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
+        Where several workers have fetched the page, by the one that did so last."""
+        known, ends = self._in_index("sources", page, "links.log")
+        found = []
+        for worker, logs in self.parts.items():
+            offset = known.get(worker)
+            if offset is None:
+                hit = next(logs.search("links.log", page, 0, ends[worker]), None)
+                offset = None if hit is None else hit[0]
+            if offset is not None:
+                found.append((self._visit_time(worker, page), worker, offset))
+        if not found:
+            return None if self.cut_short else []
+        _, worker, offset = max(found)
+        return self.parts[worker].links_at(offset, page, limit)
 
     def target(self, normalized: str) -> Target | None:
         """What the index has of the links to it."""
         with self.index() as index:
             return None if index is None else index.target(normalized)
-
-    def links_from(self, page: str, limit: int) -> list[list[str]] | None:
-        """The first ``limit`` links of a page, by its URL as fetched; None if not found in time."""
-        with self.index() as index:
-            offsets = [] if index is None else index.offsets("sources", page)
-            start = 0 if index is None else index.end("links.log")
-        if not offsets:
-            found = next(self.search("links.log", page, 0, start), None)
-            if found is None:
-                return None if self.cut_short else []
-            offsets = [found[0]]
-        return self.links_at(offsets[0], page, limit)
 
     def links_at(self, offset: int, page: str, limit: int) -> list[list[str]]:
         """The links of a page whose first one is at ``offset`` of links.log."""
@@ -233,10 +276,6 @@ def _fields(line: bytes) -> list[str]:
     return line.decode("utf-8", "replace").split("\t")
 
 
-VisitTime = Callable[[str, str], float]
-"""Given a worker and a URL: when that worker was last done with it; 0.0: it was not."""
-
-
 class WorkersLogs(CrawlLogs):
     """The logs of all workers of a crawl as one: by one index over all of them as far as it goes,
     the rest by searching.
@@ -248,8 +287,12 @@ class WorkersLogs(CrawlLogs):
     def __init__(
         self, path: Path, began: str, parts: Mapping[str, CrawlLogs], visit_time: VisitTime
     ) -> None:
-        self.path, self.began, self.parts = path, began, dict(parts)
+        self.path, self.began, self._parts = path, began, parts
         self._visit_time = visit_time
+
+    @property
+    def parts(self) -> Mapping[str, CrawlLogs]:
+        return self._parts
 
     @property
     def cut_short(self) -> bool:  # type: ignore[override]
@@ -261,67 +304,6 @@ class WorkersLogs(CrawlLogs):
     def _size_of(self, log: str) -> int:
         part = self.parts.get(worker_of(log))
         return 0 if part is None else part.size(kind_of(log))
-
-    def last_of_each(self, name: str, normalized: str) -> list[tuple[str, list[str]]]:
-        """The last record of a canonical form in the log of each worker: its name, the fields."""
-        known, ends = self._in_index(TABLES[name], normalized, name)
-        found = []
-        for worker, logs in self.parts.items():
-            offset = known.get(worker)
-            last = None if offset is None else logs.record(name, offset)
-            for _, fields in logs.search(name, normalized, NORMALIZED, ends[worker]):
-                last = fields
-            if last is not None:
-                found.append((worker, last))
-        return found
-
-    def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
-        """By worker the offset of the last line that the index has of a URL (of fetches the latest
-        of all workers alone), and where what the index does not have begins."""
-        with self.index() as index:
-            if index is None:
-                return {}, dict.fromkeys(self.parts, 0)
-            workers = index.workers()
-            split = map(split_offset, index.offsets(table, url))
-            return {workers[number]: offset for number, offset in split}, self._ends(index, log)
-
-    def _ends(self, index: LogIndex, log: str) -> dict[str, int]:
-        ends = index.state().get("positions", {})
-        return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
-
-    def last(self, name: str, normalized: str) -> list[str] | None:
-        found = self.last_of_each(name, normalized)
-        if name == "fetch.log":
-            return max((fields for _, fields in found), key=lambda one: one[0], default=None)
-        times = [self._visit_time(worker, normalized) for worker, _ in found]
-        return found[times.index(max(times))][1] if found else None
-
-    def links_to(self, normalized: str) -> Iterator[list[str]]:
-        with self.index() as index:
-            target = None if index is None else index.target(normalized)
-            ends = {} if index is None else self._ends(index, "links.log")
-        for fields in self.records_at("links.log", () if target is None else target.offsets):
-            if fields:
-                yield fields
-        for worker, logs in self.parts.items():
-            for _, found in logs.search("links.log", normalized, NORMALIZED, ends.get(worker, 0)):
-                yield found
-
-    def links_from(self, page: str, limit: int) -> list[list[str]] | None:
-        """Where several workers have fetched the page, by the one that did so last."""
-        known, ends = self._in_index("sources", page, "links.log")
-        found = []
-        for worker, logs in self.parts.items():
-            offset = known.get(worker)
-            if offset is None:
-                hit = next(logs.search("links.log", page, 0, ends[worker]), None)
-                offset = None if hit is None else hit[0]
-            if offset is not None:
-                found.append((self._visit_time(worker, page), worker, offset))
-        if not found:
-            return None if self.cut_short else []
-        _, worker, offset = max(found)
-        return self.parts[worker].links_at(offset, page, limit)
 
     def records_at(self, name: str, offsets: Iterable[int]) -> Iterator[list[str] | None]:
         with self.index() as index:

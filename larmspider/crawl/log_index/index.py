@@ -23,6 +23,8 @@ from larmspider.frontier.storage.records import url_key
 FORMAT = 3
 FOLDER = "logs.idx"
 DATABASE = "index.sqlite"
+OWN = "."
+"""The worker directory of a crawl of one process: the crawl's own."""
 MAX_REFERRERS = 50
 """Links whose lines are known for each target; of a menu's the first 50 of 10,000 pages."""
 TOP = 1000
