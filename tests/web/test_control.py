@@ -387,7 +387,7 @@ def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     assert browser.text("#condition").startswith("This crawl runs")
     crawl.act("stop")
     assert crawl.process.wait(30) == 0
-    told = r"No news .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."
+    told = r"No more updates: .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."
     browser.until(lambda: re.fullmatch(told, browser.text("#condition")), "that it is gone")
     assert not browser.find("#live").is_displayed()
 
