@@ -93,27 +93,30 @@ class SlotPool:
         demand = self._demand / _UNIT
         self.reserved = min(self.total, ceil(demand + sqrt(demand) + 1)) if self._demand else 0
 
+    def allowed_kinds(self) -> list[Kind]:
+        """The kinds of hosts for which there is a slot now."""
+        quick, slow, unproven, failing = self.held
+        for_long = slow + unproven + failing
+        if quick + for_long >= self.total:
+            return []
+        max_for_long = max(self.probe_slots + 1, self.total - self.reserved)
+        if for_long >= max_for_long:
+            return [Kind.QUICK]
+        if self._demand:
+            max_slow = min(self.slow_slots, max_for_long - self.probe_slots)
+        else:
+            max_slow = self.total - self.probe_slots
+        kinds = [Kind.QUICK]
+        if slow < max(1, max_slow):
+            kinds.append(Kind.SLOW)
+        kinds.append(Kind.UNPROVEN)
+        if failing < self.probe_slots:
+            kinds.append(Kind.FAILING)
+        return kinds
+
     def allows(self, kind: Kind) -> bool:
         """Is there a slot for a host of this kind now?"""
-        quick, slow, unproven, failing = self.held
-        if quick + slow + unproven + failing >= self.total:
-            return False
-        if kind is Kind.QUICK:
-            return True
-        for_long = max(self.probe_slots + 1, self.total - self.reserved)
-        if slow + unproven + failing >= for_long:
-            return False
-        if kind is Kind.UNPROVEN:
-            return True
-        if kind is Kind.FAILING:
-            return failing < self.probe_slots
-        if not self._demand:
-            return slow < max(1, self.total - self.probe_slots)
-        return slow < max(1, min(self.slow_slots, for_long - self.probe_slots))
-
-    def allowed_kinds(self) -> list[Kind]:
-        """The kinds for which there is a slot now."""
-        return [kind for kind in KINDS if self.allows(kind)]
+        return kind in self.allowed_kinds()
 
     @property
     def too_many_slow(self) -> bool:
