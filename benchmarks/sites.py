@@ -1,4 +1,4 @@
-"""Sites for the benchmarks: folders of Debian packages, as in tests/support/servers/docs_sites.py.
+"""Sites for the benchmarks: folders of Debian packages, as in tests/support/servers/nginx.py.
 
 The documentation of the JDK (openjdk-17-doc) has 10,136 pages and is not installed for the tests.
 """
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.servers.docs_sites import DOCS_SITES
+from tests.support.servers.nginx import DOCS_SITES
 
 
 class DocsSite(NamedTuple):

@@ -4,7 +4,7 @@
     python -m benchmarks.web pages --dir DIR       # the same again, or another crawl
     python -m benchmarks.web crawl --rounds 3      # a crawl alone, and with ten windows open
 
-``pages``: each page of tests/support/web/every_page.py is asked for ROUNDS times over one
+``pages``: each page of tests/support/web/serving.py is asked for ROUNDS times over one
 connection, and /stats.json and /metrics, once the index of the logs is made; printed are the first
 time (what is kept is read then) and the median and worst of the others, in ms.
 
@@ -40,8 +40,7 @@ from larmspider.formatting import utc
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.status.monitor import MONITOR_COLUMNS
-from tests.support.web.every_page import LOOKS
-from tests.support.web.serving import Served
+from tests.support.web.serving import LOOKS, Served
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 10

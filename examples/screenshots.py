@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from examples.intranet.serve import DemoServer
 from tests.support.web.browser import Browser
 from tests.support.web.crawling import Crawling
-from tests.support.web.every_page import LOOKS, shown
+from tests.support.web.serving import LOOKS, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = (1280, 390)

@@ -26,7 +26,7 @@ def is_large(body: bytes) -> bool:
     """Whether another process should read ``body`` (process.py); 1 us for 40 KB.
 
     Nothing else happens while a page is read here. Below both limits the worst pages known
-    (tests/support/hostile/document_cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
+    (tests/hostile/cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
     """
     return len(body) > MAX_BYTES or body.count(b"<") > MAX_TAGS
 

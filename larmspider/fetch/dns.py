@@ -7,7 +7,7 @@
 
 The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for half a minute.
 libcurl asks it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good
-ones was fetched in 22 s; here all are in 3 s (tests/hostile/test_silent_names.py). The threads are
+ones was fetched in 22 s; here all are in 3 s (tests/hostile/test_cases.py). The threads are
 daemons, unlike those of an executor, so that a silent resolver does not hold up a stop.
 """
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import redis
 from scrapy.settings import Settings
 
 from larmspider.cluster import redis_client as scheduler_redis
+from larmspider.cluster.joining import wipe
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_client import RedisLink, connect, link_to
 from larmspider.errors import ConfigError
+from larmspider.frontier.storage.records import Counts, host_of, url_key
+from tests.support.frontier.conformance import OK, entries, entry
+from tests.support.frontier.redis_store import RedisStore
 
 SECRET = "s3cr%40t"
 
@@ -204,3 +212,102 @@ def test_waits_for_a_redis_that_reads_its_file(monkeypatch, redis_server):
     RedisLink(client, name).check()
     assert not answers
     client.close()
+
+
+# Keys of one block lie on one node of a cluster, and blocks are even parts of all hosts.
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 256, 16_384])
+def test_the_urls_of_a_block_are_a_range_of_keys(blocks):
+    """So that a block can be read, and dropped, without looking through the others."""
+    keys = Keys("intranet", blocks)
+    for n in range(300):
+        url = f"http://h{n}/p"
+        block, key = keys.partition_of(host_of(url)), url_key(url)
+        assert keys.partition_of_key(key) == block
+        assert keys.first_key(block) <= key < keys.first_key(block + 1)
+        assert 0 <= block < blocks
+    for block in {0, blocks // 2, blocks - 1}:
+        first = keys.first_key(block) + b"\0" * 12
+        assert keys.partition_of_key(first) == block
+        if block:
+            before = int.from_bytes(first[:4], "big") - 1
+            assert keys.partition_of_key(before.to_bytes(4, "big")) == block - 1
+
+
+def test_blocks_are_even():
+    """Of 64,000 hosts each of 64 blocks has about 1,000."""
+    keys = Keys("intranet", 64)
+    sizes = Counter(keys.partition_of(f"host-{n}.example:80") for n in range(64_000))
+    assert min(sizes.values()) > 850
+    assert max(sizes.values()) < 1150
+
+
+@pytest.mark.parametrize("prefix", ["", "a{b", "a}b"])
+def test_a_name_that_would_move_the_hash_tag_is_refused(prefix):
+    """Keys of a block would not lie together."""
+    with pytest.raises(ConfigError, match="cannot begin"):
+        Keys(prefix, 8)
+
+
+def test_wipe_deletes_one_crawl_and_leaves_seeds(shared_redis, tmp_path):
+    """Whatever its number of blocks; others of a similar name stay."""
+    client = shared_redis.client()
+    store = RedisStore(client, tmp_path)
+    prefix = store.keys.prefix
+    kept = {
+        f"{prefix}:start_urls": "list",
+        f"{prefix}2:requests:{{1}}:h": "another crawl",
+        f"{prefix}:x:{{crawl}}:workers": "another crawl, of a spider with a colon in its name",
+        f"{prefix}:x:owner:{{1}}": "the same",
+        f"other{prefix}:requests:{{1}}:h": "another",
+    }
+    for key, value in kept.items():
+        client.set(key, value)
+    backend = store.open()
+    backend.recover()
+    backend.add([entry(f"http://h{n}/") for n in range(50)])
+    backend.checkpoint({})
+    assert wipe(backend.link, Keys(prefix, 3)) > 50
+    assert {key.decode() for key in client.keys(f"*{prefix}*")} >= set(kept)
+    assert set(client.keys(f"{prefix}:*{{*")) == set(client.keys(f"{prefix}:x:*"))
+    backend.close()
+
+
+# deploy/users.acl allows what the backend does, and not much more.
+
+
+ACL = Path(__file__).parents[2] / "deploy" / "users.acl"
+
+
+def test_a_worker_gets_by_with_the_commands_and_keys_of_its_user(redis_server, tmp_path):
+    """A whole life: recover, commit, mail, take, give up, replay, delete; and no other keys."""
+    (line,) = [line for line in ACL.read_text().splitlines() if line.startswith("user larm ")]
+    hashed = sha256(b"secret").hexdigest()
+    server = redis_server(user=line.removeprefix("user ").replace("0" * 64, hashed))
+    client = server.client(username="larm", password="secret")
+    store = RedisStore(client, tmp_path)
+    store.keys = Keys("intranet", 8)
+    one, two = store.join("w1", range(4)), store.join("w2", range(4, 8))
+    owner, other = (one, two) if one.owns(entries("1")[0].key) else (two, one)
+    owner.add(entries(*"1234"))
+    done, late = owner.pop("a:80", 0.0, 2)
+    owner.acknowledge([(done.key, OK)])
+    owner.release([(late.key, 50.0, 1)])
+    owner.put_hosts({"a:80": b"h"})
+    owner.put_note("robots a:80", b"n")
+    other.forward(entries("mail"))
+    other.checkpoint({"s": b"1"})
+    owner.checkpoint({"s": b"1"})
+    owner.add(owner.take_inbox())
+    owner.checkpoint({"s": b"2"})
+    assert not other.replay(owner.worker)
+    owner.give_up(owner.owned)
+    store.assign(other, range(8))
+    assert other.counts() == Counts(discovered=5, queued=4, stored=1, delayed=1)
+    for backend in (one, two):
+        backend.close()
+    assert wipe(store.link(), store.keys) > 5
+    for key in ("other:requests", "intranetX"):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.set(key, 1)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from examples.intranet.serve import DemoServer
-from tests.support.crawling import crawl, scrapy
+from tests.support.crawling import FAST, PROJECT, crawl, scrapy
+from tests.support.servers.scripted import ScriptedServer
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +216,196 @@ def test_a_page_file_cut_short_is_noticed(server: DemoServer, folder: Path) -> N
         path.write_bytes(data)
     assert ran.status == 1
     assert "ends at 100" in ran.err
+
+
+# Where scrapy crawl says how it ended: on the terminal, and in LOG_FILE where there is one.
+
+
+def test_the_summary_is_in_the_log_file_too(scripted_server, tmp_path):
+    server: ScriptedServer = scripted_server({"/": "<p>hello"})
+    ran = crawl(server.url(), tmp_path, LOG_FILE="log")
+    assert ran.status == 0
+    log = (tmp_path / "log").read_text("utf-8")
+    for line in ran.out.splitlines():
+        assert f"INFO: {line}" in log
+
+
+def test_what_was_refused_is_in_the_log_file_too(tmp_path):
+    ran = crawl("gopher://h/", tmp_path, LOG_FILE="log")
+    assert ran.status == 2
+    assert f"CRITICAL: {ran.err.removeprefix('scrapy crawl: ').strip()}" in (
+        tmp_path / "log"
+    ).read_text("utf-8")
+
+
+def test_a_crawl_whose_reader_has_left_ends_well(scripted_server, tmp_path: Path):
+    """scrapyd, which reads a job's output, may be gone before its jobs."""
+    server: ScriptedServer = scripted_server({"/": "<p>hello"})
+    command = [sys.executable, "-m", "scrapy", "crawl", "intranet", "-a", f"start={server.url()}"]
+    for name, value in {**FAST, "LOG_FILE": "log"}.items():
+        command += ["-s", f"{name}={value}"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=os.environ
+            | {"SCRAPY_SETTINGS_MODULE": "larmspider.settings", "PYTHONPATH": str(PROJECT)},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "stored    1 page," in (tmp_path / "log").read_text("utf-8")
+
+
+# scrapy hosts: what an operator asks first.
+
+
+HTML = {"Content-Type": "text/html"}
+
+
+@pytest.fixture
+def hosts_folder(scripted_server: Callable[..., ScriptedServer], tmp_path: Path) -> Path:
+    """A crawl of a host with two pages, one that asks for time, and one that is not there."""
+    slow = scripted_server(
+        {
+            "/robots.txt": (200, {}, b"User-agent: *\nCrawl-delay: 0.3\nDisallow: /private\n"),
+            "/": (200, HTML, b"<a href=/private>private</a>"),
+        },
+        host="127.0.0.2",
+    )
+    links = f"<a href=/a>a</a><a href={slow.url('/')}>b</a><a href=http://127.0.0.3:9/>c</a>"
+    server = scripted_server({"/": (200, HTML, links.encode()), "/a": (200, HTML, b"")})
+    ran = crawl(
+        server.url("/"),
+        tmp_path,
+        restrict="http://.*",
+        LARM_HOST_MAX_FAILURES="1",
+        LARM_HOST_MAX_PARKS="0",
+    )
+    assert ran.status == 0, ran.err
+    return tmp_path
+
+
+def test_lists_state_counts_delay_and_reason(hosts_folder: Path) -> None:
+    """A row a host; --json gives the same with names."""
+    hosts = {row["host"]: row for row in scrapy("hosts", "--json", cwd=hosts_folder).json["hosts"]}
+    assert len(hosts) == 3
+    good = next(row for host, row in hosts.items() if host.startswith("127.0.0.1:"))
+    assert (good["state"], good["stored"], good["queued"]) == ("ready", 2, 0)
+    slow = next(row for host, row in hosts.items() if host.startswith("127.0.0.2:"))
+    assert (slow["stored"], slow["refused"]) == (1, 1)
+    assert (slow["delay"], slow["delay_rule"]) == (0.3, "robots.txt Crawl-delay")
+    dead = hosts["127.0.0.3:9"]
+    assert (dead["state"], dead["queued"], dead["next_time"]) == ("parked", 1, None)
+    assert "refused" in dead["reason"]
+
+
+def test_sorts_and_cuts(hosts_folder: Path) -> None:
+    """--sort by any column, counts largest first; -n the first ones."""
+    by_stored = scrapy("hosts", "--sort", "stored", "-n", "1", "--json", cwd=hosts_folder).json[
+        "hosts"
+    ]
+    assert [row["stored"] for row in by_stored] == [2]
+    text = scrapy("hosts", "--sort", "queued", cwd=hosts_folder).out.splitlines()
+    assert text[0].split()[:2] == ["host", "state"]
+    assert text[1].startswith("127.0.0.3:9 ")
+    assert "never" in text[1]
+
+
+def test_a_host_that_was_given_up_is_explained(hosts_folder: Path) -> None:
+    """scrapy explain says why the URL is not fetched yet."""
+    explained = scrapy("explain", "http://127.0.0.3:9/", cwd=hosts_folder).out
+    assert "frontier     URL: queued" in explained
+    assert "parked" in explained
+    assert "not fetched in this run" in explained
+
+
+@pytest.mark.parametrize("arguments", [["--sort", "size"], ["x"]])
+def test_bad_arguments(hosts_folder: Path, arguments: list[str]) -> None:
+    """One line, status 2."""
+    ran = scrapy("hosts", *arguments, cwd=hosts_folder)
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+# scrapy links: what intranet editors ask for first.
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where a crawl of the demo intranet lies, and the demo's URL."""
+    folder = tmp_path_factory.mktemp("links")
+    with DemoServer() as server:
+        assert crawl(server.url, folder).status == 0
+        return folder, server.url
+
+
+def test_lists_broken_links_and_their_pages(demo: tuple[Path, str]) -> None:
+    """As text, as JSON, as CSV."""
+    folder, url = demo
+    text = scrapy("links", "--broken", cwd=folder).out
+    assert f'404      {url}wiki/Parking.html\n         on {url}wiki/  "Parking"' in text
+    assert text.endswith("2 broken targets\n")
+    broken = scrapy("links", "--broken", "--json", cwd=folder).json["broken"]
+    assert {(link["result"], link["url"]) for link in broken} == {
+        ("404", f"{url}wiki/Parking.html"), ("500", f"{url}reports/yearly")
+    }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(scrapy("links", "--broken", "--csv", cwd=folder).out)))
+    assert {row["page"] for row in rows} == {f"{url}wiki/", url}
+
+
+def test_lists_what_is_linked_most(demo: tuple[Path, str]) -> None:
+    """Pages and hosts; -n the first ones."""
+    folder, url = demo
+    found = scrapy("links", "--json", "-n", "3", cwd=folder).json
+    counts = [page["pages"] for page in found["pages"]]
+    assert len(counts) == 3
+    assert counts == sorted(counts, reverse=True)
+    assert found["hosts"][0]["name"] == url.split("/")[2]
+    assert found["hosts"][0]["from_others"] == 0
+    assert url in scrapy("links", cwd=folder).out
+
+
+@pytest.mark.parametrize("arguments", [["x"], ["-n", "0"], ["--csv", "--json"]])
+def test_bad_arguments_of_links(demo: tuple[Path, str], arguments: list[str]) -> None:
+    """One line, status 2."""
+    ran = scrapy("links", *arguments, cwd=demo[0])
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_directory_without_links_is_told_in_one_line(tmp_path: Path) -> None:
+    """Status 1."""
+    (tmp_path / "crawl").mkdir()
+    ran = scrapy("links", cwd=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+    (tmp_path / "crawl" / "crawl.json").write_text('{"format": 1}')
+    ran = scrapy("links", cwd=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+
+
+# What a command imports before it begins: Scrapy imports the modules of all of them for each.
+
+
+IMPORT_ALL = """
+import sys
+from scrapy.utils.misc import walk_modules_iter
+list(walk_modules_iter("larmspider.commands"))
+print(*sys.modules)
+"""
+
+
+def test_no_command_imports_what_another_needs() -> None:
+    """Of the web pages, Redis and PageRank nothing: together they took a third of a start."""
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True
+    )
+    imported = set(ran.stdout.split())
+    assert {"larmspider.commands.serve", "larmspider.commands.workers"} <= imported
+    assert not {"aiohttp", "jinja2", "prometheus_client", "redis", "numpy"} & imported

@@ -19,7 +19,7 @@ from larmspider.status.crawl_view import Source
 from larmspider.workdir.directory import locked
 from tests.support.crawling import crawl, records, scrapy
 from tests.support.servers.scripted import Route, ScriptedServer
-from tests.support.workers.sharing import describe, shared_crawl, take_back_pages
+from tests.support.workers.crew import describe, shared_crawl, take_back_pages
 
 HTML = {"Content-Type": "text/html"}
 A, B = "127.33.0.1", "127.33.0.2"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.crawling import PROJECT
 from tests.support.deploy.jobs import SlowSite
-from tests.support.deploy.secured_redis import secured_redis as secured_redis
+from tests.support.servers.redis import secured_redis as secured_redis
 from tests.support.servers.scrapyd import Scrapyd
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import redis
 from redis.exceptions import AuthenticationError, NoPermissionError
+
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.shared_backend import RedisBackend
+from tests.support.frontier.conformance import BackendConformance
+from tests.support.servers.redis import Connect
 
 
 def test_a_worker_does_what_a_frontier_needs(secured_redis):
@@ -100,3 +108,34 @@ def test_what_is_written_is_on_disk_within_a_second(secured_redis):
     """The append-only file, and no snapshots besides."""
     found = secured_redis("operator").config_get("appendonly", "appendfsync", "save")
     assert found == {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
+
+
+# The frontier in Redis as the user larm of deploy/users.acl, by TLS: its rights are enough.
+
+
+class Store:
+    """Under the names that the spider gives its keys, the only ones that larm may touch."""
+
+    def __init__(self, client, path: Path) -> None:
+        self.client, self.path = client, path
+        self.keys = Keys("intranet", 8)
+
+    def link(self) -> RedisLink:
+        link = RedisLink(self.client, "redis of deploy/")
+        link.check()
+        return link
+
+    def open(self) -> RedisBackend:
+        return RedisBackend(self.path / "frontier", self.link(), self.keys, worker="w1")
+
+    def crash(self, backend: RedisBackend) -> None:
+        backend.close()
+
+
+class TestAsTheUserLarm(BackendConformance):
+    @pytest.fixture
+    def store(self, secured_redis: Connect, tmp_path: Path):
+        store = Store(secured_redis("larm"), tmp_path)
+        yield store
+        if keys := list(store.client.scan_iter(match="intranet:*{*}*")):
+            store.client.unlink(*keys)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.crawling import PROJECT as CHECKOUT
 from tests.support.deploy.jobs import PAGES, everything, job, lines, stored, wait_for
-from tests.support.recovery.running import wait_until
+from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import Scrapyd
 
 PROJECT = "larmspider"

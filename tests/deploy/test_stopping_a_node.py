@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.crawling import PROJECT
 from tests.support.deploy.jobs import everything, job, lines, stored, wait_for
-from tests.support.recovery.running import wait_until
+from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
 

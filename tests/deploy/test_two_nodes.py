@@ -16,9 +16,8 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.crawling import PROJECT
-from tests.support.recovery.running import wait_until
-from tests.support.servers.scrapyd import PASSWORD, Scrapyd
-from tests.support.servers.scrapyd_front import Front
+from tests.support.recovery.killed_crawl import wait_until
+from tests.support.servers.scrapyd import PASSWORD, Front, Scrapyd
 
 NODES = ("127.34.0.1", "127.34.0.2")
 LOGIN = {"Authorization": "Basic " + base64.b64encode(f"larm:{PASSWORD}".encode()).decode()}

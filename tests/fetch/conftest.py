@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fetch.bare_curl import BareCurl
-from tests.support.fetch.fetching import Fetcher
+from tests.support.fetch.fetching import BareCurl, Fetcher
 
 
 @pytest.fixture

@@ -16,9 +16,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from tests.support.hostile.behaviours import sends
-from tests.support.hostile.outcome import Outcome, fails, page
-from tests.support.hostile.server import Case
+from tests.support.hostile.running import Outcome, fails, page
+from tests.support.hostile.server import Case, sends
 
 _FAILURES = {
     1: "bad-response",  # unsupported protocol: HTTP/0.9, odd versions and statuses

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.document_cases import DOCUMENTS
+from tests.hostile.cases import DOCUMENTS
 from tests.support.hostile.healthy import HEALTHY, is_complete
 from tests.support.hostile.running import MORE_MB, crawl, differences
 from tests.support.hostile.server import HostileServer

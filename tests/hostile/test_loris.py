@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.limit_cases import LATE_LORIS, LORIS
+from tests.hostile.cases import LATE_LORIS, LORIS
 from tests.support.hostile.healthy import HEALTHY, PAGES, is_complete
-from tests.support.hostile.outcome import Found
-from tests.support.hostile.running import MORE_MB, crawl, differences
+from tests.support.hostile.running import MORE_MB, Found, crawl, differences
 from tests.support.hostile.server import HostileServer
 
 OURS = {"LARM_PROBE_SHARE": "0.125", "LARM_SLOW_SHARE": "0.5"}

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.pipelines.records import RecordLog, clean, read_records
+from larmspider.errors import CrawlDirError
+from larmspider.items import Page
+from larmspider.pipelines.records import (
+    BUFFER_BYTES,
+    AppendFile,
+    LogStore,
+    RecordLog,
+    clean,
+    read_records,
+)
 
 NASTY = ["\t", "\r", "\n", "\r\n", "\0", "\v", "\f", "\x1b[2J", "\x85", "\u2028", "\u2029", "\x7f"]
 
@@ -85,3 +101,128 @@ def test_a_line_still_being_written_is_not_read(tmp_path: Path) -> None:
     """A last line without its end is left out."""
     (tmp_path / "test.log").write_bytes(b"a\tb\nc\t")
     assert list(read_records(tmp_path / "test.log", 2)) == [["a", "b"]]
+
+
+# larmspider/pipelines/records.py
+
+
+LIMIT = 100_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[AppendFile]:
+    """A file that may have 100,000 bytes and no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    file = AppendFile(tmp_path / "file")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, hard))
+    yield file
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    file.close()
+
+
+def test_the_end_counts_what_is_buffered(file: AppendFile) -> None:
+    """flush() gives the length, also when the file is closed."""
+    file.write(b"x" * 10)
+    assert file.end == file.flush() == 10
+    file.close()
+    assert file.flush() == file.path.stat().st_size == 10
+
+
+def test_a_failed_close_is_not_forgotten(file: AppendFile) -> None:
+    """close() does not raise, and flush() does not name bytes that were thrown away."""
+    file.write(b"x" * (LIMIT + 1))
+    file.close()
+    for _ in range(2):
+        with pytest.raises(OSError, match=f"File too large: '{file.path}'"):
+            file.flush()
+
+
+def test_after_a_failed_write_there_is_no_position(file: AppendFile) -> None:
+    """Not even when there is room again: what was lost is not known."""
+    with pytest.raises(OSError, match="File too large"):
+        file.write(b"x" * (2 * BUFFER_BYTES + LIMIT))  # more than is buffered
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    for use in (lambda: file.write(b"y"), file.flush):
+        with pytest.raises(OSError, match="File too large"):
+            use()
+
+
+def test_a_file_that_is_closed_while_a_checkpoint_syncs_it_stays_open_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = AppendFile(tmp_path / "log")
+    file.write(b"line")
+    entered, may_end, fsync = threading.Event(), threading.Event(), os.fsync
+
+    def slow(fd: int) -> None:
+        entered.set()
+        may_end.wait(10)
+        fsync(fd)
+
+    with ThreadPoolExecutor() as threads:
+        file.flush()
+        monkeypatch.setattr(os, "fsync", slow)
+        synced = threads.submit(file.sync)
+        assert entered.wait(10)
+        monkeypatch.setattr(os, "fsync", fsync)
+        closed = threads.submit(file.close)
+        with suppress(TimeoutError):
+            closed.result(0.2)
+        may_end.set()
+        synced.result(10)
+        closed.result(10)
+    assert file.flush() == 4
+
+
+# larmspider/pipelines/records.py: what a store that is one log does between start and end.
+
+
+class TitleLog(LogStore):
+    file_name = "titles.log"
+    columns = ("url", "title")
+
+    def write(self, page: Page) -> None:
+        self.log.append(page.url, page.title)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TitleLog:
+    return TitleLog(tmp_path / "crawl")
+
+
+def test_it_goes_back_to_what_a_checkpoint_named(store: TitleLog) -> None:
+    """And goes on from there."""
+    store.open_spider()
+    store.write(Page("http://h/1", title="one"))
+    position = store.flush()
+    store.write(Page("http://h/2", title="two"))
+    store.close_spider()
+    store.recover(position)
+    store.open_spider()
+    store.write(Page("http://h/3", title="three"))
+    assert store.flush() > position
+    assert (store.directory / "titles.log").read_text() == "http://h/1\tone\nhttp://h/3\tthree\n"
+    store.close_spider()
+
+
+def test_the_position_holds_for_what_was_written_and_after_the_end(store: TitleLog) -> None:
+    """The last checkpoint comes after close_spider()."""
+    store.open_spider()
+    store.write(Page("http://h/1", title="one"))
+    store.close_spider()
+    assert store.flush() == b"15"
+
+
+def test_a_store_that_was_never_opened_has_nothing_to_say(store: TitleLog) -> None:
+    """A crawl that fails at its start ends them all the same."""
+    assert store.flush() == b""
+    asyncio.run(store.commit())
+    store.close_spider()
+    assert not store.directory.exists()
+
+
+def test_a_file_shorter_than_its_position_is_refused(store: TitleLog) -> None:
+    """What was committed is not there."""
+    with pytest.raises(CrawlDirError, match="has 0 bytes, 15 were committed"):
+        store.recover(b"15")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.recovery.kill_points import POINTS
-from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, kills
-from tests.support.recovery.site import Site
+from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, Site, kills
 
 
 def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:

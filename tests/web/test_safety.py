@@ -16,9 +16,8 @@ from larmspider.web.views import PAGES
 from tests.support.crawling import crawl
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.browser import Browser
-from tests.support.web.every_page import LOOKS, QUERIES, asked, shown
-from tests.support.web.hostile_site import LONG, PAYLOADS, hostile_routes
-from tests.support.web.serving import TOKEN, Served, request
+from tests.support.web.crawling import LONG, PAYLOADS, hostile_routes
+from tests.support.web.serving import LOOKS, QUERIES, TOKEN, Served, asked, request, shown
 
 POLICY = "default-src 'none'"
 

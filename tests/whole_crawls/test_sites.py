@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.support.crawling import records, scrapy
+from tests.support.crawling import (
+    ALL,
+    GIVE_UP,
+    PAGES,
+    Ran,
+    crawl,
+    crawl_with,
+    folder_with_pages,
+    records,
+    scrapy,
+    stored,
+)
 from tests.support.servers.certificate import Authority
-from tests.support.servers.digest import DigestGuard
 from tests.support.servers.kerberos import REALM, KerberosSite
 from tests.support.servers.nginx import Nginx
-from tests.support.servers.scripted import Reply, Request, ScriptedServer
-from tests.support.sites_crawling import ALL, GIVE_UP, crawl_with, folder_with_pages, stored
+from tests.support.servers.proxy import ProxyServer
+from tests.support.servers.scripted import DigestGuard, Raw, Reply, Request, ScriptedServer
+from tests.support.web.serving import Served
 
 Start = Callable[..., ScriptedServer]
 
@@ -175,3 +188,282 @@ def test_scrapy_fetch_uses_the_file_too(scripted_server: Start, tmp_path: Path) 
     )
     ran = scrapy("fetch", "--nolog", server.url(), "-s", "LARM_SITES_FILE=sites.toml", cwd=tmp_path)
     assert ran.out.strip() == "inside"
+
+
+# LARM_SITES_FILE in whole crawls: proxies, and that no other host learns anything.
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5h"])
+def test_proxy(scripted_server: Start, tmp_path: Path, scheme: str) -> None:
+    """For names that only it can resolve; the other host is asked directly."""
+    inside = scripted_server(PAGES | {"/": PAGES["/index.html"]})
+    direct = scripted_server({"/": "<title>direct</title>"}, "127.31.0.1")
+    with ProxyServer("joe", "gate", names={"wiki.inside.example": "127.0.0.1"}) as proxy:
+        sites = f"""
+            [[site]]
+            hosts = "*.inside.example:*"
+            proxy = "{proxy.url(scheme)}"
+            proxy_user = "joe"
+            proxy_password = "gate"
+            """
+        start = f"http://wiki.inside.example:{inside.port}/ {direct.url('/')}"
+        crawl_with(sites, start, tmp_path)
+        titles = {record["title"] for record in records(tmp_path / "crawl" / "store.log")}
+        assert titles == {"start", "a", "b", "direct"}
+        assert len(inside.log) == 4
+        assert all("127.31.0.1" not in target for _, target in proxy.log)
+        assert all("proxy-authorization" not in request.headers for request in inside.log)
+
+
+def test_redirects_carry_nothing_to_the_next_host(scripted_server: Start, tmp_path: Path) -> None:
+    """Header, cookie and password go to the origin they are bound to: not to another port, host or
+    scheme that it redirects or links to, and neither does what stands before an @ there."""
+    other = scripted_server({"*": "<title>other</title>"}, "127.31.0.2")
+    port = scripted_server({"*": "<title>port</title>"})
+    tls = scripted_server({"*": "<title>tls</title>"}, tls=True)
+    links = (
+        f"<a href={other.url('/link').replace('//', '//eve:evil@')}>x</a><a href={tls.url()}>y</a>"
+    )
+    server = scripted_server(
+        {
+            "/": f"{links}<a href=/a>a</a><a href=/b>b</a>",
+            "/robots.txt": Reply(302, {"Location": other.url("/robots-moved")}),
+            "/a": Reply(302, {"Location": other.url("/redirected").replace("//", "//eve:evil@")}),
+            "/b": Reply(302, {"Location": port.url("/redirected")}),
+        }
+    )
+    sites = f"""
+        [[site]]
+        hosts = "http://127.0.0.1:{server.port}"
+        auth = "basic"
+        user = "joe"
+        password = "word"
+        cookies = {{ sid = "1" }}
+        headers = {{ X-Key = "2" }}
+
+        [[site]]
+        hosts = "127.0.0.1:{tls.port}"
+        verify = false
+        """
+    ran = crawl_with(sites, server.url(), tmp_path, restrict=".*", LOG_LEVEL="DEBUG")
+    word = "Basic " + base64.b64encode(b"joe:word").decode()
+    assert {request.headers.get("authorization") for request in server.log} == {word}
+    assert {request.path for request in other.log} == {
+        "/robots.txt", "/robots-moved", "/link", "/redirected",
+    }  # fmt: skip
+    assert {request.path for request in port.log} == {"/robots.txt", "/redirected"}
+    assert {request.path for request in tls.log} == {"/robots.txt", "/"}
+    for request in (*other.log, *port.log, *tls.log):
+        assert not {"authorization", "cookie", "x-key"} & set(request.headers), request
+    assert "eve:evil" not in ran.err + (tmp_path / "crawl" / "links.log").read_text()
+
+
+FOREIGN = """
+import scrapy
+
+class Foreign(scrapy.Spider):
+    name = "foreign"
+    start_urls = ["{url}"]
+
+    def parse(self, response):
+        yield scrapy.Request("{url}next", self.after)
+
+    def after(self, response):
+        yield scrapy.Request("{plain}proxied", self.done, meta={{"proxy": "{proxy}"}})
+
+    def done(self, response):
+        pass
+"""
+
+
+def test_requests_of_a_foreign_spider(scripted_server: Start, tmp_path: Path) -> None:
+    """User and password in a URL are not sent and in no log. A proxy that a Request names is asked
+    instead of the site's, without the password of that one."""
+    server = scripted_server({"*": "ok"})
+    with ProxyServer("joe", "gate") as proxy, ProxyServer() as own:
+        url = server.url().replace("//", "//eve:evil@")
+        spider = FOREIGN.format(url=url, plain=server.url(), proxy=own.url("http"))
+        (tmp_path / "foreign.py").write_text(spider)
+        (tmp_path / "sites.toml").write_text(
+            f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nproxy = "{proxy.url("http")}"\n'
+            'proxy_user = "joe"\nproxy_password = "gate"'
+        )
+        settings = ["-s", "DOWNLOAD_DELAY=0", "-s", "LARM_SITES_FILE=sites.toml", "-s",
+                    "LARM_FILTER_LOGS=yes"]  # fmt: skip
+        ran = scrapy(
+            "runspider", "foreign.py", "-s", "LOG_LEVEL=DEBUG", *settings, cwd=tmp_path, timeout=60
+        )
+        assert [target for _, target in own.log] == [server.url("/proxied")]
+        assert "proxy-authorization" not in own.heads[0].lower()
+        assert {target for _, target in proxy.log} == {
+            server.url(path) for path in ("/robots.txt", "/", "/next")
+        }
+    assert [request for request in server.log if "authorization" in request.headers] == []
+    assert "eve:" not in ran.err
+    for path in (tmp_path / "crawl").rglob("*"):
+        assert path.is_dir() or b"eve:evil" not in path.read_bytes(), path
+
+
+def test_a_proxy_is_not_asked_for_denied_addresses(scripted_server: Start, tmp_path: Path) -> None:
+    """It would connect where the crawler itself must not (LARM_DENY_ADDRESSES)."""
+    with ProxyServer(names={"169.254.169.254": "127.0.0.1"}) as proxy:
+        server = scripted_server({"*": "metadata"})
+        sites = f'[[site]]\nhosts = "*:*"\nproxy = "{proxy.url("http")}"'
+        crawl_with(sites, f"http://169.254.169.254:{server.port}/", tmp_path, **GIVE_UP)
+        assert proxy.log == []
+    assert server.log == []
+
+
+def test_a_proxy_that_opens_no_tunnel_is_named(scripted_server: Start, tmp_path: Path) -> None:
+    """Behind a tunnel there is no page: the proxy's 407 is the reason why the fetch failed."""
+    server = scripted_server({"*": "inside"}, tls=True)
+    with ProxyServer("joe", "gate") as proxy:
+        sites = (
+            f'[[site]]\nhosts = "127.0.0.1:*"\nverify = false\nproxy = "{proxy.url("http")}"\n'
+            'proxy_user = "joe"\nproxy_password = "wrong"'
+        )
+        settings = GIVE_UP | {"ROBOTSTXT_OBEY": "False"}
+        crawl_with(sites, server.url(), tmp_path, **settings)
+        assert ("CONNECT", f"127.0.0.1:{server.port}") in proxy.log
+    (failed,) = records(tmp_path / "crawl" / "fetch.log")
+    assert failed["result"] == "refused"
+    assert "407" in failed["message"]
+    assert server.log == []
+
+
+# A secret of the sites file shows nowhere: no file of the crawl, no log, no message, no answer.
+
+
+CANARY = "canary-7d1f0b"
+USER = "jonas-9c2e"
+WHERE = ("password", "token", "cookie", "header", "digest", "key", "proxy")
+SECRETS = {where: f"{CANARY}-{where}" for where in WHERE}
+
+PAGE = "<title>inside</title><a href=/wrong>w</a><a href=/broken>b</a><a href=/away>r</a>"
+
+
+def spellings() -> Iterator[bytes]:
+    """In what forms a secret could show."""
+    yield CANARY.encode()
+    yield USER.encode()
+    for secret in SECRETS.values():
+        yield base64.b64encode(secret.encode()).rstrip(b"=")[:-1]
+        yield base64.b64encode(f"{USER}:{secret}".encode()).rstrip(b"=")[:-1]
+        yield quote(secret.replace("-", "\n")).encode()
+
+
+def guarded(name: str, value: str) -> dict[str, object]:
+    """Routes of a server that gives pages to who sends the header alone."""
+
+    def answer(request: Request) -> Reply:
+        known = request.headers.get(name) == value and request.path != "/wrong"
+        if request.path == "/robots.txt":
+            return Reply(404)
+        if not known:
+            return Reply(401, {"WWW-Authenticate": "Basic realm=x"}, b"who?")
+        if request.path == "/away":
+            return Reply(302, {"Location": "http://127.33.0.99:1/stolen"})
+        return Reply(headers={"Content-Type": "text/html"}, body=PAGE.encode())
+
+    return {"*": answer, "/broken": Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx")}
+
+
+@pytest.fixture
+def crawled(scripted_server: Start, tmp_path: Path) -> Iterator[tuple[Path, Ran, list[str]]]:
+    """The directory, the crawl, and its seeds."""
+    basic = "Basic " + base64.b64encode(f"{USER}:{SECRETS['password']}".encode()).decode()
+    accepted = {
+        "127.33.0.1": ("authorization", basic),
+        "127.33.0.2": ("authorization", f"Bearer {SECRETS['token']}"),
+        "127.33.0.3": ("cookie", f"sid={SECRETS['cookie']}"),
+        "127.33.0.4": ("x-key", SECRETS["header"]),
+    }
+    servers = {
+        host: scripted_server(guarded(*what), host)  # type: ignore[arg-type]
+        for host, what in accepted.items()
+    }
+    guard = DigestGuard(USER, SECRETS["digest"])
+    servers["127.33.0.5"] = scripted_server({"*": guard.protect(b"inside")}, "127.33.0.5")
+    servers["127.33.0.6"] = scripted_server({"*": "tls"}, "127.33.0.6", tls=True)
+    servers["127.33.0.7"] = scripted_server({"*": "tls"}, "127.33.0.7", tls=True)
+    servers["127.33.0.8"] = scripted_server({"*": "by proxy"}, "127.33.0.8")
+    servers["127.33.0.9"] = scripted_server({"*": "by no proxy"}, "127.33.0.9")
+    certificate, key = Authority(tmp_path).issue("crawler", SECRETS["key"])
+    with ProxyServer(USER, SECRETS["proxy"]) as proxy, ProxyServer(USER, "other") as unkind:
+        basic_keys = f'auth = "basic"\nuser = "{USER}"\npassword = "{SECRETS["password"]}"'
+        client = (
+            f'client_cert = "{certificate}"\nclient_key = "{key}"\n'
+            f'client_key_password = "{SECRETS["key"]}"\n'
+            f'headers = {{ X-Key = "{SECRETS["header"]}" }}'
+        )
+        to_proxy = f'proxy_user = "{USER}"\nproxy_password = "{SECRETS["proxy"]}"'
+        tables = {
+            "127.33.0.1": basic_keys,
+            "127.33.0.2": f'auth = "bearer"\ntoken = "{SECRETS["token"]}"',
+            "127.33.0.3": f'cookies = {{ sid = "{SECRETS["cookie"]}" }}',
+            "127.33.0.4": f'headers = {{ X-Key = "{SECRETS["header"]}" }}',
+            "127.33.0.5": f'auth = "digest"\nuser = "{USER}"\npassword = "{SECRETS["digest"]}"',
+            "127.33.0.6": f"{client}\nverify = false",
+            "127.33.0.7": f'{client}\nproxy = "{unkind.url("http")}"\n{to_proxy}',
+            "127.33.0.8": f'{basic_keys}\nproxy = "{proxy.url("socks5h")}"\n{to_proxy}',
+            "127.33.0.9": f'{basic_keys}\nproxy = "{unkind.url("socks5")}"\n{to_proxy}',
+        }
+        text = ""
+        for host, keys in tables.items():
+            scheme = "https" if servers[host].tls else "http"
+            text += f'[[site]]\nhosts = "{host}:*"\nscheme = "{scheme}"\n{keys}\n'
+        (tmp_path / "sites.toml").write_text(text)
+        seeds = [server.url() for server in servers.values()]
+        (tmp_path / "crawls").mkdir()
+        ran = crawl(
+            " ".join(seeds),
+            tmp_path / "crawls",
+            LARM_SITES_FILE="../sites.toml",
+            LOG_LEVEL="DEBUG",
+            LARM_FILTER_LOGS="yes",
+            LARM_RETRY_TIMES="1",
+            LARM_HOST_MAX_FAILURES="2",
+            LARM_HOST_MAX_PARKS="0",
+            restrict=r"http.*127\.33\..*",
+        )
+        yield tmp_path / "crawls", ran, seeds
+
+
+def pages(seeds: list[str]) -> Iterator[str]:
+    """Of the dashboard."""
+    yield from ("/", "/hosts", "/search?q=inside", "/control", "/stats.json", "/metrics")
+    for seed in seeds:
+        yield f"/url?u={quote(seed, '')}"
+        parts = urlsplit(seed)
+        yield f"/hosts/{parts.hostname}:{parts.port}"
+
+
+@pytest.mark.long
+def test_no_secret_shows_anywhere(crawled: tuple[Path, Ran, list[str]]) -> None:
+    """And the crawl did use them all: what they open is stored, and what refuses them was asked."""
+    folder, ran, seeds = crawled
+    store = (folder / "crawl" / "store.log").read_text()
+    for seed in seeds[:6] + seeds[7:8]:
+        assert f"\t{seed}\t" in store, (seed, ran.err[-3000:])
+    assert f"{seeds[0]}wrong\t" in store
+    assert "Failed" in ran.err
+    said = {"log": (ran.out + ran.err).encode()}
+    for seed in seeds[5:8]:
+        explained = scrapy("explain", seed, cwd=folder)
+        said[f"explain {seed}"] = (explained.out + explained.err).encode()
+    for command in ("hosts", "search"):
+        arguments = ["inside"] if command == "search" else []
+        answered = scrapy(command, *arguments, cwd=folder)
+        said[command] = (answered.out + answered.err).encode()
+    with Served(folder / "crawl") as served:
+        for target in pages(seeds):
+            got = served.get(target)
+            assert got.status == 200, target
+            said[target] = got.body
+    for path in folder.rglob("*"):
+        if path.is_file():
+            said[str(path)] = path.read_bytes()
+    assert len(said) > 20
+    for name, data in said.items():
+        for spelling in spellings():
+            assert spelling not in data, (name, spelling)

@@ -22,7 +22,7 @@ from larmspider.status.crawl_workers import read_server_file
 from larmspider.workdir.directory import worker_dirs
 from tests.support.crawling import FAST, environment
 from tests.support.web.serving import TOKEN, Got, Served, request
-from tests.support.workers.cross_linked import CrossLinked
+from tests.support.workers.hosts import CrossLinked
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-server") is None,

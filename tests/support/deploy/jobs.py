@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.support.crawling import FAST, records
-from tests.support.recovery.running import wait_until
+from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import Scrapyd
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.hostile.behaviours import pages
-from tests.support.hostile.outcome import Found, page
-from tests.support.hostile.server import Case, HostileServer
+from tests.support.hostile.running import Found, page
+from tests.support.hostile.server import Case, HostileServer, pages
 
 PAGES = 30
 

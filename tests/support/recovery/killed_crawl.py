@@ -6,26 +6,32 @@ at the end it holds everything that is stored against what was served.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 import re
 import resource
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import tantivy
 
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Counts, UrlState, url_key
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.index.version import open_index
 from larmspider.urls.canonical import canonicalize
 from tests.support.crawling import begin, body_of, records
 from tests.support.forking import Forked
 from tests.support.recovery.kill_points import POINTS
-from tests.support.recovery.site import BROKEN, Site
+from tests.support.servers.threaded import ThreadedServer
 
 SETTINGS = {
     "DOWNLOAD_DELAY": "0",
@@ -256,3 +262,210 @@ class KilledCrawl:
         for url in self.site.pages:
             query = tantivy.Query.term_query(index.schema, "key", canonicalize(url))
             assert searcher.search(query, 2).count == 1, url
+
+
+# A crawl in a process of its own, beside which the test goes on.
+
+
+WAIT_SECS = 30.0
+QUICK = {
+    "DOWNLOAD_DELAY": "0",
+    "LARM_DELAY_RESPONSE_FACTOR": "0",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
+    "LARM_CHECKPOINT_SECS": "0.1",
+}
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    """Look every 10 ms, for 30 s at most."""
+    end = time.monotonic() + WAIT_SECS
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.01)
+
+
+class RunningCrawl:
+    """``scrapy crawl intranet`` into ``folder``/crawl, from its start until it has ended.
+
+    ``settings_module`` may lie in ``folder``; keywords are settings.
+    """
+
+    def __init__(
+        self,
+        start: str,
+        folder: Path,
+        *,
+        settings_module: str = "larmspider.settings",
+        **settings: str,
+    ) -> None:
+        self.crawl = folder / "crawl"
+        options = [f"-s{name}={value}" for name, value in ({**QUICK} | settings).items()]
+        command = ["crawl", "intranet", "-a", f"start={start}", *options]
+        self._said = folder / "said"
+        with self._said.open("w") as out:
+            self.process = begin(*command, cwd=folder, out=out, settings_module=settings_module)
+        self.err = ""
+
+    def end(self, timeout: float = 60.0) -> int:
+        """Its exit status, once it has ended."""
+        status = self.process.wait(timeout)
+        self.err = self._said.read_text("utf-8")
+        return status
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def visit(crawl: Path, url: str) -> FetchRecord | None:
+    """What the frontier had committed of a URL's end."""
+    try:
+        with FrontierReader(crawl / "frontier") as frontier:
+            return frontier.visit(url_key(canonicalize(url)))
+    except CrawlDirError:
+        return None  # the crawl is only just beginning
+
+
+def counts(crawl: Path) -> Counts:
+    """Committed counters of all URLs."""
+    with FrontierReader(crawl / "frontier") as frontier:
+        return frontier.counts()
+
+
+def description(crawl: Path) -> dict[str, Any]:
+    """crawl.json."""
+    found: dict[str, Any] = json.loads((crawl / "crawl.json").read_text("utf-8"))
+    return found
+
+
+# A site of 1,000 pages over 40 hosts, whose every byte is known beforehand.
+
+
+HOSTS = 40
+PAGES = 1000
+REDIRECTS = 60
+MISSING = 40
+BROKEN = 3
+PRIVATE = 20
+_HTML = "text/html; charset=utf-8"
+_ROBOTS = b"User-agent: *\nDisallow: /private/\n"
+
+
+@dataclass(slots=True)
+class Resolution:
+    """What a URL is answered with, and the links that a crawler finds in it, in order."""
+
+    status: int
+    body: bytes
+    links: list[str] = field(default_factory=list)
+    location: str = ""
+
+
+class Site(ThreadedServer):
+    """Serves it from one thread with an event loop. ``seen`` counts what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[str, Resolution] = {}
+        self.private: set[str] = set()
+        self.seen: Counter[str] = Counter()
+        self.in_mid_body: Callable[[], None] | None = None
+        """Called once by the server when half of some body is sent."""
+        self._hosts: list[str] = []
+
+    @property
+    def start(self) -> str:
+        """The seed."""
+        return self._page(0)
+
+    @property
+    def pages(self) -> dict[str, Resolution]:
+        """What is stored in the index: answered with 200."""
+        return {url: answer for url, answer in self.answers.items() if answer.status == 200}
+
+    def _page(self, number: int) -> str:
+        return f"{self._hosts[number % HOSTS]}/p/{number}.html"
+
+    def _build(self) -> None:
+        chance = random.Random(7)
+        extra: dict[int, list[str]] = {}
+
+        def link_to(url: str) -> None:
+            extra.setdefault(chance.randrange(PAGES), []).append(url)
+
+        for number in range(REDIRECTS):
+            url = f"{chance.choice(self._hosts)}/moved/{number}"
+            target = self._page(chance.randrange(PAGES))
+            self.answers[url] = Resolution(301, b"", [target], target)
+            link_to(url)
+        for number in range(MISSING):
+            url = f"{chance.choice(self._hosts)}/missing/{number}"
+            self.answers[url] = Resolution(404, b"not here\n" * chance.randrange(1, 9))
+            link_to(url)
+        for number in range(BROKEN):
+            url = f"{self._hosts[number]}/broken/{number}"
+            self.answers[url] = Resolution(500, b"broken\n")
+            link_to(url)
+        for number in range(PRIVATE):
+            url = f"{chance.choice(self._hosts)}/private/{number}"
+            self.private.add(url)
+            link_to(url)
+        for number in range(PAGES):
+            links = [self._page(child) for child in (2 * number + 1, 2 * number + 2)]
+            links = [*links[: max(0, PAGES - 2 * number - 1)], *extra.get(number, [])]
+            links += [self._page(chance.randrange(PAGES)) for _ in range(chance.randrange(8))]
+            words = "river ship harbour crane " * chance.choice((1, 10, 100, 100, 2000))
+            body = f"<html><title>page {number}</title><p>{words}</p>" + "".join(
+                f'<a href="{url}">to {at}</a>\n' for at, url in enumerate(links)
+            )
+            self.answers[self._page(number)] = Resolution(200, body.encode(), links)
+
+    async def listen(self) -> list[asyncio.Server]:
+        servers = []
+        for number in range(HOSTS):
+            server = await asyncio.start_server(self.accept, f"127.1.0.{number + 1}", 0)
+            servers.append(server)
+            address, port = server.sockets[0].getsockname()
+            self._hosts.append(f"http://{address}:{port}")
+        self._build()
+        return servers
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        address, port = writer.get_extra_info("sockname")
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            path = head.split(b" ", 2)[1].decode("latin-1")
+            await self._answer(writer, f"http://{address}:{port}{path}")
+
+    async def _answer(self, writer: asyncio.StreamWriter, url: str) -> None:
+        if url.endswith("/robots.txt"):
+            answer = Resolution(200, _ROBOTS)
+        else:
+            self.seen[url] += 1
+            answer = self.answers.get(url) or Resolution(599, b"nobody links here")
+        head = f"HTTP/1.1 {answer.status} X\r\nContent-Type: {_HTML}\r\n"
+        if answer.location:
+            head += f"Location: {answer.location}\r\n"
+        head += f"Content-Length: {len(answer.body)}\r\n\r\n"
+        half = len(answer.body) // 2
+        writer.write(head.encode() + answer.body[:half])
+        if self.in_mid_body is not None and half > 1000:
+            await writer.drain()
+            await asyncio.sleep(0.02)  # so that the crawler reads the half
+            if self.in_mid_body is not None:
+                call, self.in_mid_body = self.in_mid_body, None
+                call()
+        writer.write(answer.body[half:])
+        await writer.drain()

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.support.servers.own_process import OwnProcess
+from tests.support.servers.processes import OwnProcess
 
 HEALTHY, SLOW, DEAD = "healthy", "slow", "dead"
 _PORTS_TRIED = 20

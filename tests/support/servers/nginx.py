@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
+
 from tests.support.servers.processes import end, free_port, listens, wait_for
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
@@ -198,3 +200,21 @@ def _parse_line(line: str) -> NginxRequest:
     return NginxRequest(
         float(when), address, method, target, int(status), int(sent), int(connection), agent
     )
+
+
+# Real documentation sites on disk: folders of Debian packages, served by nginx in the tests.
+
+
+DOCS_SITES = {
+    "python3.11-doc": Path("/usr/share/doc/python3.11-doc/html"),
+    "postgresql-doc-15": Path("/usr/share/doc/postgresql-doc-15/html"),
+}
+"""Debian package -> the folder of its pages."""
+
+
+def docs_site(package: str) -> Path:
+    """The folder of a package's pages; skips the test where the package is not installed."""
+    folder = DOCS_SITES[package]
+    if not (folder / "index.html").exists():
+        pytest.skip(f"Debian package {package} is not installed: {folder} has no index.html")
+    return folder

@@ -1,5 +1,6 @@
 """What servers that are processes have in common: a free port, a start that is waited for, and an
-end by their pid."""
+end by their pid.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 START_SECS, STOP_SECS = 20.0, 10.0
 _HIGHEST = 55_535
@@ -80,3 +84,48 @@ def end(
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
     child.wait()
+
+
+# Servers in a process of their own, which prints its port when it listens.
+
+
+PROJECT = Path(__file__).parents[3]
+_STOP_SECS = 30.0
+
+
+class OwnProcess:
+    """``python -m module arguments``, from the start of its context to its end or ``stop``."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+        self._process: subprocess.Popen[str] | None = None
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()  # it ends, with an empty line, if the process does
+        if not line:
+            raise RuntimeError(f"the hosts did not start: status {self._process.wait()}")
+        self.port = int(line)
+        return self
+
+    def terminate(self) -> None:
+        """SIGTERM; returns when it has ended."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(_STOP_SECS)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()

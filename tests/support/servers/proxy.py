@@ -16,7 +16,7 @@ import ssl
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from tests.support.servers.digest import DigestGuard
+from tests.support.servers.scripted import DigestGuard
 from tests.support.servers.threaded import ThreadedServer
 
 

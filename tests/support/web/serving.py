@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
+from larmspider.crawl.reader import CrawlDir
 from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
@@ -117,3 +118,57 @@ class Served:
         return request(
             self.url + target, headers={name.replace("_", "-"): v for name, v in headers.items()}
         )
+
+
+# The pages that every test of looks, safety and speed opens: one line each, for the demo crawl.
+
+
+LOOKS = {
+    "overview": "/",
+    "search": "/search",
+    "search-results": "/search?q=siren%20wiki",
+    "search-nothing": "/search?q=zzyzzx&type=pdf",
+    "control": "/control",
+    "login": "/login",
+    "hosts": "/hosts?sort=stored",
+    "host": "/host?u={site}private/plan.html",
+    "links": "/links",
+    "most-linked": "/links?show=pages",
+    "linked-hosts": "/links?show=hosts",
+    "url": "/url?u={site}wiki/",
+    "url-refused": "/url?u={site}private/plan.html",
+    "url-unknown": "/url",
+    "view": "/view?u={site}",
+}
+"""By the name of the screenshot: a target that shows the page with something on it; ``{site}`` is
+the demo server's URL, quoted for a query."""
+QUERIES = (
+    "/?q={text}",
+    "/search?q={text}",
+    "/search?q=siren&host={text}&lang={text}",
+    "/search?q=siren&since={text}",
+    "/search?similar={text}",
+    "/control?host={text}&restrict={text}&said={text}",
+    "/login?next={text}",
+    "/{text}",
+    "/static/{text}",
+    "/hosts?q={text}&state={text}",
+    "/hosts?sort={text}&page={text}",
+    "/hosts/{text}",
+    "/url?u={text}",
+    "/url?u=http://h/{text}",
+    "/view?u={text}",
+    "/copy?u={text}",
+    "/links?show={text}&format={text}&page={text}",
+)
+"""Targets that take text from a user; ``{text}`` is quoted for a query."""
+
+
+def shown(target: str, directory: Path) -> str:
+    """The target over the crawl in a directory."""
+    return target.replace("{site}", quote(CrawlDir(directory).seeds[0], safe=""))
+
+
+def asked(target: str, text: str) -> str:
+    """The target with what a user wrote."""
+    return target.replace("{text}", quote(text.encode("utf-8", "replace"), safe=""))

@@ -1,0 +1,97 @@
+"""Extractors are found by media type."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larmspider.extraction import html
+from larmspider.extraction.formats import EXTRACTORS, extract_plain_text, extractor_for, media_type
+from larmspider.extraction.page_builder import MAX_TEXT
+
+
+@pytest.mark.parametrize(
+    ("mime", "extractor"),
+    [
+        ("text/html", html.extract),
+        ("Text/HTML; charset=utf-8", html.extract),
+        ("application/xhtml+xml", html.extract),
+        ("text/plain", extract_plain_text),
+        ("application/pdf", None),
+        ("", None),
+    ],
+)
+def test_extractor_of_a_media_type(mime, extractor):
+    assert extractor_for(mime) is extractor
+
+
+def test_every_extractor_makes_a_page_of_nothing():
+    for extract in EXTRACTORS.values():
+        page = extract(b"", "http://h/", None)
+        assert (page.url, page.links, page.text) == ("http://h/", [], "")
+
+
+# What a body is, where Content-Type does not say or cannot be right.
+
+
+HTML = b"<!DOCTYPE html><title>x</title>"
+PDF = b"%PDF-1.7\n"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "mime"),
+    [
+        ("text/html", HTML, "text/html"),
+        ("Text/HTML; charset=utf-8", HTML, "text/html"),
+        ("text/html, text/plain", HTML, "text/html"),
+        ("text/html", b"", "text/html"),
+        ("text/html", PDF, "application/pdf"),
+        ("text/html", b"\x89PNG\r\n\x1a\n...", "image/png"),
+        ("text/html", b"PK\x03\x04...", "application/zip"),
+        ("text/plain", b"GIF89a...", "image/gif"),
+        ("text/plain", HTML, "text/plain"),
+        ("text/plain", b"a\0b", "text/plain"),
+        ("application/pdf", HTML, "application/pdf"),
+        ("application/octet-stream", HTML, "application/octet-stream"),
+        ("", HTML, "text/html"),
+        ("", b"\xef\xbb\xbf\r\n <HTML >", "text/html"),
+        ("", b"<!-- hello -->", "text/html"),
+        ("", b"<abbreviation>", "text/plain"),
+        ("", b"words", "text/plain"),
+        ("", b"", "text/plain"),
+        ("", b"\xff\xfew\0o\0", "text/plain"),
+        ("", b"a\0b", "application/octet-stream"),
+        ("", PDF, "application/pdf"),
+        ("html", HTML, "text/html"),
+        ("*/*", HTML, "text/html"),
+        ("unknown/unknown", b"words", "text/plain"),
+        ("text/html/x", HTML, "text/html"),
+        ("\xff\x00", HTML, "text/html"),
+    ],
+)
+def test_media_type(content_type, body, mime):
+    assert media_type(content_type, body) == mime
+
+
+# Plain text is its own text.
+
+
+def test_text_without_title_or_links():
+    page = extract_plain_text(
+        b"Read me\n\n<a href=x>  http://h/ caf\xe9\n", "http://h/README", "text/plain"
+    )
+    assert (page.title, page.links) == ("", [])
+    assert page.text.startswith("Read me <a href=x> http://h/ caf")
+
+
+def test_charset_of_the_header_counts():
+    page = extract_plain_text("Мир".encode("koi8-r"), "http://h/", "text/plain; charset=koi8-r")
+    assert (page.text, page.charset) == ("Мир", "koi8-r")
+
+
+def test_text_has_a_limit():
+    assert len(extract_plain_text(b"x" * (MAX_TEXT + 1), "http://h/", None).text) == MAX_TEXT
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_page(body):
+    assert len(extract_plain_text(body, "http://h/", None).text.splitlines()) <= 1
