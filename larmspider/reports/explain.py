@@ -50,7 +50,7 @@ _FINAL = ("stored", "failed", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one stage says: pass or reject (or unknown, where it cannot be told), and why."""
+    """The verdict of one stage: pass, reject or unknown, and why."""
 
     stage: str
     verdict: str
@@ -59,7 +59,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Explanation:
-    """All that is known about one URL. ``canonical`` is None if it has no canonical form."""
+    """All that is known about one URL. ``canonical`` is None for a URL without canonical form."""
 
     url: str
     canonical: str | None = None
@@ -71,11 +71,11 @@ class Explanation:
     stored: StoredPage | None = None
     first_referrer: str | None = None
     state: str = "unknown"
-    """Its state in the frontier, in words of ARCHITECTURE.md."""
+    """In the frontier, in the words of ARCHITECTURE.md."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)
-    """Files of rules and filters that are not those of the crawl any more; what cannot be told."""
+    """Files of rules and filters that have changed since the crawl; what is not known, and why."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -84,7 +84,7 @@ class Explanation:
 
     @property
     def visited(self) -> bool:
-        """Whether it was queued, or is done with: what the filter visited goes by."""
+        """Whether the URL was queued or fetched, by which the filter ``visited`` decides."""
         return bool(self.fetched or self.stored or self.state != "unknown")
 
     @property
@@ -161,15 +161,15 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 
 
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
-    """Whether the crawl ran with other ones than ``settings`` list, which are asked here."""
+    """Whether the crawl ran with other filters than those of ``settings``, which decide here."""
     now = filters_of(settings)
     then = crawl.manifest.get("identity", {}).get("filters", now)
     only = {"then": _not_among(now, then), "now": _not_among(then, now)}
-    told = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
-    if told:
+    changes = [f"{when} also {', '.join(sorted(names))}" for when, names in only.items() if names]
+    if changes:
         yield (
             "the crawl ran with other filters than these settings have, which this goes by: "
-            + "; ".join(told)
+            + "; ".join(changes)
         )
 
 
@@ -181,7 +181,7 @@ def _not_among(known: Iterable[str], paths: Iterable[str]) -> list[str]:
 def _first_referrer(
     explanation: Explanation, crawl: CrawlDir, frontier: FrontierReader | None
 ) -> str | None:
-    """By links.log or, in a crawl without it, by what the page's own records say."""
+    """By links.log or, in a crawl without that, by the page's own records."""
     assert explanation.canonical is not None
     found = crawl.first_referrer(explanation.canonical)
     if found is not None:
@@ -194,9 +194,8 @@ def _first_referrer(
 def _as_found(
     url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
 ) -> tuple[Link, Page]:
-    """The link that led to this page, the first one where none did, and the page it stood on, read
-    again from its page file, since some filters look at more than the URL; a bare link where it is
-    a seed or was not met."""
+    """The link by which the URL was found and its page, read again from the page file, since some
+    filters look at more than the URL; a bare link for a seed or an unknown URL."""
     bare = Link(url, normalized=explanation.canonical)
     if not explanation.first_referrer:
         return bare, Page("")
@@ -222,8 +221,8 @@ def _as_found(
 
 
 def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
-    """What extraction makes of a stored page; of a large one in another process, as in the crawl,
-    which may run in this one."""
+    """Extract a stored page again; a large one in another process, for this one may be the
+    crawl's."""
     extract = extractor_for(stored.mime)
     if extract is None:
         return Page(stored.url)
@@ -239,7 +238,8 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
-    """Where the link stood that led to this page, and its type; the first one where none did."""
+    """Page and type of the link by which this URL was found; of the first link to it where none
+    is recorded."""
     assert explanation.canonical is not None
     stored, fetched, first = explanation.stored, explanation.fetched, explanation.first_referrer
     if stored is not None and stored.from_page:
@@ -265,7 +265,7 @@ def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explana
 
 
 def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
-    """A file that cannot be read here, where its variables may not be set, is a line too."""
+    """The error as a line for a file that cannot be read, as where its variables are not set."""
     try:
         site = Sites.from_settings(settings).for_url(url)
     except ConfigError as error:

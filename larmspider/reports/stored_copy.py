@@ -41,14 +41,14 @@ def charset_as_read(body: bytes, mime: str, text: str) -> str:
     'koi8-r'
     """
     head = body[:LOOKED_AT]
-    told = decode(head, mime)[1]
+    named = decode(head, mime)[1]
     words = dict.fromkeys(
         word for word in text.split() if not word.isascii() and "\ufffd" not in word
     )
     some = list(islice(words, MAX_WORDS))
-    if not some or _found(head, some, told) == len(some):
-        return told
-    return max((told, *_CHARSETS), key=lambda charset: _found(head, some, charset))
+    if not some or _found(head, some, named) == len(some):
+        return named
+    return max((named, *_CHARSETS), key=lambda charset: _found(head, some, charset))
 
 
 def _found(body: bytes, words: list[str], charset: str) -> int:

@@ -85,7 +85,7 @@ def workers_of(path: Path) -> WorkerList | None:
         own, root = path.name, path.parent
     else:
         return None
-    return WorkerList(own, root, tuple(_worker(shard) for shard in worker_dirs(root)))
+    return WorkerList(own, root, tuple(map(_row, worker_dirs(root))))
 
 
 def _shares(path: Path) -> bool:
@@ -95,7 +95,7 @@ def _shares(path: Path) -> bool:
         return False
 
 
-def _worker(shard: Path) -> WorkerRow:
-    state = RunState.of(shard).state
-    noted = read_server_file(shard) if state is State.RUNNING else None
-    return WorkerRow(shard.name, state.value, noted[0] if noted else "")
+def _row(worker: Path) -> WorkerRow:
+    state = RunState.of(worker).state
+    server = read_server_file(worker) if state is State.RUNNING else None
+    return WorkerRow(worker.name, state.value, server[0] if server else "")

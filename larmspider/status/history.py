@@ -146,8 +146,8 @@ def together(found: Sequence[History], points: int = POINTS) -> History:
                 number = min(points - 1, int((at - first) / step))
                 end = min(point.time, first + (number + 1) * step)
                 end = point.time if end <= at else end
-                for place, rate in enumerate((point.pages, point.bytes, point.found)):
-                    sums[number][place] += rate * (end - at) / step
+                for column, rate in enumerate((point.pages, point.bytes, point.found)):
+                    sums[number][column] += rate * (end - at) / step
                 at = end
     stood = [_standing(one.points, first, step, points) for one in some]
     curve = [
