@@ -169,7 +169,7 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
     if on_disk and not record.serial:
         raise CrawlDirError(
             f"Redis at {committer.link.name} has nothing of worker {committer.worker}, whose crawl"
-            f" is in {local.files.path}: bring its data back, or start over with -a fresh=yes,yes"
+            f" is in {local.files.path}: bring its data back, or start over with -a fresh=force"
         )
     local.wipe()
     if on_disk < record.serial:
@@ -206,6 +206,6 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
         what = "another crawl than" if known else "a crawl without Redis, not"
         raise CrawlDirError(
             f"{path} holds {what} that in Redis at {name}: name another LARM_DIR, or start over"
-            " with -a fresh=yes,yes"
+            " with -a fresh=force"
         )
     return crawl_id
