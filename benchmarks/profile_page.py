@@ -78,7 +78,7 @@ _OURS = (
     ("larmspider.frontier.frontier:Frontier.known", "frontier: known"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
-    ("larmspider.scheduler.leases:Leases.settle", "frontier: done"),
+    ("larmspider.scheduler.leases:Leases.acknowledge", "frontier: done"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.seal", "frontier: checkpoint"),
     ("larmspider.frontier.frontier:Frontier.discard", "frontier: checkpoint"),
     ("larmspider.pipelines.store:Store.process_item", _store_step),
@@ -128,7 +128,7 @@ class Profile:
         install_steps(self.steps)
         self._count_caches()
         self._after(FilterMiddleware, "_filter_links", self._filtered)
-        self._after(Leases, "settle", self._settled)
+        self._after(Leases, "acknowledge", self._settled)
 
     def _after(self, owner: type, name: str, then: Any) -> None:
         """Call ``then`` with the arguments after each call; its time is nobody's."""

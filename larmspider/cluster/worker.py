@@ -391,7 +391,7 @@ class ClusterWorker:
 
 
 class Budget:
-    """LARM_MAX_PAGES over many workers: each goes by what all have committed, and by its own pages.
+    """LARM_MAX_PAGES over many workers: what all have committed counts, and a worker's own pages.
 
         await budget.look()            # once a second: others have committed since
         await budget.committed()       # after an own commit, before the next one can begin

@@ -105,7 +105,7 @@ class Frontier:
         self.control = Control(self)
         self.partitions = None if shared is None else Partitions(self, shared)
         """Which hosts are this worker's; None where all are."""
-        self._latest = float("-inf")  # what the clock said last
+        self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
         return f"<Frontier {self.backend.counts()}, {len(self.ready)} hosts ahead, {self.slots!r}>"

@@ -80,7 +80,7 @@ class AcknowledgeMiddleware:
                 if scheduler.broken and response.request is not None and not output.items:
                     # nothing is stored any more: this page is fetched again by the next run
                     self._outputs.pop(lease, None)
-                    scheduler.leases.give_back(response.request)
+                    scheduler.leases.release(response.request)
                     return
                 output.items += 1
             elif LEASE in item.meta:  # made with meta=response.meta, or the same Request again
@@ -90,7 +90,7 @@ class AcknowledgeMiddleware:
         output.complete = True
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
-            self._scheduler.leases.give_back(response.request)
+            self._scheduler.leases.release(response.request)
         elif not output.items:
             self._settle(response.request, output.worst or visit_of(response))
 
@@ -121,7 +121,7 @@ class AcknowledgeMiddleware:
             request = _leased(response)
             if request is not None:
                 self._outputs.pop(request.meta[LEASE], None)
-                self._scheduler.leases.give_back(request)
+                self._scheduler.leases.release(request)
             self._scheduler.break_off(f"a store cannot write: {error}")
             return
         self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
@@ -152,7 +152,7 @@ class AcknowledgeMiddleware:
         lease = request.meta.get(LEASE)
         if lease is not None:
             self._outputs.pop(lease, None)
-        self._scheduler.leases.settle(request, visit)
+        self._scheduler.leases.acknowledge(request, visit)
 
     @cached_property
     def _scheduler(self) -> FrontierScheduler:

@@ -52,7 +52,9 @@ class AnswersMiddleware:
         wait = retry_after(response.headers.get("Retry-After"), time.time())
         again = self._retry(request, kind, wait)
         if again is None:
-            scheduler.leases.free(request, kind, wait)  # a last answer: it is a Page like any other
+            scheduler.leases.release_slot(
+                request, kind, wait
+            )  # a last answer: it is a Page like any other
             return response
         return again
 
@@ -62,16 +64,18 @@ class AnswersMiddleware:
             return None
         scheduler = self._scheduler
         if isinstance(exception, Stopped):
-            return scheduler.leases.give_back(request)
+            return scheduler.leases.release(request)
         kind = kind_of(exception)
         ignored = isinstance(exception, IgnoreRequest)
         if not ignored and (again := self._retry(request, kind)) is not None:
             return again
-        scheduler.leases.free(request, "" if ignored else kind)
+        scheduler.leases.release_slot(request, "" if ignored else kind)
         if not _yields_the_failure(request, self.crawler.spider):
             state = UrlState.REFUSED if ignored else UrlState.FAILED
             reason = message_of(exception) if ignored else kind
-            scheduler.leases.settle(request, FetchRecord(state, time=time.time(), reason=reason))
+            scheduler.leases.acknowledge(
+                request, FetchRecord(state, time=time.time(), reason=reason)
+            )
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:

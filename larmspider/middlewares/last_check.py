@@ -62,7 +62,7 @@ class LastCheckMiddleware:
                 scheduler = scheduler_of(self.crawler)
                 assert scheduler is not None  # there is a lease, so there is a frontier
                 visit = FetchRecord(UrlState.REFUSED, time=time.time(), reason=str(error))
-                scheduler.leases.settle(request, visit)
+                scheduler.leases.acknowledge(request, visit)
             raise
 
     def process_request(self, request: Request) -> None:

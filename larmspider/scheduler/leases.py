@@ -1,8 +1,8 @@
 """The leases that are out: each belongs to a Request, and each has to end.
 
     leases.take(lease)
-    leases.retry(request, "timeout") or leases.free(request, "timeout")
-    leases.settle(request, FetchRecord(UrlState.STORED, ...))
+    leases.retry(request, "timeout") or leases.release_slot(request, "timeout")
+    leases.acknowledge(request, FetchRecord(UrlState.STORED, ...))
 
 The middlewares end them that hear of answers (middlewares/fetch_outcome.py) and of stored items
 (middlewares/acknowledge.py). A component that swallows its Request or response loses a lease: that
@@ -67,11 +67,11 @@ class Leases:
         return iter(list(self._out))
 
     def take(self, lease: Lease) -> None:
-        """It is handed out."""
         self._out.add(lease)
 
-    def give_back(self, request: Request) -> Request:
-        """The fetch was not made: its URL returns to its place. Scrapy drops the Request."""
+    def release(self, request: Request) -> Request:
+        """The fetch was not made: its URL returns to its place in the queue. Scrapy drops the
+        Request."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
         self.frontier.release(lease)
@@ -88,42 +88,44 @@ class Leases:
         request.meta.pop(LEASE)
         self._out.discard(lease)
         self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
-        self._tell_if_parked(lease)
+        self._warn_if_parked(lease)
         request.meta[REQUEUED] = True
         return request
 
-    def free(self, request: Request, kind: str = "", retry_after: float | None = None) -> None:
-        """A last attempt is over: its place is free, its host judged at once, or the host's next
-        URL would go out before the stores are through with this one. ``kind`` as in failures.py,
+    def release_slot(
+        self, request: Request, kind: str = "", retry_after: float | None = None
+    ) -> None:
+        """A last attempt is over: its slot is free, its host judged at once, or the host's next URL
+        would go out before the stores are through with this one. ``kind`` as in politeness.KINDS,
         "" where the fetch says nothing about its host."""
         lease = request.meta[LEASE]
         self.frontier.release_slot(lease, kind, elapsed(request), retry_after=retry_after)
-        self._tell_if_parked(lease)
+        self._warn_if_parked(lease)
 
-    def settle(self, request: Request, visit: FetchRecord) -> None:
-        """The URL's final state; nothing if it has one already."""
+    def acknowledge(self, request: Request, visit: FetchRecord) -> None:
+        """The URL has its final state; nothing happens if it had one already."""
         lease = request.meta.pop(LEASE, None)
         if lease is not None and not lease.is_robots:
-            self.settle_lease(lease, visit, elapsed(request))
+            self.acknowledge_lease(lease, visit, elapsed(request))
 
-    def settle_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
-        """The same by the lease; the fetch took ``seconds``."""
+    def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
+        """acknowledge() by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
         for key in keys_of(visit):
             self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:
             self.frontier.failed_for_good(lease, visit, seconds)
-            self._tell_if_parked(lease)
+            self._warn_if_parked(lease)
         else:
             self.frontier.acknowledge(lease, visit)
 
     def end_robots(self, lease: Lease) -> None:
         """The robots.txt of a lease was answered, or failed."""
         self._out.discard(lease)
-        self._tell_if_parked(lease)
+        self._warn_if_parked(lease)
 
     def end_lost(self) -> None:
-        """Nobody will end those that are out: their fetches failed."""
+        """End the leases that a component lost: their fetches failed."""
         for lease in self:
             shown = without_userinfo(lease.url)
             logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
@@ -131,12 +133,12 @@ class Leases:
                 self.frontier.failed(lease, "lost", 0.0)
                 self.end_robots(lease)
             else:
-                self.settle_lease(
+                self.acknowledge_lease(
                     lease, FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
                 )
 
-    def _tell_if_parked(self, lease: Lease) -> None:
-        """After a failure: say so where it was one too many for the host."""
+    def _warn_if_parked(self, lease: Lease) -> None:
+        """After a failure: log where it was one too many for the host."""
         record = lease.host.record
         if record.state is not HostState.PARKED:
             self._parked.pop(record.host, None)
@@ -155,9 +157,8 @@ class Leases:
 
 
 def elapsed(request: Request) -> float:
-    """Seconds since the download of this Request began; 0.0 if it did not. Not by the time of day,
-    which may be set, or jump over hours that the machine slept: a host would be left alone so long.
-    """
+    """Seconds since the download of this Request began; 0.0 if it did not. Monotonic, so that a clock
+    change, or hours that the machine slept, are never taken for a slow host."""
     started = request.meta.get("download_started")
     return 0.0 if started is None else max(0.0, time.monotonic() - started)
 

@@ -212,9 +212,9 @@ class FrontierScheduler:
                 if not self.broken:
                     await self._commit_last()
             except Exception as error:  # the directory is released whatever happens
-                told = isinstance(error, LarmspiderError)
-                self.broken = str(error) if told else f"{type(error).__name__}: {error}"
-                logger.critical("The last checkpoint failed: %s", error, exc_info=not told)
+                foreseen = isinstance(error, LarmspiderError)
+                self.broken = str(error) if foreseen else f"{type(error).__name__}: {error}"
+                logger.critical("The last checkpoint failed: %s", error, exc_info=not foreseen)
             if self.worker is not None:
                 await self.worker.leave()
             self._end(reason)
@@ -311,7 +311,7 @@ class FrontierScheduler:
                 self.hand_out(request)
                 return True
             replaced = FetchRecord(UrlState.STORED, time=time.time(), reason="replaced")
-            self.leases.settle_lease(lease, replaced)
+            self.leases.acknowledge_lease(lease, replaced)
         try:
             entry = self._converter.to_queued(request, self.frontier)
         except ValueError as error:
@@ -338,7 +338,7 @@ class FrontierScheduler:
                 return self._probes.watch(self._converter.to_request(lease))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
-                self.leases.settle_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
+                self.leases.acknowledge_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
         self._waker.wake_at(self.frontier.next_ready_time())
         return None
 

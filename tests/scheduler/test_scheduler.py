@@ -94,7 +94,7 @@ def test_a_priority_counts_among_requests_of_one_depth(scheduler: FrontierSchedu
     order = []
     while (request := scheduler.next_request()) is not None:
         order.append(request.priority)
-        scheduler.leases.settle(request, FetchRecord(UrlState.STORED, time=1.0, status=200))
+        scheduler.leases.acknowledge(request, FetchRecord(UrlState.STORED, time=1.0, status=200))
     assert order == [100, 7, 1, 0, -1]
 
 
@@ -119,7 +119,7 @@ def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     lease = parent.meta[LEASE]
     assert scheduler.enqueue_request(Request("http://127.0.0.1/b", meta=parent.meta))
     assert scheduler.frontier.backend.counts().leased == 1
-    scheduler.leases.settle(parent, FetchRecord(UrlState.STORED, time=1.0, status=200))
+    scheduler.leases.acknowledge(parent, FetchRecord(UrlState.STORED, time=1.0, status=200))
     assert scheduler.frontier.backend.visit(lease.entry.key).status == 200
 
 
