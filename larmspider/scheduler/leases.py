@@ -157,8 +157,8 @@ class Leases:
 
 
 def elapsed(request: Request) -> float:
-    """Seconds since the download of this Request began; 0.0 if it did not. Monotonic, so that a clock
-    change, or hours that the machine slept, are never taken for a slow host."""
+    """Seconds since the download of this Request began; 0.0 if it did not. Monotonic, so that a
+    clock change, or hours that the machine slept, are never taken for a slow host."""
     started = request.meta.get("download_started")
     return 0.0 if started is None else max(0.0, time.monotonic() - started)
 
