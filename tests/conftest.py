@@ -136,6 +136,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kill-seed", type=int, default=0, help="repeat a run of it; 0: at random")
 
 
+def pytest_collection_finish() -> None:
+    """What was imported is not looked at again at the end of each file: 0.09 s."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _leaks_of_this_file() -> Iterator[None]:
     """What a file leaves open is reported at its own last test, and not wherever the garbage
