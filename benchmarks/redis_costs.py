@@ -236,10 +236,12 @@ def print_membership(server: RedisServer, workers: int, blocks: int) -> None:
         rest(members[0])
     all_idle = (worked(client, "evalsha") - before) / looks
     beat, look, inboxes = (statistics.median(times) for times in found.values())
-    words = len(members[0]._named(members[0].held))
+    received = client.info()["total_net_input_bytes"]
+    members[0].beat()
+    sent = client.info()["total_net_input_bytes"] - received
     print(
         f"| {blocks:,} | {workers} | {beat:,.0f} | {look:,.0f} | {all_idle:,.0f} | {inboxes:,.0f}"
-        f" | {size / 1e6:.2f} | {words:,} |",
+        f" | {size / 1e6:.2f} | {sent:,} |",
         flush=True,
     )
 

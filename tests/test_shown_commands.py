@@ -220,6 +220,33 @@ def test_a_benchmark_takes_the_options_shown(
             assert word in told, word
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "command",
+    [
+        "redis_costs membership --blocks 16 --workers 2",
+        "redis_costs memory --urls 200 --hosts 2",
+        "large_crawl {folder}/large --pages 20 --hosts 2",
+        "house",
+    ],
+)
+def test_a_benchmark_runs_on_something_small(command: str, tmp_path: Path) -> None:
+    """Those that call what no other test calls in the same way."""
+    if "redis" in command and REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed")
+    module, *words = command.format(folder=tmp_path).split()
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *words],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
 def test_the_profile_names_functions_that_exist() -> None:
     """benchmarks/profile_page.py wraps them by name."""
     for path, _ in (*profile_page._OURS, *profile_page._SCRAPYS, *profile_page._FETCH):
