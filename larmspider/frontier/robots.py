@@ -18,69 +18,56 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from protego import Protego
 
 from larmspider.frontier.storage.backend import Backend
-
-# The hosts' rules as parsed objects, for as many hosts as memory should hold.
-#
-# The robots.txt bodies are notes of the backend, so they survive a restart and a host whose rules
-# were dropped here is parsed again, not asked again.
 
 HELD_BYTES = 4 << 20
 """Of robots.txt bodies whose rules are held; the rules take up to 75 times as much memory."""
 _LEAST_BYTES = 1_000  # what a host counts with, however short its file
 
 
-class Rules(Protocol):
-    """As robots.RobotsRules."""
-
-    @property
-    def crawl_delay(self) -> float | None: ...
-
-    @property
-    def sitemaps(self) -> Sequence[str]: ...
-
-    def allowed(self, url: str) -> bool: ...
-
-
 class RobotsCache:
-    """``parse`` makes rules of a body; of ``held_bytes`` of them the rules are held, the least used
-    are dropped."""
+    """The hosts' rules as parsed objects, for as many hosts as memory should hold.
+
+    The bodies are notes of the backend, so they survive a restart, and a host whose rules were
+    dropped here is parsed again, not asked again. ``parse`` makes rules of a body; the rules of
+    ``held_bytes`` of bodies are held, the least used are dropped.
+    """
 
     def __init__(
-        self, backend: Backend, parse: Callable[[bytes], Rules], held_bytes: int = HELD_BYTES
+        self, backend: Backend, parse: Callable[[bytes], RobotsRules], held_bytes: int = HELD_BYTES
     ) -> None:
         self._backend, self._parse, self._room = backend, parse, held_bytes
-        self._held: OrderedDict[str, tuple[Rules, int]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[RobotsRules, int]] = OrderedDict()
 
     def __len__(self) -> int:
         """Hosts whose rules are held."""
         return len(self._held)
 
-    def of(self, host: str) -> Rules:
-        """Of a host whose robots.txt was put here in this or an earlier run."""
+    def of(self, host: str) -> RobotsRules:
+        """The rules of a host whose robots.txt was put here in this or an earlier run."""
         held = self._held.get(host)
         if held is None:
             return self._hold(host, self._backend.note(f"robots {host}") or b"")
         self._held.move_to_end(host)
         return held[0]
 
-    def put(self, host: str, body: bytes) -> Rules:
+    def put(self, host: str, body: bytes) -> RobotsRules:
         """A fresh robots.txt; b"" where everything is allowed."""
         self._backend.put_note(f"robots {host}", body)
         return self._hold(host, body)
 
     def forget(self, host: str) -> None:
-        """What is held may soon be older than what the backend has."""
+        """Drop a host's rules: they may soon be older than what the backend has."""
         _, size = self._held.pop(host, (None, 0))
         self._room += size
 
-    def _hold(self, host: str, body: bytes) -> Rules:
+    def _hold(self, host: str, body: bytes) -> RobotsRules:
         self.forget(host)
         rules, size = self._parse(body), max(_LEAST_BYTES, len(body))
         self._held[host] = rules, size
@@ -93,7 +80,7 @@ class RobotsCache:
 MAX_BYTES = 500 * 1024
 """How much of a robots.txt is read (RFC 9309 2.5 asks for at least this)."""
 MAX_WILDCARDS = 5_000
-"""In the rules for us, over all lines: 0.1 s for 16 URLs (leasing.MOST_REFUSED), 25,000 lines with
+"""In the rules for us, over all lines: 0.1 s for 16 URLs (dispatch.MAX_REFUSED), 25,000 lines with
 two each would take 0.9 s. A Disallow behind them is read up to its first ``*``, which refuses more
 than it says, an Allow behind them is passed over."""
 MAX_LINE_BYTES = 2083 * 8 - 1

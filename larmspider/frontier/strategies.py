@@ -67,25 +67,22 @@ class Backlinks(Strategy):
         return 16 + 8 * doublings + ((inlinks >> (doublings + 1)) & 7)
 
 
-# PageRank: URLs that many well-linked pages link to go first (Brin, Page 1998).
-#
-#     links = LinkTable()
-#     links.add(url_key("http://wiki/"), [url_key("http://wiki/a"), url_key("http://wiki/b")])
-#     ranks = links.ranks()           # in a worker thread: 0.3 s for a million links with numpy
-#     frontier.reprioritize(links.priorities(ranks))
-#
-# Links are gathered while the crawl runs and the ranks computed from time to time; until then a
-# new
-# URL counts as average. numpy is used where it is installed; without it the same takes 15 times as
-# long.
-
 DAMPING, ROUNDS = 0.85, 30
 _STEPS = 1000
 """Priority steps to a halving of the rank."""
 
 
 class LinkTable:
-    """Links between URL keys, in memory: 8 bytes a link, some 150 bytes a URL.
+    """PageRank: URLs that many well-linked pages link to go first (Brin, Page 1998).
+
+        links = LinkTable()
+        links.add(url_key("http://wiki/"), [url_key("http://wiki/a"), url_key("http://wiki/b")])
+        ranks = links.ranks()           # in a worker thread: 0.3 s for a million links with numpy
+        frontier.reprioritize(links.priorities(ranks))
+
+    Links between URL keys are gathered in memory while the crawl runs, 8 bytes a link and some 150
+    bytes a URL, and the ranks computed from time to time; until then a new URL counts as average.
+    Without numpy that takes 15 times as long.
 
     Beyond ``max_urls`` URLs new ones are left out: they keep the order of their depth.
     """
