@@ -21,7 +21,7 @@ MOVED = {
     "extensions.garbage": "extensions.tuning",
     "extensions.monitor": "status.monitor",
     "extensions.operator": "control.operator",
-    "extensions.totals": "status.totals_extension",
+    "extensions.totals": "status.totals",
     "extensions.web": "web",
     "frontier.scheduler": "scheduler",
     "log_formatter": "extensions.tuning",

@@ -442,7 +442,7 @@ EXTENSIONS = {
     "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back
     "larmspider.extensions.tuning.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
-    "larmspider.status.totals_extension.TotalsExtension": 500,  # counts of all runs
+    "larmspider.status.totals.TotalsExtension": 500,  # counts of all runs
     "larmspider.control.operator.OperatorExtension": 500,  # control, orders of earlier runs
     "larmspider.web.WebExtension": 600,  # when the frontier is open
     "scrapy.extensions.telnet.TelnetConsole": None,

@@ -6,13 +6,22 @@ Scrapy's stats begin at 0 with each run. A crash loses what was counted since th
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from larmspider import stats
+from scrapy import signals
+
+from larmspider import options, stats
+from larmspider import signals as larm_signals
 from larmspider.files import replace_file
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
 
 TOTALS_FILE = "totals.json"
 _NO_SUMS = (
@@ -75,3 +84,37 @@ class Totals:
             if key.startswith(before) and key.endswith(after) and part and "/" not in part:
                 found[part] = value
         return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+class TotalsExtension:
+    """Writes at each checkpoint and at the end."""
+
+    files = (TOTALS_FILE, f"{TOTALS_FILE}.new")
+
+    def __init__(self, crawler: Crawler, directory: Path) -> None:
+        self.crawler, self.directory = crawler, directory
+        self.before = Totals()  # of the runs before this one
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        extension = cls(crawler, options.larm_dir(crawler.settings))
+        connect = crawler.signals.connect
+        connect(extension.spider_opened, signal=signals.spider_opened)
+        connect(extension.write, signal=larm_signals.commit)
+        connect(extension.write, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self) -> None:
+        self.before = Totals.read(self.directory)
+
+    def now(self) -> Totals:
+        """Of all runs, this one included."""
+        assert self.crawler.stats is not None
+        return self.before.with_run(self.crawler.stats.get_stats())
+
+    def write(self) -> None:
+        """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
+        try:
+            self.now().write(self.directory)
+        except OSError as error:
+            logger.warning("%s is not up to date: %s", self.directory / TOTALS_FILE, error)
