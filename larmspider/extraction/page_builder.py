@@ -18,15 +18,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import can_ada
 from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
-from larmspider.errors import InvalidURL
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
-from larmspider.urls.canonical import LONGEST_URL
-from larmspider.urls.resolve import parse_base, resolve
-from larmspider.urls.syntax import without_userinfo
+from larmspider.urls.resolve import LinkResolver
 
 Attributes = Mapping[str, str | None]
 
@@ -35,10 +31,6 @@ MAX_LINKS = 100_000
 MAX_LINK_CHARS = 10_000_000
 """Characters of their URLs: 100,000 of 100. Those of a page of 512 KB may make 600 MB, if its base
 element has a long path."""
-MAX_HREF = 8192
-"""Characters kept of an href that does not resolve."""
-_TOO_LONG = LONGEST_URL + 1
-"""Characters kept of an href that is too long for a URL, so that it stays too long."""
 MAX_TEXT = 4 * 1024 * 1024
 """Characters kept of a page's text."""
 MAX_TITLE = 1024
@@ -70,7 +62,6 @@ hold."""
 
 _LINK_RELS = frozenset(("next", "prev", "alternate"))
 _NOT_LINKS = ("javascript:", "data:", "about:", "vbscript:")
-_NO_BASE = "about:blank"
 ROBOTS_META_NAMES = ("robots", "larmspider")
 """Meta elements whose directives are obeyed."""
 
@@ -171,15 +162,13 @@ class PageBuilder:
     def fill(self, page: Page) -> None:
         """Complete ``page``, which has a url; its other fields stay as they are."""
         resolver = LinkResolver(page.url, self.base)
-        resolve = resolver.resolve
-        add, chars = page.links.append, 0
-        for href, kind, anchor, nofollow in self.links[:MAX_LINKS]:
-            url = resolve(href)
-            chars += len(url)
-            if chars > MAX_LINK_CHARS:
-                break
-            if url.startswith("http") or is_link(url):
-                add(Link(url, None, kind, one_line(anchor, MAX_ANCHOR), nofollow))
+        links = self.links[:MAX_LINKS]
+        urls = resolver.resolve_all([link[0] for link in links], MAX_LINK_CHARS)
+        page.links += [
+            Link(url, None, kind, one_line(anchor, MAX_ANCHOR), nofollow)
+            for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
+            if url.startswith("http") or is_link(url)
+        ]
         page.title = one_line(self.title or "", MAX_TITLE)
         page.text = page_text(self.pieces)
         page.description = self.description
@@ -193,59 +182,6 @@ class PageBuilder:
 def is_link(url: str) -> bool:
     """Whether ``url``, resolved or not, names a document: not ``javascript:`` and such."""
     return not url.startswith(_NOT_LINKS)  # can_ada has put the scheme in lower case
-
-
-class LinkResolver:
-    """Resolves the hrefs of one page; never raises. Documentation repeats two of three hrefs."""
-
-    __slots__ = ("_base", "_known")
-
-    def __init__(self, url: str, base_href: str | None) -> None:
-        """``url`` is the document's, ``base_href`` that of its first base element, if any."""
-        self._base = _base(url, base_href)
-        self._known: dict[str, str] = {}
-
-    def resolve_or_none(self, href: str) -> str | None:
-        """Absolute URL without fragment, None where ``href`` does not resolve or is too long."""
-        if len(href) > LONGEST_URL:
-            return None
-        return resolve(self._base, href.partition("#")[0])
-
-    def resolve(self, href: str) -> str:
-        """Like ``resolve_or_none``; an href that does not resolve is trimmed and cut, without user
-        name and password."""
-        # "#" always starts the fragment; many links differ in it alone
-        href = href.partition("#")[0]
-        known = self._known.get(href)
-        if known is None:
-            if len(href) > LONGEST_URL:
-                long = without_userinfo(strip_html5_whitespace(href))
-                if len(long) > LONGEST_URL:
-                    return long[:_TOO_LONG]
-            known = resolve(self._base, href)
-            if known is None:
-                known = without_userinfo(strip_html5_whitespace(href))[:MAX_HREF]
-            self._known[href] = known
-        return known
-
-
-def _base(url: str, base_href: str | None) -> can_ada.URL | str:
-    """HTML 4.2.3: the document's own URL where the base element's href is no use."""
-    document = _parsed(url)
-    if base_href is None:
-        return document
-    absolute = resolve(document, base_href)
-    if absolute is None or absolute.startswith(("data:", "javascript:")):
-        return document
-    return _parsed(absolute)
-
-
-def _parsed(url: str) -> can_ada.URL | str:
-    try:
-        return parse_base(url)
-    except InvalidURL:
-        # absolute hrefs resolve without a base
-        return url if resolve(url, "") is not None else parse_base(_NO_BASE)
 
 
 def language_tag(value: str) -> str | None:

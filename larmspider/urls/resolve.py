@@ -2,10 +2,10 @@
 
 The result is what will be fetched: absolute, without fragment, and without user name and password,
 which belong in no request line and no log. Unlike the canonical form (canonical.py), which is for
-comparison only, nothing else is changed. The base is parsed once a page::
+comparison only, nothing else is changed. The base is parsed once a page, and each href once::
 
-    base = parse_base("http://wiki.example/Main/Start")
-    resolve(base, "../Help#top")  # http://wiki.example/Help
+    resolver = LinkResolver("http://wiki.example/Main/Start", base_href=None)
+    resolver.resolve_all(["../Help#top"], max_chars=1000)  # ["http://wiki.example/Help"]
 
 can_ada does the work (WHATWG URL Standard 4.4, "basic URL parser").
 """
@@ -13,11 +13,13 @@ can_ada does the work (WHATWG URL Standard 4.4, "basic URL parser").
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import can_ada
+from w3lib.html import strip_html5_whitespace
 
 from larmspider.errors import InvalidURL
-from larmspider.urls.canonical import disguised
+from larmspider.urls.canonical import LONGEST_URL, disguised
 from larmspider.urls.syntax import (
     LONGEST_RAW_HOST,
     host_too_long,
@@ -25,7 +27,53 @@ from larmspider.urls.syntax import (
     without_userinfo,
 )
 
+_NO_BASE = "about:blank"
+MAX_HREF = 8192
+"""Characters kept of an href that does not resolve."""
+_TOO_LONG = LONGEST_URL + 1
+"""Characters kept of an href that is too long for a URL, so that it stays too long."""
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+class LinkResolver:
+    """Resolves the hrefs of one page; never raises. Documentation repeats two of three hrefs."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, url: str, base_href: str | None) -> None:
+        """``url`` is the document's, ``base_href`` that of its first base element, if any."""
+        self._base = _base(url, base_href)
+
+    def resolve_or_none(self, href: str) -> str | None:
+        """Absolute URL without fragment, None where ``href`` does not resolve or is too long."""
+        if len(href) > LONGEST_URL:
+            return None
+        return resolve(self._base, href.partition("#")[0])
+
+    def resolve_all(self, hrefs: Iterable[str], max_chars: int) -> list[str]:
+        """Absolute URLs without fragments, until they have ``max_chars`` characters together.
+
+        An href that does not resolve is trimmed and cut, without user name and password.
+        """
+        known: dict[str, str] = {}
+        base, urls, chars = self._base, [], 0
+        for whole in hrefs:
+            # "#" always starts the fragment; many links differ in it alone
+            href = whole.partition("#")[0]
+            url = known.get(href)
+            if url is None:
+                if len(href) > LONGEST_URL:
+                    url = without_userinfo(strip_html5_whitespace(href))[:_TOO_LONG]
+                if url is None or len(url) <= LONGEST_URL:
+                    url = resolve(base, href)
+                if url is None:
+                    url = without_userinfo(strip_html5_whitespace(href))[:MAX_HREF]
+                known[href] = url
+            chars += len(url)
+            if chars > max_chars:
+                break
+            urls.append(url)
+        return urls
 
 
 def parse_base(url: str) -> can_ada.URL:
@@ -68,6 +116,25 @@ def _resolve_odd(base: can_ada.URL | str, href: str) -> str | None:
     else:
         return None
     return None if url is None else odd.restore(url)
+
+
+def _base(url: str, base_href: str | None) -> can_ada.URL | str:
+    """HTML 4.2.3: the document's own URL where the base element's href is no use."""
+    document = _parsed(url)
+    if base_href is None:
+        return document
+    absolute = resolve(document, base_href)
+    if absolute is None or absolute.startswith(("data:", "javascript:")):
+        return document
+    return _parsed(absolute)
+
+
+def _parsed(url: str) -> can_ada.URL | str:
+    try:
+        return parse_base(url)
+    except InvalidURL:
+        # absolute hrefs resolve without a base
+        return url if resolve(url, "") is not None else parse_base(_NO_BASE)
 
 
 def location_of(header: bytes) -> str:

@@ -14,13 +14,13 @@ from larmspider.extraction.html import extract
 from larmspider.extraction.page_builder import (
     MAX_ANCHOR,
     MAX_DESCRIPTION,
-    MAX_HREF,
     MAX_LINK_CHARS,
     MAX_TEXT,
     MAX_TITLE,
 )
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Page
 from larmspider.urls.canonical import LONGEST_URL, canonicalize
+from larmspider.urls.resolve import MAX_HREF
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 URL = "http://wiki.example/docs/start?x=1#top"

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import InvalidURL
-from larmspider.extraction.page_builder import LinkResolver
-from larmspider.urls.resolve import location_of, parse_base, resolve
+from larmspider.urls.resolve import LinkResolver, location_of, parse_base, resolve
 from larmspider.urls.seeds import read_seeds
 
 SUITE = Path(__file__).parents[2] / ".." / "shared" / "suites" / "whatwg-url" / "http_subset.json"
