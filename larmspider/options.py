@@ -6,9 +6,11 @@ ConfigError: LARM_PAGEFILE_BYTES=0: expected an integer >= 1
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import logging
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -252,7 +254,18 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _try_to_write(folder: Path) -> None:
-    with TemporaryFile(dir=folder):  # without a name: others may be looking at the directory
+    """With a file that has no name: others may be looking at the directory, or remove it.
+
+    TemporaryFile() makes a named file where the directory is gone for a moment.
+    """
+    if hasattr(os, "O_TMPFILE"):
+        try:
+            os.close(os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o600))
+            return
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+    with TemporaryFile(dir=folder):
         pass
 
 

@@ -182,4 +182,4 @@ def test_a_job_says_that_an_installed_package_hides_its_egg(scrapyd, site, egg, 
     wait_for(node, one, "finished")
     log = node.log(one)
     assert f"from {CHECKOUT / 'larmspider'}; LARM_DIR is" in log
-    assert f"WARNING: The egg {node.folder}/eggs/larmspider/1.egg is not what runs" in log
+    assert f"WARNING: The egg {node.folder}/eggs/larmspider/1.egg is not the code that runs" in log

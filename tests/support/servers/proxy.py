@@ -159,7 +159,7 @@ async def _relay(
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         await writer.drain()
     finally:
+        far_writer.transport.abort()  # first: the server may end while the copies do
         for one in copies:
             one.cancel()
         await asyncio.gather(*copies, return_exceptions=True)
-        far_writer.transport.abort()
