@@ -19,9 +19,32 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Beat, Membership
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.start_urls import StartUrls
-from larmspider.cluster.worker import Budget, Rebalance, SharedOverrides
+from larmspider.cluster.worker import Budget, ClusterWorker, Rebalance, SharedOverrides
 from larmspider.frontier.overrides import HostOverride, Overrides
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
+
+
+@pytest.mark.parametrize(("lengths", "ends"), [([0, 0, 0, 0], True), ([0, 0, 3, 0], False)])
+def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends: bool) -> None:
+    """Every worker is idle, but a partition's owner has not read yet what was forwarded to it."""
+    worker = object.__new__(ClusterWorker)
+    finished: list[int] = []
+    worker.membership = SimpleNamespace(  # type: ignore[assignment]
+        idle=lambda owned: (17, False),
+        finish=lambda commits: finished.append(commits) or True,
+    )
+    worker.backend = SimpleNamespace(owned=frozenset({0}), pending=0)  # type: ignore[assignment]
+    worker.keys = Keys("intranet", 4)
+    worker.link = SimpleNamespace(run=lambda commands: lengths)  # type: ignore[assignment]
+
+    async def waiting() -> bool:
+        return False
+
+    worker.start_urls = SimpleNamespace(waiting=waiting)  # type: ignore[assignment]
+    worker.ended = worker._keep_alive = False
+    worker._wake = lambda: None
+    asyncio.run(worker._ask_the_others())
+    assert (worker.ended, finished) == (ends, [17] if ends else [])
 
 
 class Worker:

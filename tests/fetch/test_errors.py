@@ -105,6 +105,12 @@ def test_the_total_time_has_a_limit(scripted_server: Start, fetcher: Make, answe
     assert (kind_of(error), "0.2 s" in message_of(error)) == ("timeout", True)
 
 
+def test_what_comes_after_the_total_time_is_no_page(scripted_server: Start, fetcher: Make) -> None:
+    """A server that answers a second late has not answered."""
+    server = scripted_server({"*": Reply(body=b"late", delay=1.3)})
+    assert kind_of(fetcher(DOWNLOAD_TIMEOUT=0.3).failure(server.url())) == "timeout"
+
+
 @pytest.mark.parametrize("secs", [-1, "-0.5", float("nan"), "soon"])
 def test_a_time_that_is_none(fetcher: Make, secs: object) -> None:
     """Nothing is begun that would have to be over before."""
