@@ -3,7 +3,7 @@
 # make crawl WORKERS=4                    with so many processes, which share it through Redis
 # make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
 # make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
-# make test / check / docs / bench / serve / soak / screenshots
+# make test / acceptance / check / docs / bench / serve / soak / screenshots
 
 START    ?=
 RESTRICT ?=
@@ -23,7 +23,7 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl egg test soak check docs bench serve web screenshots clean
+.PHONY: crawl egg test acceptance soak check docs bench serve web screenshots clean
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
@@ -45,17 +45,21 @@ crawl: $(VENV)/ready
 egg: $(VENV)/ready
 	@$(BIN)/python deploy/build_egg.py dist
 
-# most tests wait for something: one more at a time than there are processors. Files in the order of
+# make test leaves out what make acceptance runs: kills by the dozen, scrapyd, whole politeness.
+# Most tests wait for something: one more at a time than there are processors. Files in the order of
 # tests/conftest.py: xdist's own begins with those of many tests, which are short. Hundreds of
 # processes begin: what they import is compiled once, whatever the environment says
-test: export PYTHONDONTWRITEBYTECODE =
+PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
+test acceptance: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile \
-	    --no-loadscope-reorder
+	$(BIN)/python -m pytest $(PARALLEL) -m "not acceptance"
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
+
+acceptance: $(VENV)/ready
+	$(BIN)/python -m pytest $(PARALLEL) -m acceptance
 
 # kill -9 again and again, a minute for 40 kills
 KILLS ?= 1000

@@ -13,6 +13,8 @@ from tests.support.deploy.jobs import PAGES, everything, job, lines, stored, wai
 from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import Scrapyd
 
+pytestmark = pytest.mark.acceptance
+
 PROJECT = "larmspider"
 
 

@@ -14,6 +14,8 @@ from tests.support.deploy.jobs import everything, job, lines, stored, wait_for
 from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
+pytestmark = pytest.mark.acceptance
+
 
 def job_log(node: Scrapyd, one: str) -> str:
     """From the disk: the node is down."""

@@ -19,6 +19,8 @@ from tests.support.crawling import PROJECT
 from tests.support.recovery.killed_crawl import wait_until
 from tests.support.servers.scrapyd import PASSWORD, Front, Scrapyd
 
+pytestmark = pytest.mark.acceptance
+
 NODES = ("127.34.0.1", "127.34.0.2")
 LOGIN = {"Authorization": "Basic " + base64.b64encode(f"larm:{PASSWORD}".encode()).decode()}
 FORM = {**LOGIN, "Content-Type": "application/x-www-form-urlencoded"}

@@ -15,6 +15,8 @@ import pytest
 
 from tests.support.crawling import PROJECT
 
+pytestmark = pytest.mark.acceptance
+
 SHOWN = [
     r"nginx.conf syntax is ok",
     r"https://127\.34\.\d+\.1:6843/addversion\.json",

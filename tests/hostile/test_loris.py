@@ -11,6 +11,8 @@ from tests.support.hostile.healthy import HEALTHY, PAGES, is_complete
 from tests.support.hostile.running import MORE_MB, Found, crawl, differences
 from tests.support.hostile.server import HostileServer
 
+pytestmark = pytest.mark.acceptance
+
 OURS = {"LARM_PROBE_SHARE": "0.125", "LARM_SLOW_SHARE": "0.5"}
 """As in settings.py."""
 ONE_FAILURE = {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}

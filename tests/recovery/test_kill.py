@@ -14,6 +14,8 @@ import pytest
 from tests.support.recovery.kill_points import POINTS
 from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, Site, kills
 
+pytestmark = pytest.mark.acceptance
+
 
 def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:
     """Kill by the plan, let the run after it end by itself, check."""

@@ -19,6 +19,8 @@ from tests.support.web.browser import Browser
 from tests.support.web.crawling import LONG, PAYLOADS, hostile_routes
 from tests.support.web.serving import LOOKS, QUERIES, TOKEN, Served, asked, request, shown
 
+pytestmark = pytest.mark.acceptance
+
 POLICY = "default-src 'none'"
 
 

@@ -25,7 +25,7 @@ def crawl_politely(servers: ManyHosts, folder: Path, seconds: float) -> None:
     scrapy_for(seconds, "crawl", "intranet", *options, cwd=folder)
 
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.acceptance, pytest.mark.timed]
 
 
 @pytest.fixture(scope="module")

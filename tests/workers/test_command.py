@@ -24,10 +24,13 @@ from tests.support.crawling import FAST, PROJECT, Ran, records, scrapy
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.scripted import ScriptedServer
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("redis-server") is None,
-    reason="redis-server is not installed (Debian: redis-server)",
-)
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        shutil.which("redis-server") is None,
+        reason="redis-server is not installed (Debian: redis-server)",
+    ),
+]
 HTML = {"Content-Type": "text/html"}
 SETTINGS = FAST | {"LARM_MONITOR_SECS": "0.5", "LARM_LEASE_SECS": "3"}
 

@@ -13,6 +13,8 @@ from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.workers.crew import Crew
 from tests.support.workers.hosts import Hosts
 
+pytestmark = pytest.mark.acceptance
+
 
 @pytest.mark.long
 @pytest.mark.skipif(

@@ -13,6 +13,8 @@ from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.workers.crew import LEASE_SECS, Crew
 from tests.support.workers.hosts import Hosts
 
+pytestmark = pytest.mark.acceptance
+
 
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
