@@ -27,7 +27,6 @@ MOVED = {
     "log_formatter": "extensions.tuning",
     "middlewares.answers": "middlewares.fetch_outcome",
     "middlewares.seen": "middlewares.visited",
-    "middlewares.short_way": "middlewares.follow",
     "pipelines.append_file": "pipelines.records",
     "pipelines.chain": "pipelines.store",
     "pipelines.log_store": "pipelines.records",

@@ -21,7 +21,7 @@ class CommittedGoneError(CrawlDirError):
     """LARM_DIR lacks what a store has committed there; ``what`` is missing, one clause."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: something else has cut it short; -a fresh=yes starts over")
+        super().__init__(f"{what}: something else has cut it short; -a fresh=force starts over")
         self.what = what
 
 

@@ -283,7 +283,7 @@ def check_names(settings: BaseSettings) -> None:
         if name.startswith("LARM_") and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{name} is no setting of larmspider{hint} (docs/settings.md)")
+            raise ConfigError(f"{name} is not a setting of larmspider{hint} (docs/settings.md)")
 
 
 def _get(settings: BaseSettings, name: str) -> Any:

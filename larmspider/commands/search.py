@@ -61,7 +61,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--since",
             metavar="WHEN",
-            help="only pages modified (if unknown: fetched) since then:"
+            help="only pages modified since then, or fetched where that is unknown;"
             f" {', '.join(DAYS)}, or a day as in 2026-01-31",
         )
 

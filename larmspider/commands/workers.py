@@ -62,7 +62,7 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.add_argument(
             "-n", type=int, default=os.cpu_count() or 1, metavar="N",
-            help="number of processes (default %(default)s, one a processor)",
+            help="number of processes (default %(default)s, one per processor)",
         )  # fmt: skip
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",

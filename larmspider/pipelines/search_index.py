@@ -149,7 +149,7 @@ class SearchIndexPipeline(Store):
         if position == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
-                " or start over with -a fresh=yes"
+                " or start over with -a fresh=force"
             )
 
     async def commit(self) -> None:

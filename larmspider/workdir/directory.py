@@ -243,7 +243,7 @@ class CrawlDirectory:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl with other {part}:"
                 f" {shortened(was.get(part))} then, {shortened(now.get(part))} now;"
-                " -a resume=anyway continues it, -a fresh=yes starts over,"
+                f" -a resume=anyway continues it, {self.how_to_start_over()},"
                 " -s LARM_DIR=DIR names another directory"
             )
 
@@ -288,9 +288,12 @@ def asked_fresh(settings: BaseSettings) -> str:
     value = str(settings.get("LARM_FRESH") or "").strip().lower()
     if value == "force":
         return value
-    asked = [options.as_boolean("fresh", part) for part in value.split(",")]
-    if len(asked) > 2 or len(set(asked)) > 1:
-        raise ConfigError(f"fresh={value}: expected yes, or force to delete stored pages too")
+    try:
+        asked = [options.as_boolean("fresh", part) for part in value.split(",")]
+    except ConfigError:
+        asked = []
+    if len(asked) > 2 or len(set(asked)) != 1:
+        raise ConfigError(f"fresh={value}: expected yes, no, or force to delete stored pages too")
     return "force" if asked == [True, True] else "yes" if asked[0] else ""
 
 
@@ -355,11 +358,6 @@ class ClusterDirectory(CrawlDirectory):
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
         """Each worker's crawl.json names its files."""
-
-    def how_to_start_over(self) -> str:
-        """Which ``fresh`` it takes, in words."""
-        held = self._held()
-        return f"-a fresh={f'force deletes {held} and' if held else 'yes'} starts over"
 
     def _refuse_to_delete(self) -> None:
         super()._refuse_to_delete()

@@ -174,7 +174,7 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["hosts", "-n", "-3"], 2, "-n=-3: expected"),
         (["search", "x", "-s", "LARM_DIR=nowhere"], 1, "is no directory"),
         (["search", "x", "--dir", "."], 1, "is not a crawl's directory: it has no crawl.json"),
-        (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is no setting"),
+        (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is not a setting"),
         (["page", "http://127.0.0.1/none"], 1, "http://127.0.0.1/none is not stored"),
         (["page", "mailto:x"], 2, "mailto:x"),
         (["page", "http://a/", "http://b/"], 2, "exactly one URL"),
@@ -409,3 +409,15 @@ def test_no_command_imports_what_another_needs() -> None:
     imported = set(ran.stdout.split())
     assert {"larmspider.commands.serve", "larmspider.commands.workers"} <= imported
     assert not {"aiohttp", "jinja2", "prometheus_client", "redis", "numpy"} & imported
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["crawl", "search", "explain", "page", "hosts", "links", "report", "serve", "workers"],
+)
+def test_help_has_no_heading_in_the_middle_of_a_sentence(command: str, tmp_path: Path) -> None:
+    """Scrapy takes a line of help that ends in a colon for a heading."""
+    told = scrapy(command, "--help", cwd=tmp_path)
+    assert told.status == 0, told.err
+    headings = re.findall(r"^(.+)\n==+$", told.out, re.MULTILINE)
+    assert headings == ["Usage", "Options"]

@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"LARM_KNOWN_PATHS_FILE": "known.txt"}, ["known.txt:2"]),
         (SEED, {"LARM_DIR": "/proc/crawl"}, ["LARM_DIR=/proc/crawl cannot be written"]),
         (SEED, {"LARM_DIR": ""}, ["LARM_DIR=: expected"]),
-        (SEED, {"LARM_PAGEFILE_BYTE": "1"}, ["LARM_PAGEFILE_BYTE is no setting", "did you mean"]),
+        (SEED, {"LARM_PAGEFILE_BYTE": "1"}, ["BYTE is not a setting", "did you mean"]),
         (SEED, {"LARM_PAGEFILE_BYTES": "0"}, ["LARM_PAGEFILE_BYTES=0: expected", ">= 1"]),
         (SEED, {"LARM_MONITOR_SECS": "often"}, ["LARM_MONITOR_SECS=often: expected"]),
         (SEED, {"LARM_LOWERCASE_PATH": "maybe"}, ["LARM_LOWERCASE_PATH=maybe: expected"]),

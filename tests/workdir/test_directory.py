@@ -25,7 +25,7 @@ from larmspider.options import check_names, check_writable, larm_dir, writable_d
 from larmspider.pipelines.store import Store
 from larmspider.workdir import directory as locks
 from larmspider.workdir import worker_name
-from larmspider.workdir.directory import CrawlDirectory, locked
+from larmspider.workdir.directory import CrawlDirectory, asked_fresh, locked
 from larmspider.workdir.manifest import files_of_others, files_of_stores
 
 CrawlerFor = Callable[..., Crawler]
@@ -283,7 +283,7 @@ def test_a_directory_that_cannot_be_written_is_refused(crawler_for: CrawlerFor, 
 
 def test_an_unknown_setting_is_refused_with_a_suggestion(crawler_for: CrawlerFor) -> None:
     """A typo must not silently mean the default."""
-    with pytest.raises(ConfigError, match=r"LARM_PAGEFILE_BYTE is no setting.*LARM_PAGEFILE_BYTES"):
+    with pytest.raises(ConfigError, match=r"BYTE is not a setting.*LARM_PAGEFILE_BYTES"):
         check_names(crawler_for(LARM_PAGEFILE_BYTE=1).settings)
 
 
@@ -403,3 +403,10 @@ def test_names_that_are_refused(name: str) -> None:
     """What is no folder's name, or is the name of another one there."""
     with pytest.raises(ConfigError, match=r"LARM_WORKER=.*: expected"):
         worker_name.check_name(name)
+
+
+@pytest.mark.parametrize("value", ["maybe", "force,yes", "yes,no", "yes,yes,yes"])
+def test_a_word_that_fresh_does_not_know_names_those_it_does(value: str) -> None:
+    """The three words, whatever was asked."""
+    with pytest.raises(ConfigError, match=f"^fresh={value}: expected yes, no, or force to delete"):
+        asked_fresh(Settings({"LARM_FRESH": value}))
