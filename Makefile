@@ -48,8 +48,11 @@ egg: $(VENV)/ready
 # make test leaves out what make acceptance runs: kills by the dozen, scrapyd, whole politeness.
 # Most tests wait for something: one more at a time than there are processors. Files in the order of
 # tests/conftest.py: xdist's own begins with those of many tests, which are short. Hundreds of
-# processes begin: what they import is compiled once, whatever the environment says
-PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
+# processes begin: what they import is compiled once, whatever the environment says.
+# make test ORDER=7: files in a random order, another for each number
+ORDER ?= 0
+PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder \
+    --file-order=$(ORDER)
 test acceptance: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
 ifeq ($(strip $(ARGS)),)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -116,9 +117,14 @@ def crawler_for(tmp_path: Path) -> Callable[..., Crawler]:
     return make
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with a test marked ``timed`` or ``long`` come first: one that began last would end
-    alone."""
+    alone. With ``--file-order=SEED`` files come in random order: no file needs another."""
+    if seed := config.getoption("--file-order"):
+        files = sorted({item.path for item in items})
+        Random(seed).shuffle(files)
+        items.sort(key=lambda item: files.index(item.path))
+        return
     timed = {item.path for item in items if item.get_closest_marker("timed")}
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: (item.path not in timed, item.path not in long))
@@ -133,6 +139,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=20, help="kills in tests/recovery/test_kill.py")
+    parser.addoption("--file-order", type=int, default=0, help="seed; 0: slow files come first")
     parser.addoption("--kill-seed", type=int, default=0, help="repeat a run of it; 0: at random")
 
 

@@ -13,7 +13,7 @@ from tests.support.crawling import scrapy_for
 from tests.support.servers.many_hosts import DEAD, HEALTHY, SLOW, ManyHosts, Seen
 
 HOSTS, PLACES, GAP, SLOW_SECS = 300, 32, 2.0, 10.0
-SETTLED, END, SECONDS = 45.0, 79.0, 84.0
+SETTLED, END, SECONDS = 60.0, 107.0, 112.0
 """Seconds of the crawl: rates are taken from SETTLED to END; then it is told to stop."""
 
 
