@@ -33,6 +33,8 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16le"),
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
+_UTF_8_QUERIES = frozenset(("utf-8", "utf-16le", "utf-16be", "replacement"))
+"""Encoding Standard 4.3, "get an output encoding"."""
 _HTTP_CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))", re.IGNORECASE)
 _TAG = re.compile(
     rb"<(?:(!--)|(meta)(?=[\t\n\f\r /])|(/?[a-z][^\t\n\f\r >]*)|[!/?])", re.IGNORECASE
@@ -98,6 +100,27 @@ def to_utf8(body: bytes, content_type: str | None) -> tuple[bytes, str]:
         else:
             return body, "utf-8"
     return _decode_as(body, charset).encode("utf-8", "replace"), charset
+
+
+def query_encoder(charset: str | None) -> Callable[[str], bytes] | None:
+    """What turns the query of a link on a page in ``charset`` into bytes (WHATWG URL 4.4, "query
+    state"); None where that is UTF-8, as for pages in UTF-16 too. A character that the charset
+    lacks becomes its escaped number, as browsers send it: ``%26%239731%3B``."""
+    if charset is None or charset in _UTF_8_QUERIES:
+        return None
+    encode = webencodings.lookup(charset).codec_info.encode
+    return lambda query: encode(query, _BY_NUMBER)[0]
+
+
+def _by_number(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(char)}%3B" for char in lacking), error.end
+
+
+_BY_NUMBER = "larmspider.by-number"
+codecs.register_error(_BY_NUMBER, _by_number)
 
 
 def _decode_as(body: bytes, charset: str) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
+from larmspider.extraction.charset import query_encoder
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
 from larmspider.urls.resolve import LinkResolver
 
@@ -161,7 +162,7 @@ class PageBuilder:
 
     def fill(self, page: Page) -> None:
         """Complete ``page``, which has a url; its other fields stay as they are."""
-        resolver = LinkResolver(page.url, self.base)
+        resolver = LinkResolver(page.url, self.base, query_encoder(page.charset))
         links = self.links[:MAX_LINKS]
         urls = resolver.resolve_all([link[0] for link in links], MAX_LINK_CHARS)
         page.links += [

@@ -33,6 +33,7 @@ from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.urls.syntax import (
+    C0_OR_SPACE,
     LONGEST_HOST,
     host_too_long,
     lowercase,
@@ -66,7 +67,6 @@ _URL = re.compile(
     r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
     re.IGNORECASE | re.DOTALL | re.ASCII,
 )
-_C0_OR_SPACE = "".join(map(chr, range(0x21)))
 
 
 class Canonicalizer:
@@ -203,7 +203,7 @@ class Disguised(NamedTuple):
 
 def disguised(url: str) -> Disguised | None:
     """None unless can_ada refused ``url`` for such a host alone."""
-    found = _URL.match(replace_escape_chars(url.strip(_C0_OR_SPACE)))
+    found = _URL.match(replace_escape_chars(url.strip(C0_OR_SPACE)))
     if found is None:
         return None
     scheme, host, rest = found.groups()

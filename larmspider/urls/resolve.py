@@ -2,7 +2,8 @@
 
 The result is what will be fetched: absolute, without fragment, and without user name and password,
 which belong in no request line and no log. Unlike the canonical form (canonical.py), which is for
-comparison only, nothing else is changed. The base is parsed once a page, and each href once::
+comparison only, nothing else is changed. On a page that is not UTF-8 the query is escaped in the
+page's charset: ``?q=%E9`` for ``?q=é``. The base is parsed once a page, and each href once::
 
     resolver = LinkResolver("http://wiki.example/Main/Start", base_href=None)
     resolver.resolve_all(["../Help#top"], max_chars=1000)  # ["http://wiki.example/Help"]
@@ -13,14 +14,15 @@ can_ada does the work (WHATWG URL Standard 4.4, "basic URL parser").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import can_ada
-from w3lib.html import strip_html5_whitespace
+from w3lib.html import replace_escape_chars, strip_html5_whitespace
 
 from larmspider.errors import InvalidURL
 from larmspider.urls.canonical import LONGEST_URL, disguised
 from larmspider.urls.syntax import (
+    C0_OR_SPACE,
     LONGEST_RAW_HOST,
     host_too_long,
     resolve_dots,
@@ -33,22 +35,30 @@ MAX_HREF = 8192
 _TOO_LONG = LONGEST_URL + 1
 """Characters kept of an href that is too long for a URL, so that it stays too long."""
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_TO_ESCAPE = re.compile(rb"[\x00-\x20\x7f-\xff\"#<>']")
+"""WHATWG URL 1.3, "special-query percent-encode set"."""
+_WITH_CHARSET = ("http:", "https:", "ftp:", "file:")
+"""Schemes whose queries are in the page's charset; those of others are UTF-8."""
 
 
 class LinkResolver:
     """Resolves the hrefs of one page; never raises. Documentation repeats two of three hrefs."""
 
-    __slots__ = ("_base",)
+    __slots__ = ("_base", "_encode")
 
-    def __init__(self, url: str, base_href: str | None) -> None:
-        """``url`` is the document's, ``base_href`` that of its first base element, if any."""
-        self._base = _base(url, base_href)
+    def __init__(
+        self, url: str, base_href: str | None, encode: Callable[[str], bytes] | None = None
+    ) -> None:
+        """``url`` is the document's, ``base_href`` that of its first base element, if any;
+        ``encode`` gives the bytes of a query on a page that is not UTF-8 (`query_encoder`)."""
+        self._encode = encode
+        self._base = _base(url, base_href, encode)
 
     def resolve_or_none(self, href: str) -> str | None:
         """Absolute URL without fragment, None where ``href`` does not resolve or is too long."""
         if len(href) > LONGEST_URL:
             return None
-        return resolve(self._base, href.partition("#")[0])
+        return _resolve(self._base, href.partition("#")[0], self._encode)
 
     def resolve_all(self, hrefs: Iterable[str], max_chars: int) -> list[str]:
         """Absolute URLs without fragments, until they have ``max_chars`` characters together.
@@ -56,7 +66,7 @@ class LinkResolver:
         An href that does not resolve is trimmed and cut, without user name and password.
         """
         known: dict[str, str] = {}
-        base, urls, chars = self._base, [], 0
+        base, encode, urls, chars = self._base, self._encode, [], 0
         for whole in hrefs:
             # "#" always starts the fragment; many links differ in it alone
             href = whole.partition("#")[0]
@@ -65,7 +75,7 @@ class LinkResolver:
                 if len(href) > LONGEST_URL:
                     url = without_userinfo(strip_html5_whitespace(href))[:_TOO_LONG]
                 if url is None or len(url) <= LONGEST_URL:
-                    url = resolve(base, href)
+                    url = _resolve(base, href, encode)
                 if url is None:
                     url = without_userinfo(strip_html5_whitespace(href))[:MAX_HREF]
                 known[href] = url
@@ -118,12 +128,29 @@ def _resolve_odd(base: can_ada.URL | str, href: str) -> str | None:
     return None if url is None else odd.restore(url)
 
 
-def _base(url: str, base_href: str | None) -> can_ada.URL | str:
+def _resolve(
+    base: can_ada.URL | str, href: str, encode: Callable[[str], bytes] | None
+) -> str | None:
+    """``resolve`` for an href without fragment of a page whose queries ``encode`` encodes."""
+    url = resolve(base, href)
+    if encode is None or url is None or href.isascii() or not url.startswith(_WITH_CHARSET):
+        return url
+    # the first "?" begins the query in every URL of these schemes
+    query = replace_escape_chars(href).rstrip(C0_OR_SPACE).partition("?")[2]
+    if query.isascii():
+        return url
+    escaped = _TO_ESCAPE.sub(lambda byte: b"%%%02X" % byte[0][0], encode(query))
+    return f"{url.partition('?')[0]}?{escaped.decode('ascii')}"
+
+
+def _base(
+    url: str, base_href: str | None, encode: Callable[[str], bytes] | None
+) -> can_ada.URL | str:
     """HTML 4.2.3: the document's own URL where the base element's href is no use."""
     document = _parsed(url)
     if base_href is None:
         return document
-    absolute = resolve(document, base_href)
+    absolute = _resolve(document, base_href.partition("#")[0], encode)
     if absolute is None or absolute.startswith(("data:", "javascript:")):
         return document
     return _parsed(absolute)

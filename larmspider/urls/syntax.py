@@ -33,7 +33,8 @@ LONGEST_RAW_HOST = 2048
 
 # Schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
 _AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
-_C0_OR_SPACE = "".join(map(chr, range(0x21)))
+C0_OR_SPACE = "".join(map(chr, range(0x21)))
+"""What a URL may begin and end with, and is dropped (WHATWG URL 4.4)."""
 # As WHATWG reads them: up to the last "@" before path, query and fragment; a scheme of the web
 # takes any number of slashes, and a link may start with the host.
 _USERINFO = re.compile(
@@ -132,7 +133,7 @@ def host_too_long(url: str) -> bool:
     if len(url) <= LONGEST_RAW_HOST:
         return False
     # the parser drops white space first (WHATWG URL 4.4)
-    authority = _AUTHORITY.match(replace_escape_chars(url.lstrip(_C0_OR_SPACE)))
+    authority = _AUTHORITY.match(replace_escape_chars(url.lstrip(C0_OR_SPACE)))
     return authority is not None and len(authority[1].rpartition("@")[2]) > LONGEST_RAW_HOST
 
 

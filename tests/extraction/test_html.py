@@ -493,3 +493,40 @@ def test_a_large_page_is_quick():
 def test_a_block_parts_its_text_from_what_follows(markup: str, text: str) -> None:
     """Whether white space, a block, an element that parts nothing or the end of another follows."""
     assert extract(markup.encode(), "http://h/", "text/html").text == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "href", "expected"),
+    [
+        ("latin1", "?q=é", "?q=%E9"),
+        ("latin1", "é/ö?q=é&x=%C3%A9#ü", "%C3%A9/%C3%B6?q=%E9&x=%C3%A9"),
+        ("latin1", " ?a\tb='é <x>' \n", "?ab=%27%E9%20%3Cx%3E%27"),
+        ("latin1", "?q=\N{SNOWMAN}&amp;r=é", "?q=%26%239731%3B&r=%E9"),
+        ("latin1", "//other.example/é?é?é", "http://other.example/%C3%A9?%E9?%E9"),
+        ("latin1", "http://other.example?é", "http://other.example/?%E9"),
+        ("latin1", "mailto:a@b?é", "mailto:a@b?%C3%A9"),
+        ("latin1", "é", "%C3%A9"),
+        ("koi8-r", "?п", "?%D0"),
+        ("shift_jis", "?①", "?%87@"),
+        ("iso-2022-jp", "?あ\N{SNOWMAN}", "?%1B$B$%22%1B(B%26%239731%3B"),
+        ("utf-8", "?é", "?%C3%A9"),
+        ("utf-16", "?é", "?%C3%A9"),
+    ],
+)
+def test_the_query_of_a_link_is_in_the_pages_charset(
+    charset: str, href: str, expected: str
+) -> None:
+    """As browsers send it: path and host are UTF-8 everywhere, a character that the charset lacks
+    becomes its number, escapes stay."""
+    python = "utf-16le" if charset == "utf-16" else charset
+    markup = f'<a href="{href}">t</a><link rel=canonical href="{href}">'
+    body = markup.encode(python, "xmlcharrefreplace")
+    found = extract(body, "http://h/x/", f"text/html; charset={charset}")
+    expected = expected if ":" in expected else f"http://h/x/{expected}"
+    assert ([link.url for link in found.links], found.canonical) == ([expected], expected)
+
+
+def test_a_base_elements_query_is_in_the_pages_charset() -> None:
+    assert urls("<meta charset=latin1><base href='/b?é'><a href=''>t</a>".encode("latin1")) == [
+        "http://wiki.example/b?%E9"
+    ]
