@@ -32,7 +32,7 @@ from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
 from larmspider.workdir.manifest import MANIFEST, WORKER_LOG
 from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
-from larmspider.workers.supervisor import Supervisor, WorkerProcess
+from larmspider.workers.supervisor import StopSignals, Supervisor, WorkerProcess
 
 SPIDER = "intranet"
 MAX_WORKERS = 256
@@ -80,7 +80,12 @@ class Command(ScrapyCommand):
             options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
+            from larmspider.workers.redis_server import StartStopped
+
             print(f"scrapy workers: {error}", file=sys.stderr)
+            if isinstance(error, StartStopped):
+                self.exitcode = 0
+                return
             refused = not self._begun and isinstance(error, (ConfigError, CrawlDirError))
             self.exitcode = 2 if refused else 1
         except KeyError as unknown:
@@ -117,10 +122,12 @@ class Command(ScrapyCommand):
             else:
                 shared.refuse_other(crawler)
         with ExitStack() as stack:
+            stop = stack.enter_context(StopSignals())
             options.writable_dir(root)
             if directory.fresh:
                 directory.clear()
             if is_private:
+                private.stopped = lambda: bool(stop.count)
                 stack.enter_context(private)
                 settings.set("REDIS_URL", private.url, priority="cmdline")
                 shared = SharedCrawl(settings, crawler.spidercls.name)
@@ -129,22 +136,28 @@ class Command(ScrapyCommand):
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")
             supervisor = self._supervisor(
-                root, command, opts.n, private.tend if is_private else str
+                root, command, opts.n, stop, private.tend if is_private else str
             )
             self._begun = True
             supervisor.run()
-            if not (root / MANIFEST).exists():  # all were refused
-                return supervisor.exit_status or 1
+            stop.end_at_once()
+            if not (root / MANIFEST).exists():  # all were refused, or stopped before they began
+                return supervisor.exit_status or int(not stop.count)
             crawl = open_crawl(root, settings=settings)
             assert isinstance(crawl, CrawlOfWorkers)
             outcome = Outcome.of(crawl)
         with suppress(OSError):  # as in _say()
             print("\n".join(outcome.lines()), flush=True)
-        nothing = not supervisor.signals and not outcome.total[UrlState.STORED]
+        nothing = not stop.count and not outcome.total[UrlState.STORED]
         return supervisor.exit_status or int(nothing)
 
     def _supervisor(
-        self, root: Path, command: list[str], number: int, beside: Callable[[], str]
+        self,
+        root: Path,
+        command: list[str],
+        number: int,
+        stop: StopSignals,
+        beside: Callable[[], str],
     ) -> Supervisor:
         assert self.settings is not None
         names = worker_name.free_names(root, number)
@@ -159,6 +172,7 @@ class Command(ScrapyCommand):
             Progress({name: root / name / MONITOR_LOG for name in names}),
             options.seconds(self.settings, "LARM_MONITOR_SECS", minimum=0.1),
             _say,
+            stop,
             beside,
         )
 

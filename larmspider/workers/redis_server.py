@@ -13,9 +13,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
@@ -25,7 +27,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.workdir.directory import REDIS_SOCKET, locked
 from larmspider.workdir.manifest import LOCK
 
@@ -62,18 +64,28 @@ def find_program() -> str:
     return found
 
 
+class StartStopped(LarmspiderError):  # noqa: N818 - named for what happened
+    """The command was told to stop before the server answered; it was stopped too."""
+
+
 class PrivateRedis:
-    """Runs inside ``with``. ``fresh``: the data that is there is deleted first.
+    """Runs inside ``with``. ``fresh``: the data that is there is deleted first. ``stopped()``: the
+    command was told to stop, and the start is not waited for any more.
 
     Raises ConfigError, CrawlDirError where the server does not run.
     """
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        self.folder, self.fresh = folder, fresh
+    def __init__(
+        self, folder: Path, *, fresh: bool = False, stopped: Callable[[], bool] = bool
+    ) -> None:
+        self.folder, self.fresh, self.stopped = folder, fresh, stopped
         self._process: subprocess.Popen[bytes] | None = None
+        self._taken_over: socket.socket | None = None
+        """A connection to a server that an earlier run has started: it ends with the server."""
         self._short: Path | None = None
         self._lock: IO[str] | None = None
         self._restarts = 0
+        self._log_begins = 0
 
     @property
     def socket(self) -> Path:
@@ -91,8 +103,9 @@ class PrivateRedis:
             self._prepare()
             if self.fresh:
                 self._clear()
-            if not self._answers():
+            if not (self._answers() and self._watch()):
                 self._start(program)
+                self._wait(program)
         except BaseException:
             self._leave()
             raise
@@ -144,11 +157,30 @@ class PrivateRedis:
                 return False
             else:
                 return True
+            self._go_on()
             time.sleep(_TRY_SECS)
+
+    def _go_on(self) -> None:
+        if self.stopped():
+            self.stop()
+            raise StartStopped(f"stopped while {PROGRAM} was starting in {self.folder}")
+
+    def _watch(self) -> bool:
+        """Connect to a server that another process has started: whether that can be done."""
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(self.socket))
+        except OSError:
+            connection.close()
+            return False
+        connection.setblocking(False)
+        self._taken_over = connection
+        return True
 
     def _start(self, program: str) -> None:
         (self.folder / REDIS_SOCKET).unlink(missing_ok=True)
-        (self.folder / LOG).unlink(missing_ok=True)
+        log = self.folder / LOG
+        self._log_begins = log.stat().st_size if log.exists() else 0
         arguments = [word for name, value in _CONFIG.items() for word in (f"--{name}", value)]
         self._process = subprocess.Popen(  # noqa: S603 - the program of find_program(), our arguments
             [program, *arguments, "--unixsocket", REDIS_SOCKET],
@@ -158,27 +190,47 @@ class PrivateRedis:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # no Ctrl-C: the workers need Redis until they have ended
         )
+
+    def _wait(self, program: str) -> None:
+        assert self._process is not None
         deadline = time.monotonic() + START_SECS
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise CrawlDirError(
-                    f"{program} did not start in {self.folder}: {self._last_words()}"
-                )
-            time.sleep(_TRY_SECS)
+        try:
+            while not self._answers():
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise CrawlDirError(
+                        f"{program} did not start in {self.folder}: {self._last_words()}"
+                    )
+                self._go_on()
+                time.sleep(_TRY_SECS)
+        except CrawlDirError:
+            self.stop()
+            raise
 
     def tend(self) -> str:
-        """Start the server again if it has ended: a message, or "". Raises CrawlDirError where it
-        does not start, or ends again and again."""
-        if self._process is None or (status := self._process.poll()) is None:
+        """Start the server again if it has ended, without waiting until it answers: a message, or
+        "". Raises CrawlDirError where it ends again and again."""
+        if not (how := self._how_it_ended()):
             return ""
-        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        message = f"{PROGRAM} ended {how}"
+        message = f"{PROGRAM} ended{how}"
         if self._restarts == RESTARTS:
-            raise CrawlDirError(f"{message}, after {RESTARTS} restarts: {self.folder / LOG}")
+            raise CrawlDirError(
+                f"{message}, after {RESTARTS} restarts: {self._last_words()} ({self.folder / LOG})"
+            )
         self._restarts += 1
         self._start(find_program())
         return f"{message}: started again"
+
+    def _how_it_ended(self) -> str:
+        if self._process is not None:
+            if (status := self._process.poll()) is None:
+                return ""
+            named = signal.Signals(-status).name if status < 0 else ""
+            return f" by {named}" if named else f" with status {status}"
+        if self._taken_over is None or not _is_closed(self._taken_over):
+            return ""
+        self._taken_over.close()
+        self._taken_over = None
+        return "" if self._watch() else ", which an earlier run had left"
 
     def _clear(self) -> None:
         if self._answers():
@@ -192,8 +244,11 @@ class PrivateRedis:
                 path.unlink()
 
     def _last_words(self) -> str:
+        """The last line of its log since it was started."""
         try:
-            lines = (self.folder / LOG).read_text("utf-8", "replace").split("\n")
+            with (self.folder / LOG).open("rb") as log:
+                log.seek(self._log_begins)
+                lines = log.read().decode("utf-8", "replace").split("\n")
         except OSError:
             return "it left no log"
         found = [line.strip() for line in lines if line.strip()]
@@ -212,3 +267,18 @@ class PrivateRedis:
             return
         with suppress(redis.RedisError, OSError), self._client() as client:
             client.shutdown()
+        connection, self._taken_over = self._taken_over, None
+        if connection is not None:
+            with connection, suppress(OSError):
+                connection.settimeout(STOP_SECS)
+                connection.recv(1)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other end of a connection on which it never says anything is gone."""
+    try:
+        return not connection.recv(1)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

@@ -1,8 +1,8 @@
 """Runs workers side by side until all have ended, with one line of progress for all.
 
-A first SIGINT or SIGTERM is passed on, and the workers stop in order; a second one ends them at
-once. A SIGHUP, from a terminal that closes, is passed on as SIGTERM, and later ones are ignored. A
-message with which several workers end is shown once.
+A first SIGINT or SIGTERM is passed on as SIGTERM, and the workers stop in order; a second one ends
+them at once. A SIGHUP, from a terminal that closes, counts as one of them, and later ones are
+ignored. A message with which several workers end is shown once.
 
 A worker that ends with status 75 (its lease ran out while it was stopped or cut off) or by a signal
 is started again, and continues from its last checkpoint.
@@ -21,6 +21,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any, Self
 
 from larmspider.formatting import printable
 from larmspider.workers.outcome import Progress
@@ -134,20 +135,70 @@ class WorkerProcess:
 
 def _end_with(parent: int) -> None:
     """In the child: if the supervisor is killed, the worker gets a SIGTERM, and stops in order."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it has the supervisor's until it is a program
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it was killed before
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 TICK_SECS = 0.1
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDED_BY_US = {-signal.SIGTERM, -signal.SIGINT}
 _MAX_NEWS = 20
 """Lines of a worker that are shown at a time."""
 
 
+class StopSignals:
+    """Counts the signals that tell the command to stop, while it is in ``with``.
+
+        with StopSignals() as stop:
+            ...                      # Redis is started, and so are workers
+            for _ in range(stop.take()):
+                ...                  # pass one on to each worker
+
+    A handler that acted at once would miss the child that is just being started, which nobody knows
+    before its Popen is there; so it counts, and those who run a loop look.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._taken = 0
+        self._ending = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _HEARD:
+            handler = signal.getsignal(number)
+            if handler is not signal.SIG_IGN:  # nohup
+                self._before[number] = handler
+                signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def take(self) -> int:
+        """How many signals have come since the last call."""
+        new = self.count - self._taken
+        self._taken += new
+        return new
+
+    def end_at_once(self) -> None:
+        """From now on a signal raises SystemExit: no worker runs any more, and nobody looks."""
+        self._ending = True
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._ending:
+            raise SystemExit(1)
+        self.count += 1
+        if number == signal.SIGHUP:  # both the system and the shell send it
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
 class Supervisor:
     """``say`` shows a line on the terminal, one of progress every ``interval`` seconds. ``beside``
-    tends what the workers need, and returns a message or ""."""
+    tends what the workers need, and returns a message or ""; it must not wait."""
 
     def __init__(
         self,
@@ -155,22 +206,17 @@ class Supervisor:
         progress: Progress,
         interval: float,
         say: Callable[[str], object],
+        stop: StopSignals,
         beside: Callable[[], str] = str,
     ) -> None:
         self.workers = list(workers)
-        self.signals = 0
-        """How many signals have come."""
         self._progress, self._interval, self._say = progress, interval, say
-        self._beside = beside
+        self._stop, self._beside = stop, beside
         self._told: set[str] = set()
         self._shown = False  # some progress
 
     def run(self) -> None:
         """Run until the last worker has ended. No worker outlives this call."""
-        before = {number: signal.getsignal(number) for number in _PASSED_ON}
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # nohup
-                signal.signal(number, self._pass_on)
         try:
             self._watch()
         finally:
@@ -181,8 +227,6 @@ class Supervisor:
                 time.sleep(TICK_SECS)
             if self._shown:
                 self._say(self._progress.last_line())
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _watch(self) -> None:
         due = time.monotonic() + self._interval
@@ -199,6 +243,7 @@ class Supervisor:
 
     def _tend(self) -> None:
         for worker in self.workers:
+            self._pass_on()  # before each start: nobody is started to be stopped
             was_running = worker.running
             event = worker.tend()
             shown = list(worker.news())
@@ -213,18 +258,19 @@ class Supervisor:
             if event:
                 self._say(f"[{worker.name}] {event}")
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
-        self.signals += 1
-        if number == signal.SIGHUP:  # both the system and the shell send it
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            number = signal.SIGTERM
-        for worker in self.workers:
-            worker.send(signal.Signals(number))
+    def _pass_on(self) -> None:
+        for _ in range(self._stop.take()):
+            for worker in self.workers:
+                worker.send(signal.SIGTERM)
 
     @property
     def exit_status(self) -> int:
         """0: all ended well; 2: all were refused; 1: one did not end as it should."""
         statuses = {worker.status for worker in self.workers}
+        if self._stop.count:
+            statuses -= {None}  # never started
+        if self._stop.count == 1:  # a signal ends a process that does not crawl yet
+            statuses -= _ENDED_BY_US
         if statuses <= {0}:
             return 0
         return 2 if statuses == {2} else 1

@@ -7,17 +7,26 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workers.redis_server import PROGRAM, PrivateRedis
+from larmspider.workers.redis_server import LOG, PROGRAM, RESTARTS, PrivateRedis, StartStopped
 
 pytestmark = pytest.mark.skipif(
     shutil.which(PROGRAM) is None, reason="redis-server is not installed (Debian: redis-server)"
 )
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_it_has_a_socket_for_its_owner_and_no_port(tmp_path: Path) -> None:
@@ -73,6 +82,45 @@ def test_one_that_was_left_behind_is_taken_over(tmp_path: Path, fresh: bool) -> 
     ):
         assert client.get("kept") == (None if fresh else b"1")
     assert left._process.wait(30) == 0
+
+
+def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
+    """With what it had; its log holds what both have said. Where it cannot run any more, that is an
+    error, as with an own one."""
+    left = PrivateRedis(tmp_path / "redis")
+    left.__enter__()
+    assert left._process is not None
+    assert left._lock is not None
+    with redis.Redis.from_url(left.url) as client:
+        client.set("kept", 1)
+    left._lock.close()
+    with PrivateRedis(tmp_path / "redis") as server:
+        assert server.tend() == ""
+        left._process.kill()
+        left._process.wait()
+        until(lambda: server.tend().endswith("which an earlier run had left: started again"))
+        until(server._answers)
+        with redis.Redis.from_url(server.url) as client:
+            assert client.get("kept") == b"1"
+        assert server.tend() == ""
+        log = (tmp_path / "redis" / LOG).read_text()
+        assert log.count("ready to accept connections") == 2
+        server._restarts = RESTARTS
+        assert server._process is not None
+        server._process.kill()
+        server._process.wait()
+        with pytest.raises(CrawlDirError, match="ended by SIGKILL, after 5 restarts"):
+            server.tend()
+
+
+def test_a_start_that_is_not_waited_for_leaves_nothing(tmp_path: Path) -> None:
+    """The command was told to stop while the server read its file."""
+    server = PrivateRedis(tmp_path / "redis", stopped=lambda: True)
+    with pytest.raises(StartStopped), server:
+        pass
+    assert server._process is None
+    with PrivateRedis(tmp_path / "redis"):
+        pass
 
 
 def test_a_path_too_long_for_a_socket(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.workers import supervisor as process
 from larmspider.workers.outcome import Progress
-from larmspider.workers.supervisor import RESTARTS, Supervisor, WorkerProcess
+from larmspider.workers.supervisor import RESTARTS, StopSignals, Supervisor, WorkerProcess
 
 WAIT_SECS = 30.0
 
@@ -29,7 +30,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def supervise(tmp_path: Path) -> Callable[..., tuple[Supervisor, list[str]]]:
+def stop() -> Iterator[StopSignals]:
+    with StopSignals() as heard:
+        yield heard
+
+
+@pytest.fixture
+def supervise(tmp_path: Path, stop: StopSignals) -> Callable[..., tuple[Supervisor, list[str]]]:
     """A supervisor of workers that run these programs, and what it says."""
 
     def make(**programs: str) -> tuple[Supervisor, list[str]]:
@@ -39,7 +46,7 @@ def supervise(tmp_path: Path) -> Callable[..., tuple[Supervisor, list[str]]]:
             for name, program in programs.items()
             for log in [tmp_path / name / "worker.log"]
         ]
-        return Supervisor(workers, Progress({}), 3600.0, said.append), said
+        return Supervisor(workers, Progress({}), 3600.0, said.append, stop), said
 
     return make
 
@@ -121,7 +128,7 @@ def test_progress_is_shown_while_a_worker_runs_and_at_the_end(tmp_path: Path) ->
     said: list[str] = []
     command = [sys.executable, "-c", COUNTS.format(times=2, end="sys.exit(75)"), str(tmp_path)]
     worker = WorkerProcess("a", command, tmp_path / "worker.log")
-    Supervisor([worker], Progress({}), 0.01, said.append).run()
+    Supervisor([worker], Progress({}), 0.01, said.append, StopSignals()).run()
     assert "1 worker: 0 pages" in " ".join(said)
     assert "0 workers" not in " ".join(said)
     assert said[-1].startswith("all workers have ended after ")
@@ -140,6 +147,7 @@ def test_status_1_is_not_tried_again(
 def test_signals_are_passed_on_once_and_twice(
     supervise: Callable[..., tuple[Supervisor, list[str]]],
     tmp_path: Path,
+    stop: StopSignals,
     signals: int,
     heard: str,
 ) -> None:
@@ -161,20 +169,54 @@ def test_signals_are_passed_on_once_and_twice(
         if signals == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    before = signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(target=interrupt)
     thread.start()
     supervisor.run()
     thread.join()
-    assert supervisor.signals == signals
+    assert stop.count == signals
     assert supervisor.exit_status == signals - 1
     assert [log.read_text() for log in logs] == [heard, heard]
+
+
+def test_a_signal_while_a_worker_is_being_started_reaches_it(
+    supervise: Callable[..., tuple[Supervisor, list[str]]],
+    tmp_path: Path,
+    stop: StopSignals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It runs, and nobody knows its process yet. Those that come after it are not started, and to
+    be stopped before a crawl has begun is no failure."""
+    start = subprocess.Popen
+
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        running = start(*arguments, **more)
+        signal.raise_signal(signal.SIGTERM)
+        return running
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    supervisor, _ = supervise(a="import time; time.sleep(600)", b="import time; time.sleep(600)")
+    supervisor.run()
+    assert [worker.status for worker in supervisor.workers] == [-signal.SIGTERM, None]
+    assert (stop.count, supervisor.exit_status) == (1, 0)
+    assert not (tmp_path / "b").exists()
+
+
+def test_signals_are_heard_only_while_somebody_looks() -> None:
+    """Before and after, what was set before holds; when nothing runs any more one ends at once."""
+    before = signal.getsignal(signal.SIGTERM)
+    with StopSignals() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert (stop.take(), stop.take(), stop.count) == (2, 0, 2)
+        stop.end_at_once()
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 @HEARS_SIGHUP
 def test_a_closed_terminal_is_one_sigterm(
-    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path
+    supervise: Callable[..., tuple[Supervisor, list[str]]], tmp_path: Path, stop: StopSignals
 ) -> None:
     """The system sends SIGHUP, and the shell too; a second SIGTERM would end them at once."""
     supervisor, _ = supervise(a=ENDS_LATER)
@@ -186,14 +228,12 @@ def test_a_closed_terminal_is_one_sigterm(
         _until(lambda: "heard" in log.read_text())
         os.kill(os.getpid(), signal.SIGHUP)
 
-    before = signal.getsignal(signal.SIGHUP)
     thread = threading.Thread(target=hang_up)
     thread.start()
     supervisor.run()
     thread.join()
-    assert (supervisor.signals, supervisor.exit_status) == (1, 0)
+    assert (stop.count, supervisor.exit_status) == (1, 0)
     assert log.read_text() == "heard\n"
-    assert signal.getsignal(signal.SIGHUP) is before
 
 
 def _until(condition: Callable[[], bool]) -> None:
