@@ -47,7 +47,7 @@ def main() -> int:
             f" into {DEMO_DIR}"
         )
     # the demo starts over each time: never in the Redis of the environment, which may hold a crawl
-    redis = [] if options.start else ["-s", "REDIS_URL="]
+    redis = ["-s", "REDIS_URL="] if os.environ.get("REDIS_URL") and not options.start else []
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
         directory = options.dir

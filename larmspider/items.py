@@ -17,7 +17,7 @@ REDIRECT = 2
 """Link type of a redirect: Location header or meta refresh (LARM's 2)."""
 
 KNOWN = "known"
-"""``Link.reason`` of a link to a known URL, which is no refusal."""
+"""``Link.reason`` of a link to a known URL; such a link is not refused."""
 
 
 @dataclass(slots=True)

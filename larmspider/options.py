@@ -309,4 +309,5 @@ def _as_float(value: Any) -> float | None:
 
 
 def _refused(name: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{name}={value}: expected {wanted}")
+    between = " " if name.startswith("-") else "="
+    return ConfigError(f"{name}{between}{value}: expected {wanted}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.conf import build_component_list
@@ -72,8 +72,23 @@ def check(crawler: Crawler) -> None:
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
     for warning in Sites.from_settings(crawler.settings).warnings:
         logger.warning("%s", warning)
+    _check_filters(crawler)
     if not options.text(crawler.settings, "USER_AGENT").strip():
         raise ConfigError("USER_AGENT is empty: expected a name that identifies the crawler")
+
+
+def _check_filters(crawler: Crawler) -> None:
+    """Build the filters of larmspider: a bad restrict, or a file of rules that cannot be read, is
+    reported as that, and not as a difference from the crawl that LARM_DIR holds."""
+    for path in _components(crawler.settings, "SPIDER_MIDDLEWARES"):
+        component = load_object(path)
+        if _is_a(component, UrlFilter) and component.__module__.startswith("larmspider."):
+            component.build(crawler)
+
+
+def _components(settings: BaseSettings, name: str) -> list[Any]:
+    """The components that a setting lists, in running order."""
+    return build_component_list(settings.get_component_priority_dict_with_base(name))
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
@@ -156,8 +171,7 @@ def check_components(crawler: Crawler) -> None:
 
 async def _build_all(crawler: Crawler) -> None:
     for name in _LISTS:
-        listed = crawler.settings.get_component_priority_dict_with_base(name)
-        for path in build_component_list(listed):
+        for path in _components(crawler.settings, name):
             component = load_object(path)
             if _is_ours(component):
                 try:

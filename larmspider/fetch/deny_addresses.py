@@ -76,7 +76,7 @@ class DenyAddresses:
 
 
 def plain_address(text: str) -> IPv4Address | IPv6Address:
-    """Without zone, and as IPv4 where it stands for IPv4. ValueError for what is no address."""
+    """Without zone, and as IPv4 where it stands for IPv4. Raises ValueError for any other text."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         inside = address.ipv4_mapped or address.sixtofour

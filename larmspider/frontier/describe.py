@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from larmspider.formatting import counted, utc
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
-from larmspider.frontier.politeness import Gap, Politeness
+from larmspider.frontier.politeness import Gap, Limits, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, UrlState
 
@@ -67,6 +67,45 @@ HOST_STATES = (*_STATE_WORDS.values(), PAUSED)
 """All words for ``HostRow.state``."""
 
 
+_FAILURES = {
+    "dns": "no address found",
+    "refused": "connection refused",
+    "timeout": "no reply in time",
+    "slow": "reply too slow",
+    "tls": "TLS error",
+    "reset": "connection closed by the server",
+    "bad-response": "invalid reply",
+}
+
+
+def failure_in_words(reason: str) -> str:
+    """A host's reason, which ends with a kind of failure, for people.
+
+    >>> failure_in_words("3 failures in a row: robots.txt: refused")
+    '3 failures in a row: connection refused while asking for robots.txt'
+    """
+    before, _, kind = reason.rpartition(": ")
+    words = _FAILURES.get(kind) or kind.replace("http-", "HTTP ")
+    if before.endswith("robots.txt"):
+        before = before.removesuffix("robots.txt").removesuffix(": ")
+        words += " while asking for robots.txt"
+    return f"{before}: {words}" if before else words
+
+
+def trouble_of(record: HostRecord, limits: Limits) -> str:
+    """Why a host is left alone, for people; "" for one that is not.
+
+    >>> trouble_of(HostRecord("wiki:80", HostState.SNOOZED, reason="refused", failures=2), Limits())
+    'connection refused, attempt 2 of 5'
+    """
+    if record.state is HostState.PARKED:
+        return f"parked: {failure_in_words(record.reason)}"
+    if record.state is not HostState.SNOOZED:
+        return ""
+    words = failure_in_words(record.reason)
+    return f"{words}, attempt {record.failures} of {limits.max_failures}" if words else ""
+
+
 def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) -> list[HostRow]:
     """By a column of HOST_COLUMNS, equal ones by name."""
     by_name = sorted(rows, key=lambda row: row.host)
@@ -76,7 +115,8 @@ def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) 
 
 def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
     rule = politeness.rules.of(record.host)
-    next_time, reason = max(record.next_time, record.until), record.reason
+    next_time = max(record.next_time, record.until)
+    reason = trouble_of(record, politeness.limits).removeprefix("parked: ")
     due = max(next_time, now)
     if due < inf and (closed := rule.why_closed(due, local_hour)):
         next_time = rule.opens(due, local_hour)

@@ -221,7 +221,7 @@ def last_modified(header: str, fetched: float) -> datetime | None:
 
 
 def tongue_of(language: str) -> str:
-    """The primary language, "en" for en-US; "" for what is no language tag."""
+    """The primary language, "en" for en-US; "" where it is not a language tag."""
     primary = language.replace("_", "-").partition("-")[0].strip().lower()
     return primary if 2 <= len(primary) <= 8 and primary.isascii() and primary.isalpha() else ""
 

@@ -9,7 +9,7 @@ from larmspider.middlewares.url_filter import UrlFilter
 
 
 class NormalizeFilter(UrlFilter):
-    """Rejects what is no http or https URL.
+    """Rejects a link that is not an http or https URL.
 
     FilterMiddleware makes the canonical form of each link for its first filter, which is this one,
     and keeps it in Link.normalized and Request.meta["normalized"]. The original URL is fetched.

@@ -13,7 +13,13 @@ from larmspider import options
 from larmspider.crawl.log_index.index import Fetches
 from larmspider.crawl.reader import CrawlDir, LoggedFetch, fetch_of
 from larmspider.formatting import counted, duration
-from larmspider.frontier.describe import HOST_STATES, HostRow, host_row, sorted_rows
+from larmspider.frontier.describe import (
+    HOST_STATES,
+    HostRow,
+    failure_in_words,
+    host_row,
+    sorted_rows,
+)
 from larmspider.frontier.hosts import HostRecord, HostState
 from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.robots import RobotsRules, lines_of
@@ -138,14 +144,14 @@ def robots_outcome(record: HostRecord, body: bytes | None) -> str:
         return "It has not been read." if body is None else _of_body(body, "It was read")
     if answer == "address":
         return "None: the address of this host is denied, and so is each of its pages."
-    status = answer.removeprefix("http-")
+    status = failure_in_words(answer)
     if answer.isdigit():
         if answer.startswith("2"):
             return _of_body(body or b"", f"Answered {status}")
         why = f"a redirect that leads nowhere, {status}" if answer.startswith("3") else status
         return f"None ({why}): everything is allowed."
     if record.robots_until:
-        return f"Not reached the last time ({status}): the rules that were read before go on."
+        return f"Not reached the last time ({status}): the rules read before that still hold."
     return f"Not reached ({status}): nothing is allowed until it is."
 
 
@@ -153,7 +159,7 @@ def _of_body(body: bytes, begin: str) -> str:
     if not body.strip(_MARK_AND_SPACE):
         return f"{begin}, empty: everything is allowed."
     if body.lstrip(_MARK_AND_SPACE).startswith(b"<"):  # no line of a robots.txt does
-        return f"{begin} with a page of HTML: what is no rule in it is passed over."
+        return f"{begin} with an HTML page: lines that are not rules are ignored."
     return f"{begin}."
 
 

@@ -20,6 +20,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider import stats
+from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.items import FailedFetch
@@ -146,14 +147,13 @@ class Leases:
         if self._parked.get(record.host) == record.parks:
             return  # another of the fetches that were under way
         self._parked[record.host] = record.parks
+        reason = failure_in_words(record.reason)
         if record.until == inf:
             self.counters.inc_value(stats.HOSTS_GIVEN_UP)
-            logger.warning("Host %s: %s; until the next run", record.host, record.reason)
+            logger.warning("Host %s: %s; until the next run", record.host, reason)
         else:
             seconds = record.until - time.time()
-            logger.warning(
-                "Host %s: left alone for %.0f s: %s", record.host, seconds, record.reason
-            )
+            logger.warning("Host %s: left alone for %.0f s: %s", record.host, seconds, reason)
 
 
 def elapsed(request: Request) -> float:

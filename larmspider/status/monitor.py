@@ -13,8 +13,9 @@ from scrapy import signals
 from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
-from larmspider.formatting import utc
-from larmspider.frontier.hosts import HostState, local_hour
+from larmspider.formatting import counted, utc
+from larmspider.frontier.describe import trouble_of
+from larmspider.frontier.hosts import local_hour
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.snapshot import Snapshot
@@ -98,12 +99,12 @@ class MonitorExtension:
         )
         self._log.flush()
         logger.info(
-            "%d pages (%.1f/s), %d queued, %d in flight, %d hosts, %d failed, %.0f MB%s",
-            now.pages,
+            "%s (%.1f/s), %d queued, %d in flight, %s, %d failed, %.0f MB%s",
+            counted(now.pages, "page"),
             rate,
             now.queued,
             now.in_flight,
-            now.hosts,
+            counted(now.hosts, "host"),
             now.failures,
             now.memory / 1e6,
             f"; {waiting}" if (waiting := what_it_waits_for(self.crawler, now.time)) else "",
@@ -126,37 +127,7 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
     if host is None or host.next_fetch_time < now + LONG_WAIT_SECS:
         return ""
     record = host.record
-    parts = []
-    if record.state is HostState.SNOOZED:
-        of = frontier.politeness.limits.max_failures
-        parts = [f"{failure_in_words(record.reason)}, attempt {record.failures} of {of}"]
-    elif record.state is HostState.PARKED:
-        parts = [f"parked: {failure_in_words(record.reason)}"]
+    parts = [trouble_of(record, frontier.politeness.limits)]
     parts.append(host.rule.why_closed(max(now, record.next_time, record.until), local_hour))
     why = "; ".join(part for part in parts if part) or record.state.name.lower()
     return f"waiting {host.next_fetch_time - now:.0f} s for {record.host} ({why})"
-
-
-_FAILURES = {
-    "dns": "no address found",
-    "refused": "connection refused",
-    "timeout": "no reply in time",
-    "slow": "reply too slow",
-    "tls": "TLS error",
-    "reset": "connection closed by the server",
-    "bad-response": "invalid reply",
-}
-
-
-def failure_in_words(reason: str) -> str:
-    """A host's reason, which ends with a kind of failure, for people.
-
-    >>> failure_in_words("3 failures in a row: robots.txt: refused")
-    '3 failures in a row: connection refused while asking for robots.txt'
-    """
-    before, _, kind = reason.rpartition(": ")
-    words = _FAILURES.get(kind) or kind.replace("http-", "HTTP ")
-    if before.endswith("robots.txt"):
-        before = before.removesuffix("robots.txt").removesuffix(": ")
-        words += " while asking for robots.txt"
-    return f"{before}: {words}" if before else words

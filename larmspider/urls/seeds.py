@@ -77,8 +77,9 @@ def _checked(seed: str, where: str) -> str:
         if "@" in seed:  # it may hold a password
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
         hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
+        why = str(error).partition(": ")[0]  # the URL follows
         raise ConfigError(
-            f"{where}: {seed!r} is no seed: {error}; expected an absolute http or https URL{hint}"
+            f"{where}: {seed!r} is no seed: {why}; expected an absolute http or https URL{hint}"
         ) from None
     url = resolve(seed, "")
     assert url is not None  # it has a canonical form

@@ -24,6 +24,7 @@ from markupsafe import Markup
 from larmspider import __version__
 from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
+from larmspider.frontier.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
 
 WIDTH, HEIGHT = 600, 100
@@ -125,6 +126,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "rate": quantities.rate,
     "counted": quantities.counted,
     "when": when,
+    "failure": failure_in_words,
     "times": times,
     "printable": lambda text: printable(str(text)),
     "outward": outward,

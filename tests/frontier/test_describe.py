@@ -4,9 +4,9 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.describe import host_rows, url_report
+from larmspider.frontier.describe import failure_in_words, host_rows, trouble_of, url_report
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.hosts import HostPace, HostState, local_hour
+from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -41,7 +41,11 @@ def test_a_row_for_each_host(seen):
     reader, politeness, now = seen
     rows = {row.host: row for row in host_rows(reader, politeness, now)}
     row = rows["a:80"]
-    assert (row.state, row.reason, row.next_time) == ("snoozed", "http-503", now + 10.0)
+    assert (row.state, row.reason, row.next_time) == (
+        "snoozed",
+        "HTTP 503, attempt 1 of 5",
+        now + 10.0,
+    )
     assert (row.counts.queued, row.counts.stored) == (3, 1)
     assert row.gap == (2.0, "delay")
     assert rows["gone:80"].next_time == inf
@@ -57,7 +61,7 @@ def test_a_row_for_each_host(seen):
                 "URL: queued",
                 "0 URLs of a:80 before it",
                 "after 1 failed fetches, waits 10 s more",
-                "host a:80: snoozed, http-503",
+                "host a:80: snoozed, HTTP 503, attempt 1 of 5",
                 "host may be asked in 10 s, then every 2 s (delay): about 10 s, given places",
             ],
         ),
@@ -66,7 +70,7 @@ def test_a_row_for_each_host(seen):
             [
                 "URL: queued",
                 "1 URL of a:80 before it",
-                "host a:80: snoozed, http-503",
+                "host a:80: snoozed, HTTP 503, attempt 1 of 5",
                 "host may be asked in 10 s, then every 2 s (delay): about 12 s, given places",
             ],
         ),
@@ -75,7 +79,7 @@ def test_a_row_for_each_host(seen):
             [
                 "URL: queued",
                 "0 URLs of gone:80 before it",
-                "host gone:80: parked, given up: dns",
+                "host gone:80: parked, given up: no address found",
                 "not fetched in this run",
             ],
         ),
@@ -126,3 +130,37 @@ def test_what_the_operator_ordered_is_told(tmp_path):
     assert (rows["a:80"].state, rows["a:80"].next_time) == ("paused", inf)
     assert rows["b:80"].gap == (7.0, "delay by order")
     assert "host a:80: paused, paused by the operator" in lines
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("http-503", "HTTP 503"),
+        ("robots.txt: refused", "connection refused while asking for robots.txt"),
+        ("3 failures in a row: timeout", "3 failures in a row: no reply in time"),
+        (
+            "given up: probe 1 failed: robots.txt: http-500",
+            "given up: probe 1 failed: HTTP 500 while asking for robots.txt",
+        ),
+        ("a kind of tomorrow", "a kind of tomorrow"),
+    ],
+)
+def test_a_failure_in_words(reason: str, words: str) -> None:
+    assert failure_in_words(reason) == words
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "words"),
+    [
+        (HostState.READY, "", ""),
+        (
+            HostState.SNOOZED,
+            "robots.txt: refused",
+            "connection refused while asking for robots.txt, attempt 3 of 5",
+        ),
+        (HostState.PARKED, "budget of 3 pages", "parked: budget of 3 pages"),
+    ],
+)
+def test_why_a_host_is_left_alone(state: HostState, reason: str, words: str) -> None:
+    record = HostRecord("wiki:80", state=state, reason=reason, failures=3)
+    assert trouble_of(record, Limits()) == words

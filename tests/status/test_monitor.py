@@ -10,9 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from larmspider.status.monitor import failure_in_words
 from tests.support.crawling import PROJECT, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
@@ -74,20 +71,3 @@ def wait_for(count: Callable[[], int], child: subprocess.Popen[str]) -> int:
         if number := count():
             return number
     raise AssertionError("nothing was found while the crawl ran")
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("http-503", "HTTP 503"),
-        ("robots.txt: refused", "connection refused while asking for robots.txt"),
-        ("3 failures in a row: timeout", "3 failures in a row: no reply in time"),
-        (
-            "given up: probe 1 failed: robots.txt: http-500",
-            "given up: probe 1 failed: HTTP 500 while asking for robots.txt",
-        ),
-        ("a kind of tomorrow", "a kind of tomorrow"),
-    ],
-)
-def test_a_failure_in_words(reason: str, words: str) -> None:
-    assert failure_in_words(reason) == words

@@ -188,7 +188,7 @@ def test_failed_attempts_are_shown_before_a_url_is_given_up(
         crawl.until(lambda: 'id="trouble"' in crawl.get(target).text, "it at a checkpoint")
         page = " ".join(crawl.get(target).text.split())
         assert "1 URL whose last attempt failed is tried again." in page
-        assert re.search(f"1 failure in a row, the last one http-503 at {TIME}", page)
+        assert re.search(f"1 failure in a row, the last one HTTP 503 at {TIME}", page)
         again = page[page.index("To be tried again") : page.index("Queue head")]
         assert re.search(rf"<td[^>]*>{TIME}</td><td><a [^>]*>{server.url('/bad')}</a>", again)
         robots = page[page.index('id="robots-outcome"') :]
@@ -209,7 +209,7 @@ def test_a_robots_txt_that_fails_is_shown_as_that(
     server = scripted_server({"/robots.txt": (500, {}, b""), "/": "x"})
     with Crawling(tmp_path, server.url("/"), LARM_BACKOFF_SECS="300") as crawl:
         target = f"/hosts/127.0.0.1:{server.port}"
-        crawl.until(lambda: "Not reached (500)" in crawl.get(target).text, "the failure")
+        crawl.until(lambda: "Not reached (HTTP 500)" in crawl.get(target).text, "the failure")
         page = " ".join(crawl.get(target).text.split())
         assert re.search(f"until it is\\. Requested at {TIME}, not again before {TIME}\\.", page)
-        assert "the last one robots.txt: http-500 at" in page
+        assert "the last one HTTP 500 while asking for robots.txt at" in page

@@ -29,7 +29,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"restrict": r"(?=(a+)+$)b(a+)+$"}, ["restrict"]),
         ("wiki.example", {}, ["'wiki.example' is no seed", "write http://wiki.example"]),
         ("//wiki/", {}, ["'//wiki/' is no seed", "write http://wiki/"]),
-        ("ftp://wiki/", {}, ["'ftp://wiki/' is no seed", "http or https"]),
+        ("ftp://wiki/", {}, ["'ftp://wiki/' is no seed: scheme is not http or https; expected"]),
         ("mailto:joe@wiki", {}, ["'mailto:joe@wiki' is no seed: mailto is not crawled"]),
         ("http://", {}, ["is no seed"]),
         ("http://joe:secret@wiki/", {}, ["start: 'http://***@wiki/' is no seed", "password"]),
@@ -156,6 +156,14 @@ def test_another_crawl_in_the_directory_is_refused(tmp_path: Path) -> None:
     assert again.status == 1
     assert "holds a crawl with other seeds" in again.err.splitlines()[-1]
     assert crawl(SEED, tmp_path, fresh="yes", restrict="((").status == 2
+    for argument, message in (
+        ({"restrict": "(("}, "restrict"),
+        ({"hostresolver": "no"}, "host rules"),
+    ):
+        ran = crawl(SEED, tmp_path, **argument)
+        assert ran.status == 2, "the value is wrong, whatever the directory holds"
+        assert f"scrapy crawl: {message}" in ran.err
+        assert "holds a crawl" not in ran.err
     assert {path: path.read_bytes() for path in (tmp_path / "crawl").glob("*.*")} == before
 
 

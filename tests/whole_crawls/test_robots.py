@@ -184,8 +184,8 @@ def test_a_host_without_robots_txt_is_given_up_and_said_so(
     assert ran.status == 1
     assert pages(server) == []
     assert len(server.log) == 3, "two failures, then one probe"
-    given_up = f"Host 127.0.0.1:{server.port}: given up: probe 1 failed: robots.txt: http-500"
-    assert given_up in ran.err
+    why = "given up: probe 1 failed: HTTP 500 while asking for robots.txt"
+    assert f"Host 127.0.0.1:{server.port}: {why}" in ran.err
     assert "left      1 URL still queued" in ran.out
     assert "1 host was given up" in ran.out
     assert states(ran, "queued", "failed") == {"queued": 1, "failed": 0}

@@ -160,7 +160,7 @@ def test_fresh_starts_over_for_all(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-n", "0"], "-n=0: expected"),
+        (["-n", "0"], "-n 0: expected"),
         (["-n", "2", "-s", "LARM_WORKER=a"], "LARM_WORKER names a single worker"),
         (["-n", "2", "-s", "LARM_MAX_PAGE=1"], "did you mean LARM_MAX_PAGES?"),
         (["-n", "2", "-s", "DNS_TIMEOUT=x"], "DNS_TIMEOUT=x: expected a number of seconds"),

@@ -86,7 +86,7 @@ class Sites:
 
 
 def origin_of(url: str) -> Origin | None:
-    """None for what is no http or https URL; parsed as WHATWG has it."""
+    """None where ``url`` is not an http or https URL; parsed as the URL Standard says."""
     try:
         parsed = can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: lone surrogates
