@@ -41,6 +41,9 @@ VALIDATORS = "larm_validators"
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body is cut after so many bytes, as if it were whole."""
+WITHOUT_SECRETS = "larm_without_secrets"
+"""Request.meta: credentials, cookies, headers and client certificates of the sites file are not
+sent."""
 _RUNTIME = (
     LEASE,
     REQUEUED,

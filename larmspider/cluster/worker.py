@@ -92,6 +92,7 @@ class ClusterWorker:
         self.link = link_to(settings)
         self.keys = Keys(crawler.spider.name, shared.partitions)
         own_client, _ = connect(settings, socket_timeout=max(0.5, seconds / 3))
+        self._own_client = own_client
         self.membership = Membership(
             own_client,
             crawler.spider.name,
@@ -182,6 +183,15 @@ class ClusterWorker:
         )
         self.link.starting = False
         self._task = self._loop.create_task(self._run())
+
+    def is_known_host(self, host: str) -> bool:
+        """Whether some worker had committed a URL of the host; False while Redis does not answer.
+        In any thread."""
+        key = self.keys.partition("counts", self.keys.partition_of(host))
+        try:
+            return bool(self._own_client.hexists(key, host))
+        except UNREACHABLE:
+            return False
 
     def abandon(self) -> None:
         """The crawl could not be opened: give the name back."""

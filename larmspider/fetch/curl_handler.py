@@ -43,7 +43,7 @@ from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.transfer import Transfer, response_of, set_timing
-from larmspider.requests import TIMING
+from larmspider.requests import TIMING, WITHOUT_SECRETS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -169,7 +169,7 @@ class CurlHandler:
         """Raises an error with a kind (errors.py), or StopDownload(fail=True)."""
         if self._loop is None:
             self._loop = CurlLoop(self.limits.kept_connections, send_gate_of(self._crawler))
-        site = self.sites.for_url(request.url)
+        site = self.sites.for_url(request.url, secrets=WITHOUT_SECRETS not in request.meta)
         url = url_for_curl(request.url)
         total = self.limits.total_of(request)
         lines, waited = await self._look_up(url, _proxy_of(request, site), total)

@@ -148,7 +148,7 @@ def robots_outcome(record: HostRecord, body: bytes | None) -> str:
     if answer.isdigit():
         if answer.startswith("2"):
             return _of_body(body or b"", f"Answered {status}")
-        why = f"a redirect that leads nowhere, {status}" if answer.startswith("3") else status
+        why = f"a redirect that is not followed, {status}" if answer.startswith("3") else status
         return f"None ({why}): everything is allowed."
     if record.robots_until:
         return f"Not reached the last time ({status}): the rules read before that still hold."

@@ -1,15 +1,21 @@
 """Fetches robots.txt for the scheduler, and reads the answer as RFC 9309 2.3 does.
 
 2xx                    the rules; of the body 500 KiB count, and no more are taken
-3xx                    followed to any http or https URL, five times at most; then as 4xx
+3xx                    followed five times at most, by http or https, to the same host (by the host
+                       rules, at any port) or to a host that the frontier has; else as 4xx
 4xx                    no rules: everything is allowed
 429, 5xx, no answer    unreachable: nothing is allowed for now, asked again with backoff
 address refused        no rules: each page is refused then, for its address; where a redirect led
                        there, unreachable
+
+A server that is crawled can so make the crawler ask none but hosts that are crawled anyway, and
+never with the credentials that the sites file has for another host.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +24,15 @@ from scrapy import Request
 from larmspider import signals, stats
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import DeniedAddress, kind_of, retry_after
+from larmspider.formatting import printable
+from larmspider.frontier.hosts import name_of
 from larmspider.frontier.robots import MAX_BYTES
-from larmspider.requests import CUT_BYTES, LEASE
+from larmspider.frontier.storage.records import host_of
+from larmspider.requests import CUT_BYTES, LEASE, WITHOUT_SECRETS
+from larmspider.urls.host_resolver import HostResolver, canonical_host
+from larmspider.urls.normalizer import host_resolver_from_settings
 from larmspider.urls.resolve import location_of, resolve
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -29,11 +41,15 @@ if TYPE_CHECKING:
     from larmspider.frontier.hosts import Lease
     from larmspider.scheduler.scheduler import FrontierScheduler
 
+logger = logging.getLogger(__name__)
+
 MAX_REDIRECTS = 5
 """RFC 9309 2.3.1.2."""
 MAX_NAMED_BYTES = 64 * 1024 * 1024
 """Instead of DOWNLOAD_MAXSIZE: a file that says it is larger counts as unreachable."""
 _SCHEMES = ("http://", "https://")
+_SHOWN = 300
+"""Characters of a URL in the log."""
 _HOPS = "larm_robots_hops"
 _BEGAN = "larm_robots_began"
 
@@ -43,11 +59,19 @@ class RobotsFetch:
 
     def __init__(self, scheduler: FrontierScheduler) -> None:
         self.scheduler = scheduler
+        self._resolver: HostResolver | None = None
 
     def request(
-        self, lease: Lease, url: str = "", hops: int = 0, began: float | None = None
+        self,
+        lease: Lease,
+        url: str = "",
+        hops: int = 0,
+        began: float | None = None,
+        *,
+        secrets: bool = True,
     ) -> Request:
-        """For the robots.txt of a lease, or for what that redirects to."""
+        """For the robots.txt of a lease, or for what that redirects to. Without ``secrets`` nothing
+        is sent that proves who we are."""
         meta = {
             LEASE: lease,
             _HOPS: hops,
@@ -58,6 +82,8 @@ class RobotsFetch:
             "dont_redirect": True,
             "handle_httpstatus_all": True,
         }
+        if not secrets:
+            meta[WITHOUT_SECRETS] = True
         return Request(
             url or lease.url,
             callback=self.answered,
@@ -67,7 +93,7 @@ class RobotsFetch:
             dont_filter=True,
         )
 
-    def answered(self, response: Response, **kwargs: Any) -> None:
+    async def answered(self, response: Response, **kwargs: Any) -> None:
         lease = response.meta.pop(LEASE, None)
         if lease is None:
             return
@@ -77,7 +103,7 @@ class RobotsFetch:
         if status == 429 or status >= 500:
             wait = retry_after(response.headers.get("Retry-After"), time.time())
             frontier.failed(lease, f"http-{status}", seconds, retry_after=wait)
-        elif 300 <= status < 400 and self._follow(lease, response):
+        elif 300 <= status < 400 and await self._follow(lease, response):
             return
         else:
             body = response.body if 200 <= status < 300 else b""
@@ -104,15 +130,52 @@ class RobotsFetch:
             self.scheduler.frontier.failed(lease, kind_of(error), seconds)
         self.scheduler.end_robots(lease)
 
-    def _follow(self, lease: Lease, response: Response) -> bool:
-        """Ask where the redirect leads; False if it leads nowhere, or was one too many."""
+    async def _follow(self, lease: Lease, response: Response) -> bool:
+        """Ask where the redirect leads; False if it may not be followed, which the log says."""
         hops = response.meta[_HOPS] + 1
         location = response.headers.get("Location") or b""
-        url = resolve(response.url, location_of(location))
-        if hops > MAX_REDIRECTS or not location or url is None or not url.startswith(_SCHEMES):
+        url = resolve(response.url, location_of(location)) if location else None
+        host = lease.host.record.host
+        same = url is not None and self._is_same(host_of(url), host)
+        why_not = ""
+        if url is None:
+            why_not = "it leads to no URL"
+        elif not url.startswith(_SCHEMES):
+            why_not = "only http and https are followed"
+        elif hops > MAX_REDIRECTS:
+            why_not = f"it is one redirect more than {MAX_REDIRECTS}"
+        elif not same and not await self._is_known(host_of(url)):
+            why_not = "this crawl has no page of that host"
+        target = without_userinfo(url) if url is not None else location.decode("utf-8", "replace")
+        logger.info(
+            "robots.txt of %s redirects to %s: %s",
+            host,
+            printable(target[:_SHOWN]),
+            f"not followed, as {why_not}; everything is allowed" if why_not else "followed",
+        )
+        if why_not or url is None:
             return False
-        self.scheduler.hand_out(self.request(lease, url, hops, response.meta[_BEGAN]))
+        began = response.meta[_BEGAN]
+        self.scheduler.hand_out(self.request(lease, url, hops, began, secrets=same))
         return True
+
+    def _is_same(self, host: str, other: str) -> bool:
+        """Whether two names of hosts, with ports, are one host by LARM_HOST_RESOLVER_FILE."""
+        if self._resolver is None:
+            self._resolver = host_resolver_from_settings(self.scheduler.crawler.settings)
+        names = [canonical_host(name_of(one)) for one in (host, other)]
+        resolved = {self._resolver.resolve(name) for name in names if name is not None}
+        return None not in names and len(resolved) == 1
+
+    async def _is_known(self, host: str) -> bool:
+        """Whether the frontier has the host; with many workers, any worker's as of its last
+        checkpoint."""
+        scheduler = self.scheduler
+        if host in scheduler.frontier.hosts:
+            return True
+        if scheduler.worker is None:
+            return False
+        return await asyncio.to_thread(scheduler.worker.is_known_host, host)
 
     def _count(self, key: str) -> None:
         counters = self.scheduler.crawler.stats

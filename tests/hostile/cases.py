@@ -446,7 +446,7 @@ ROBOTS = [
     rules("robots-redirects-to-itself", moved("/robots.txt"), allowed=True),
     rules("robots-redirects-to-a-file", moved("file:///etc/passwd"), allowed=True),
     rules("robots-redirects-to-the-home-page", moved("/"), allowed=True),
-    rules("robots-redirects-to-metadata", moved("http://169.254.169.254/"), allowed=False),
+    rules("robots-redirects-to-metadata", moved("http://169.254.169.254/"), allowed=True),
     rules("robots-forbidden", text(b"", status="HTTP/1.1 403 No"), allowed=True),
     rules(
         "robots-delays-for-years",

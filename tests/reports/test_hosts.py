@@ -14,7 +14,7 @@ RULES = b"User-agent: *\nDisallow: /no\n"
     "answer, until, body, said",
     [
         ("404", 9.0, b"", "None (404): everything is allowed."),
-        ("302", 9.0, b"", "None (a redirect that leads nowhere, 302): everything is allowed."),
+        ("302", 9.0, b"", "None (a redirect that is not followed, 302): everything is allowed."),
         ("200", 9.0, RULES, "Answered 200."),
         ("200", 9.0, b"\xef\xbb\xbf\n", "Answered 200, empty: everything is allowed."),
         ("200", 9.0, b"\n<!doctype html><p>Sign in", "Answered 200 with an HTML page: "),

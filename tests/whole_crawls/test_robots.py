@@ -57,6 +57,7 @@ ANSWERS: dict[str, tuple[Route, bool]] = {
     "301 to a file": ((301, {"Location": "file:///etc/passwd"}, NO), False),
     "301 to data": ((301, {"Location": "data:,Disallow: /no"}, NO), False),
     "301 to s3": ((301, {"Location": "s3://b/robots.txt"}, NO), False),
+    "301 to a denied address": ((301, {"Location": "http://169.254.169.254/"}, NO), False),
     "304": ((304, TEXT, b""), False),
     "401": ((401, TEXT, NO), False),
     "403": ((403, TEXT, NO), False),
@@ -78,7 +79,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_means_what_the_rfc_says(answered: Crawled, name: str) -> None:
-    """2xx: its rules, of which 500 KiB count; 3xx that leads nowhere and 4xx: no rules.
+    """2xx: its rules, of which 500 KiB count; 3xx that is not followed and 4xx: no rules.
 
     RFC 9309 2.3.1.1 to 2.3.1.3, 2.5.
     """
@@ -93,34 +94,78 @@ def test_an_answer_means_what_the_rfc_says(answered: Crawled, name: str) -> None
 def test_five_redirects_are_followed_to_another_host(
     scripted_server: Start, tmp_path: Path, hops: int, refused: bool
 ) -> None:
-    """The rules at their end hold for the host that was asked; a sixth is as a 404.
+    """To one that is crawled too. The rules at their end hold for the host that was asked; a sixth
+    is as a 404. Each has a line in the log.
 
-    RFC 9309 2.3.1.2. The other host is out of scope: of it only robots.txt is asked.
+    RFC 9309 2.3.1.2.
     """
-    other = scripted_server({"/robots-end.txt": (200, TEXT, NO)}, host="127.0.0.2")
+    other = scripted_server({"/robots-end.txt": (200, TEXT, NO), "/": b"x"}, host="127.0.0.2")
     server = scripted_server(SITE)
     names = ["/robots.txt", *(f"/robots{hop}.txt" for hop in range(1, hops))]
     for name, onward in pairwise([*names, other.url("/robots-end.txt")]):
         server.routes[name] = (301, {"Location": onward}, NO)
-    assert crawl(server.url(), tmp_path).status == 0
+    ran = crawl(f"{other.url()} {server.url()}", tmp_path)
+    assert ran.status == 0
     assert pages(server) == (["/", "/yes"] if refused else ["/", "/no", "/yes"])
-    assert len(other.log) == (1 if refused else 0)
+    assert len(other.requests("/robots-end.txt")) == (1 if refused else 0)
+    told = [line for line in ran.err.splitlines() if "redirects to" in line]
+    assert len(told) == hops
+    assert told[-1].endswith(
+        f"robots.txt of 127.0.0.1:{server.port} redirects to {other.url('/robots-end.txt')}: "
+        + ("followed" if refused else "not followed, as it is one redirect more than 5; everything"
+           " is allowed")
+    )  # fmt: skip
+
+
+def test_a_redirect_to_a_host_that_is_not_crawled_is_not_followed(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """It counts as a 404: a server that is crawled makes us ask no host of its choice."""
+    other = scripted_server({"/rules": (200, TEXT, NO)}, "127.0.0.2")
+    server = scripted_server(SITE | {"/robots.txt": (302, {"Location": other.url("/rules")}, NO)})
+    ran = crawl(server.url(), tmp_path)
+    assert ran.status == 0
+    assert pages(server) == ["/", "/no", "/yes"]
+    assert other.log == []
+    assert f"{other.url('/rules')}: not followed, as this crawl has no page of that host" in ran.err
+
+
+def test_a_redirect_to_the_same_host_is_followed(scripted_server: Start, tmp_path: Path) -> None:
+    """To another port of it, and to another name that the host rules say is the same."""
+    for onward, rules in (("127.0.0.1", ""), ("127.0.0.2", "synonym(127.0.0.2) = 127.0.0.1\n")):
+        folder = tmp_path / onward
+        folder.mkdir()
+        (folder / "hosts.properties").write_text(rules)
+        other = scripted_server({"/rules": (200, TEXT, NO)}, onward)
+        away = (302, {"Location": other.url("/rules")}, NO)
+        server = scripted_server(SITE | {"/robots.txt": away})
+        ran = crawl(server.url(), folder, LARM_HOST_RESOLVER_FILE="hosts.properties")
+        assert ran.status == 0
+        assert pages(server) == ["/", "/yes"]
+        assert len(other.log) == 1
 
 
 def test_a_redirect_of_robots_txt_takes_no_password_along(
     scripted_server: Start, tmp_path: Path
 ) -> None:
-    """Neither one in its Location nor cookies; what it leads to is no page."""
-    other = scripted_server({"/rules": (200, HTML, NO + b"<a href=/secret>x</a>")}, "127.0.0.2")
+    """Neither one in its Location nor cookies, nor those that the sites file has for either host;
+    what it leads to is no page."""
+    rules = NO + b"<a href=/secret>x</a>"
+    other = scripted_server({"/rules": (200, HTML, rules), "/": b""}, "127.0.0.2")
     onward = other.url("/rules").replace("//", "//joe:secret@")
     away = (302, {"Location": onward, "Set-Cookie": "a=b; Path=/"}, b"")
     server = scripted_server(SITE | {"/robots.txt": away})
-    assert crawl(server.url(), tmp_path).status == 0
-    (asked,) = other.log
+    site = '[[site]]\nhosts = "http://%s:*"\nheaders = { X-Word = "%s" }\n'
+    (tmp_path / "sites.toml").write_text(site % ("127.0.0.1", "one") + site % ("127.0.0.2", "two"))
+    seeds = f"{other.url()} {server.url()}"
+    assert crawl(seeds, tmp_path, LARM_SITES_FILE="sites.toml").status == 0
+    assert {request.headers.get("x-word") for request in server.log} == {"one"}
+    (asked,) = other.requests("/rules")
     assert (asked.method, asked.target) == ("GET", "/rules")
-    assert not {"authorization", "cookie"} & set(asked.headers)
+    assert not {"authorization", "cookie", "x-word"} & set(asked.headers)
+    assert {one.headers.get("x-word") for one in other.log if one is not asked} == {"two"}
     stored = {line["url"] for line in records(tmp_path / "crawl" / "store.log")}
-    assert stored == {server.url(), server.url("/yes")}
+    assert stored == {other.url(), server.url(), server.url("/yes")}
 
 
 class Recovering:
@@ -142,8 +187,6 @@ UNREACHABLE: dict[str, Raw | Reply] = {
     "closed": Raw(b""),
     "cut off": Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser"),
     "no HTTP": Raw(b"SSH-2.0-OpenSSH_9.2\r\n"),
-    # what the rules are is not known then; the pages could be had
-    "denied address": Reply(302, {"Location": "http://169.254.169.254/robots.txt"}),
 }
 
 

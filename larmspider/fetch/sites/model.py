@@ -7,7 +7,7 @@ shows a secret.
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import NoReturn, final
 
@@ -163,6 +163,13 @@ class Site:
     origin: tuple[str, str, int]
     options: SiteOptions
     rules: tuple[str, ...] = field(default=())
+
+    def without_secrets(self) -> Site:
+        """The same site, to which nothing is sent that proves who we are."""
+        bare = replace(
+            self.options, credentials=None, cookies=None, headers=None, client_certificate=None
+        )
+        return replace(self, options=bare)
 
     def __str__(self) -> str:
         return f"{', '.join(self.rules)}: {self.options}"
