@@ -7,6 +7,7 @@ links and about one of them is new.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 ORDINARY = 0
@@ -41,8 +42,17 @@ class Link:
 
 
 def body_text(body: bytes) -> str:
-    """The body in Scrapy's feed exports (-o pages.jsonl): decoded as UTF-8, with replacements."""
+    """The body in Scrapy's own exporters: decoded as UTF-8, with replacements."""
     return body.decode("utf-8", "replace")
+
+
+def header_list(headers: Mapping[bytes, Sequence[bytes]]) -> list[dict[str, str]]:
+    """Headers as plain data, one entry a value; bytes beyond ASCII are read as Latin-1."""
+    return [
+        {"name": name.decode("latin-1"), "value": value.decode("latin-1")}
+        for name, values in headers.items()
+        for value in values
+    ]
 
 
 @dataclass(slots=True, repr=False)
@@ -56,7 +66,8 @@ class Page:
     is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in hex;
     ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta refresh redirects at
     once, to a link of type 2. ``unread``: why extraction refused the document, which then has
-    neither text nor links; "" for all others.
+    neither text nor links; "" for all others. ``headers`` are those of the response, by name; no
+    store keeps them, feeds write them.
     """
 
     url: str
@@ -73,6 +84,9 @@ class Page:
     digest: str = ""
     etag: str = ""
     last_modified: str = ""
+    headers: Mapping[bytes, Sequence[bytes]] = field(
+        default_factory=dict, metadata={"serializer": header_list}
+    )
 
     charset: str | None = None
     title: str = ""

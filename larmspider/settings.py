@@ -399,6 +399,19 @@ ITEM_PIPELINES = {
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 
+# What feeds such as `-O pages.jsonl` are written by (docs/formats.md#feeds).
+FEED_EXPORTERS = {
+    "json": "larmspider.pipelines.feeds.JsonFeed",
+    "jsonlines": "larmspider.pipelines.feeds.JsonLinesFeed",
+    "jsonl": "larmspider.pipelines.feeds.JsonLinesFeed",
+    "jl": "larmspider.pipelines.feeds.JsonLinesFeed",
+    "csv": "larmspider.pipelines.feeds.CsvFeed",
+    "xml": "larmspider.pipelines.feeds.XmlFeed",
+}
+
+# Feeds have the bodies of pages too, in base64 as `body_base64`.
+LARM_FEED_BODIES = False
+
 # --- Beside the crawl ---------------------------------------------------------------------------
 
 # Seconds between two flushes of everything to disk, a commit of the index among them.

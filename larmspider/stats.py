@@ -93,8 +93,11 @@ PAGE_FILES_FILES = "larm/page_files/files"
 PAGE_FILES_STATUS = "larm/page_files/status/{status}"
 """PageFilesPipeline: pages stored, by HTTP status"""
 STORES_REFUSED = "larm/stores/refused/{store}"
-"""each store, by its class: items and pages it would not take: a field it needs is missing, or it
-is too large; each has a line in the log"""
+"""each store, by its class: pages and items it refused, as one that is too large; they are dropped,
+and each has a line in the log"""
+STORES_PASSED = "larm/stores/passed/{store}"
+"""each store, by its class: items that it left to the next one, as they lack a field that it needs
+or hold something else there; the first of each type has a line in the log"""
 LINK_LOG_LINKS = "larm/link_log/links"
 """LinkLogPipeline: lines of links.log"""
 SEARCH_INDEX_PAGES = "larm/search_index/pages"

@@ -12,6 +12,9 @@ from typing import Any
 
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
+from larmspider.items import Page
+from larmspider.pipelines.feeds import page_record
+
 
 class _Encoder(ScrapyJSONEncoder):
     def default(self, o: Any) -> Any:
@@ -20,4 +23,4 @@ class _Encoder(ScrapyJSONEncoder):
 
 def serialize(item: Any) -> str:
     """``item`` with all its fields, a Page's body too."""
-    return _Encoder().encode(item)
+    return _Encoder().encode(page_record(item) if isinstance(item, Page) else item)

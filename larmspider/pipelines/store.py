@@ -57,9 +57,9 @@ class Store(ABC):
     """Base of all stores. A subclass names the fields it needs and writes a Page.
 
     Other items (dict, scrapy.Item, attrs, dataclass, pydantic) are read through itemadapter. A
-    missing field takes Page's default, unless it is in ``needs``: then the store refuses the item,
-    which is dropped, counted and logged with store, URL and field. ``write`` raises DropItem to
-    refuse a page.
+    missing field takes Page's default, unless it is in ``needs``: then the item passes this store
+    and goes on to the next, and to the feeds; it is counted. ``write`` raises DropItem to refuse a
+    page, which no store behind gets.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("url",)
@@ -68,6 +68,8 @@ class Store(ABC):
     fresh=yes`` deletes."""
     _normalize: Callable[[str], str] = staticmethod(canonicalize)
     _counters: StatsCollector | None = None
+    _told: frozenset[str] = frozenset()
+    """Types of items that passed and have a line in the log."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -121,7 +123,9 @@ class Store(ABC):
     def process_item(self, item: Any) -> Any:
         try:
             self._store(item)
-        except (MissingFieldError, InvalidURL, DropItem) as error:
+        except (MissingFieldError, InvalidURL) as error:
+            self._passed(item, error)
+        except DropItem as error:
             raise self._refused(item, error) from None
         if isinstance(item, Page) and len(item.links) > MANY_LINKS:
             return _after_a_turn(item)
@@ -147,16 +151,35 @@ class Store(ABC):
                     link.normalized = self._normalize(link.url)
         return page
 
+    def _passed(self, item: Any, error: Exception) -> None:
+        """Count an item that is not for this store, and log the first of its type."""
+        name, kind = type(self).__name__, type(item).__name__
+        self._count(stats.STORES_PASSED)
+        if kind not in self._told:
+            self._told |= {kind}
+            logger.warning(
+                "%s does not store %s: %s. The item goes on to the next store; more of type %s are"
+                " only counted (%s)",
+                *(name, _url_of(item), error, kind, stats.STORES_PASSED.format(store=name)),
+            )
+
+    def _count(self, key: str) -> None:
+        if self._counters is not None:
+            self._counters.inc_value(key.format(store=type(self).__name__))
+
     def _refused(self, item: Any, error: Exception) -> DropItem:
         """Count and log the refusal, and return the DropItem for Scrapy."""
-        name = type(self).__name__
-        if self._counters is not None:
-            self._counters.inc_value(stats.STORES_REFUSED.format(store=name))
-        url = ItemAdapter(item).get("url")
-        url = without_userinfo(url) if isinstance(url, str) else "an item without a URL"
-        message = f"{name} refuses {url}: {error}"
+        self._count(stats.STORES_REFUSED)
+        message = f"{type(self).__name__} refuses {_url_of(item)}: {error}"
         logger.warning("%s", message)
         return DropItem(message, log_level="DEBUG")
+
+
+def _url_of(item: Any) -> str:
+    url = ItemAdapter(item).get("url")
+    if not isinstance(url, str):
+        return "an item without a URL"
+    return f"{without_userinfo(url)!a}"[1:-1][:300]
 
 
 async def _after_a_turn(item: Page) -> Page:
@@ -168,7 +191,9 @@ async def _after_a_turn(item: Page) -> Page:
 def _types_of(empty: Page | Link) -> dict[str, type]:
     """By field; None stands for an unknown string."""
     values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
-    return {name: str if value is None else type(value) for name, value in values}
+    return {
+        name: str if value is None else type(value) for name, value in values if name != "headers"
+    }
 
 
 _FIELD_TYPES, _LINK_TYPES = _types_of(Page("")), _types_of(Link(""))

@@ -99,6 +99,7 @@ class IntranetSpider(Spider):
         page.digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
         page.etag = _header(response, "ETag")
         page.last_modified = _header(response, "Last-Modified")
+        page.headers = response.headers
         self._add_redirect(page, response)
         for header in response.headers.getlist("X-Robots-Tag"):
             noindex, nofollow = robots_header(header.decode("latin-1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,18 +57,19 @@ def test_an_item_of_any_kind_is_read_as_a_page(item: Any) -> None:
 def test_a_refusal_is_told_and_counted(
     crawler_for: Callable[..., Crawler], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By store, URL and reason; a page that write() refuses too. No password is shown."""
+    """By store, URL and reason, a page's and an item's. No password is shown."""
     crawler = crawler_for(LARM_PAGEFILE_BYTES=9, DOWNLOAD_MAXSIZE=9)
     store = PageFilesPipeline.from_crawler(crawler)
     store.open_spider()
-    for item in ({"url": "http://u:secret@h/"}, Page("http://h/big", body=b"x" * 10)):
+    body = b"x" * 10
+    for item in ({"url": "http://u:secret@h/", "body": body}, Page("http://h/b", body=body)):
         with pytest.raises(DropItem):
             store.process_item(item)
     store.close_spider()
+    why = "it has 10 bytes, a page file holds 9 (LARM_PAGEFILE_BYTES)"
     assert [record.getMessage() for record in caplog.records] == [
-        "PageFilesPipeline refuses http://h/: the item of type dict has no field 'body'",
-        "PageFilesPipeline refuses http://h/big: it has 10 bytes, a page file holds 9"
-        " (LARM_PAGEFILE_BYTES)",
+        f"PageFilesPipeline refuses http://h/: {why}",
+        f"PageFilesPipeline refuses http://h/b: {why}",
     ]
     assert crawler.stats is not None
     assert crawler.stats.get_value("larm/stores/refused/PageFilesPipeline") == 2
@@ -103,9 +105,10 @@ def test_links_may_be_urls_mappings_or_links() -> None:
 @pytest.mark.parametrize(
     ("store", "item", "message"),
     [
-        (PageFilesPipeline, {"url": "http://h/"}, "refuses http://h/: .* dict has no field 'body'"),
-        (PageFilesPipeline, {"body": b"x"}, "refuses an item .* has no field 'url'"),
-        (LinkLogPipeline, {"url": "http://h/", "links": [7]}, "refuses http://h/: a link is int"),
+        (PageFilesPipeline, {"url": "http://h/"}, "http://h/: .* dict has no field 'body'"),
+        (PageFilesPipeline, {"body": b"x"}, "an item without a URL: .* has no field 'url'"),
+        (PageFilesPipeline, {"url": "no URL", "body": b"x"}, "no URL: "),
+        (LinkLogPipeline, {"url": "http://h/", "links": [7]}, "http://h/: a link is int"),
         (LinkLogPipeline, {"url": "http://h/", "links": [{"url": 7}]}, ".* a link's 'url' is int"),
         (
             LinkLogPipeline,
@@ -123,15 +126,24 @@ def test_links_may_be_urls_mappings_or_links() -> None:
         (FetchLogPipeline, {"url": "http://h/", "depth": -1}, ".* 'depth' is -1, not a number"),
     ],
 )
-def test_an_item_that_lacks_a_field_is_refused_by_name(
-    crawler_for: Callable[..., Crawler], store: Any, item: dict[str, Any], message: str
+def test_an_item_that_lacks_a_field_goes_on_to_the_next_store(
+    crawler_for: Callable[..., Crawler],
+    caplog: pytest.LogCaptureFixture,
+    store: Any,
+    item: dict[str, Any],
+    message: str,
 ) -> None:
-    """The message names the store, the item's type and the field."""
-    pipeline = store.from_crawler(crawler_for())
+    """Each is counted; the first of a type has a line with the store, the type and the field."""
+    crawler = crawler_for()
+    pipeline = store.from_crawler(crawler)
     pipeline.open_spider()
-    with pytest.raises(DropItem, match=f"{store.__name__} {message}"):
-        pipeline.process_item(item)
+    for _ in range(2):
+        assert pipeline.process_item(item) is item
     pipeline.close_spider()
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert re.match(f"{store.__name__} does not store {message}", told), told
+    assert crawler.stats is not None
+    assert crawler.stats.get_value(f"larm/stores/passed/{store.__name__}") == 2
 
 
 def test_no_log_has_a_password(crawler_for: Callable[..., Crawler], tmp_path: Path) -> None:

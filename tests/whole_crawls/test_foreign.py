@@ -263,6 +263,7 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {"larmspider.middlewares.last_check.LastCheckMiddleware": 90}
 ITEM_PIPELINES = {"larmspider.pipelines.page_files.PageFilesPipeline": 200}
+FEED_EXPORTERS = {"jsonl": "larmspider.pipelines.feeds.JsonLinesFeed"}
 """
 STOCK_ROUTES = {
     "/": (
@@ -278,10 +279,10 @@ STOCK_ROUTES = {
 }
 
 
-def run_stock_spider(server: ScriptedServer, folder: Path) -> Ran:
+def run_stock_spider(server: ScriptedServer, folder: Path, *more: str) -> Ran:
     (folder / "foreign.py").write_text(STOCK_SPIDER)
     (folder / "foreign_settings.py").write_text(STOCK_SETTINGS)
-    options = ["-a", f"url={server.url('/')}"]
+    options = ["-a", f"url={server.url('/')}", *more]
     return scrapy("crawl", "foreign", *options, cwd=folder, settings_module="foreign_settings")
 
 
@@ -306,15 +307,20 @@ def test_filters_and_stores_work_by_settings_alone(
         assert counted in ran.err
 
 
-def test_an_item_without_a_body_is_refused_by_name(
+def test_an_item_without_a_body_passes_the_page_files_and_reaches_the_feed(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
     """The log says which store wants which field of which page; it is counted."""
     server = scripted_server(STOCK_ROUTES)
-    ran = run_stock_spider(server, tmp_path)
-    refusal = f"PageFilesPipeline refuses {server.url('/nobody')}: the item of type dict has no"
-    assert f"{refusal} field 'body'" in ran.err
-    assert "'larm/stores/refused/PageFilesPipeline': 1" in ran.err
+    ran = run_stock_spider(server, tmp_path, "-O", "items.jsonl")
+    passed = f"PageFilesPipeline does not store {server.url('/nobody')}: the item of type dict has"
+    assert f"{passed} no field 'body'" in ran.err
+    assert "'larm/stores/passed/PageFilesPipeline': 1" in ran.err
+    items = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    assert sorted((item["url"], item.get("body_base64")) for item in items) == [
+        (server.url("/a"), "YQ=="),
+        (server.url("/nobody"), None),
+    ]
 
 
 FRONTIER_SPIDER = """
@@ -358,7 +364,7 @@ def run_over_the_frontier(server: ScriptedServer, folder: Path, *options: str) -
 def test_an_item_without_links_is_found_by_search(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """Through the whole storage chain; one that lacks its text is stored, and refused by name."""
+    """Through the whole storage chain; one that lacks its text is stored all the same."""
     page = (200, {"Content-Type": "text/html"}, b"a rhubarb cake")
     server = scripted_server({"/": page, "/bare": page})
     (tmp_path / "foreign.py").write_text(
@@ -373,8 +379,8 @@ def test_an_item_without_links_is_found_by_search(
     )
     ran = scrapy("crawl", "foreign", cwd=tmp_path, settings_module="foreign_settings")
     assert ran.status == 0, ran.err
-    refusal = f"SearchIndexPipeline refuses {server.url('/bare')}: the item of type dict has no"
-    assert f"{refusal} field 'text'" in ran.err
+    passed = f"SearchIndexPipeline does not store {server.url('/bare')}: the item of type dict has"
+    assert f"{passed} no field 'text'" in ran.err
     found = scrapy("search", "rhubarb", cwd=tmp_path, settings_module="foreign_settings")
     assert "Cake" in found.out
     assert len(records(tmp_path / "crawl" / "store.log")) == 2

@@ -1,0 +1,101 @@
+"""Feeds (``-O pages.jsonl``): a line an item, with a page's text, links and headers.
+
+What no text format can hold intact is written in base64 under a name that says so. A page's body
+is left out, for it is in the page files already, unless LARM_FEED_BODIES is on::
+
+    {"url": "http://wiki/a.pdf", "status": 200, ..., "headers": [{"name": "ETag", "value": "1"}],
+     "body_base64": "JVBERi0xLjcK..."}
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from itemadapter import ItemAdapter
+from scrapy import exporters
+
+from larmspider import options
+from larmspider.items import Page, header_list
+
+if TYPE_CHECKING:
+    from io import BytesIO
+
+    from scrapy.crawler import Crawler
+
+_NAMES = tuple(field.name for field in fields(Page) if field.name not in ("headers", "links"))
+
+
+def page_record(page: Page) -> dict[str, Any]:
+    """The fields of a page as plain data; its body stays bytes."""
+    record = {name: getattr(page, name) for name in _NAMES}
+    return record | {
+        "headers": header_list(page.headers),
+        "links": [asdict(link) for link in page.links],
+    }
+
+
+def feed_item(item: Any, *, bodies: bool) -> Any:
+    """What a feed writes of ``item``: of a page `page_record`, without body unless ``bodies``; of
+    any item ``x_base64`` in place of a field ``x`` that holds bytes."""
+    if isinstance(item, Page):
+        record: Mapping[str, Any] = page_record(item)
+        if not bodies:
+            del record["body"]  # type: ignore[attr-defined]
+    else:
+        record = ItemAdapter(item)
+        if not any(isinstance(value, bytes) for value in record.values()):
+            return item  # its fields may have serializers of their own
+    return dict(_as_text(name, value) for name, value in record.items())
+
+
+def _as_text(name: str, value: Any) -> tuple[str, Any]:
+    if isinstance(value, bytes):
+        return f"{name}_base64", b64encode(value).decode("ascii")
+    return name, value
+
+
+class _FeedItems:
+    """Before one of Scrapy's exporters: what it gets is `feed_item`."""
+
+    def __init__(self, file: BytesIO, *, bodies: bool = False, **kwargs: Any) -> None:
+        super().__init__(file, **kwargs)  # type: ignore[call-arg]
+        self.bodies = bodies
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: BytesIO, **kwargs: Any) -> Self:
+        bodies = options.boolean(crawler.settings, "LARM_FEED_BODIES")
+        return cls(file, bodies=bodies, **kwargs)
+
+    def export_item(self, item: Any) -> None:
+        super().export_item(self.record(item))  # type: ignore[misc]
+
+    def record(self, item: Any) -> Any:
+        return feed_item(item, bodies=self.bodies)
+
+
+class JsonFeed(_FeedItems, exporters.JsonItemExporter):
+    """For ``-O pages.json``."""
+
+
+class JsonLinesFeed(_FeedItems, exporters.JsonLinesItemExporter):
+    """For ``-O pages.jsonl``."""
+
+
+class XmlFeed(_FeedItems, exporters.XmlItemExporter):
+    """For ``-O pages.xml``."""
+
+
+class CsvFeed(_FeedItems, exporters.CsvItemExporter):
+    """For ``-O pages.csv``: links and headers are JSON in their cells. A CSV file has the columns
+    of its first item, so failed fetches fill only those that pages have too."""
+
+    def record(self, item: Any) -> Any:
+        record = super().record(item)
+        if isinstance(item, Page):
+            for name in ("headers", "links"):
+                record[name] = json.dumps(record[name])
+        return record
