@@ -1,4 +1,5 @@
-"""Files that several processes meet at: locks, and files that are replaced in one step.
+"""Files that several processes meet at: locks, and files that are replaced in one step; and how
+many files a process may have open.
 
 with lock(Path("crawl/lock")):      # BlockingIOError while another process holds the lock
     replace_file(Path("crawl/crawl.json"), b"{}")
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import IO
 
 _LOOK_SECS = 0.005
 """Far longer than is_locked() has a lock."""
+_MOST_FILES = 1 << 20
+"""More than any crawl needs; some systems refuse more, or mean no limit at all by it."""
 
 
 def lock(path: Path) -> IO[str]:
@@ -70,3 +74,17 @@ def replace_file(
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def raise_open_files() -> int:
+    """Raise the soft limit of open files, connections among them, to the hard one; returns the
+    limit that holds now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):
+        return soft
+    return most

@@ -14,6 +14,7 @@ from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import raise_open_files
 
 if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
@@ -44,6 +45,7 @@ class Command(LarmCommand):
         # imported here, 0.3 s: Scrapy imports the modules of all commands for each command
         from larmspider.web.server import Binding
 
+        raise_open_files()
         asyncio.run(self._serve(Binding.from_settings(self.settings)))
 
     async def _serve(self, binding: Binding) -> None:

@@ -18,7 +18,7 @@ from larmspider.extraction import process as archive
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
-from larmspider.fetch.limits import Limits
+from larmspider.fetch.limits import Limits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.factory import check_settings
 from larmspider.frontier.storage.backend import FormatError
@@ -66,6 +66,8 @@ def check(crawler: Crawler) -> None:
     cluster_settings(crawler.settings)
     check_pair(crawler.settings)
     limits = Limits.from_settings(crawler.settings)
+    threads = options.integer(crawler.settings, "CONCURRENT_REQUESTS", minimum=1)
+    check_open_files(crawler.settings, threads, "CONCURRENT_REQUESTS")
     DenyAddresses.from_settings(crawler.settings)
     setup_from_settings(crawler.settings, limits)
     bind_address_from(crawler.settings)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
+from larmspider.errors import ConfigError
 from larmspider.fetch import errors
+from larmspider.files import raise_open_files
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 LONGEST_MS = 2**31 - 1
 """25 days: the longest time that every option of libcurl takes."""
+
+OTHER_FILES = 200
+"""Open files beside connections: logs, frontier, index, names that are looked up, Redis."""
+WEB_FILES = 264
+"""Connections of the web pages, and those that are on their way to be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +68,18 @@ class Limits:
         if not secs > 0:  # nor nan
             raise errors.BadUrl("no download_timeout: expected seconds > 0")
         return secs
+
+
+def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
+    """Raise the soft limit of open files to the hard one. Raises ConfigError, about the setting or
+    argument ``name``, where that is too low for so many fetches at a time."""
+    needed = threads + OTHER_FILES
+    needed += options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1)
+    needed += WEB_FILES if options.boolean(settings, "LARM_WEB") else 0
+    limit = raise_open_files()
+    if needed > limit:
+        raise ConfigError(
+            f"{name}={threads}: {needed:,} open files are needed, with those of the index, the web"
+            f" pages and LARM_KEPT_CONNECTIONS, and this process may have {limit:,}: raise the hard"
+            " limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of containers), or lower these"
+        )

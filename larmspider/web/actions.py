@@ -7,13 +7,17 @@ A form is redirected to the control page, which shows the result; a script that 
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from aiohttp import web
 
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
+from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
 from larmspider.web.site import SITE, Site, aiohttp_response
+
+logger = logging.getLogger(__name__)
 
 FAILED_SECS = 1.0
 """Delay before a wrong token is refused; wrong tokens wait for each other."""
@@ -25,12 +29,12 @@ async def sign_in(request: web.Request) -> web.Response:
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
-    form = await request.post()
-    if not site.guard.is_token(str(form.get("token", "")).strip()):
+    form = await _form(request)
+    if not site.guard.is_token(form.get("token", "").strip()):
         async with site.failing:
             await asyncio.sleep(FAILED_SECS)
         raise HttpError("That is not the token.", 403)
-    response = web.Response(status=303, headers={"Location": _inside(str(form.get("next", "")))})
+    response = web.Response(status=303, headers={"Location": _inside(form.get("next", ""))})
     response.set_cookie(
         site.guard.cookie, site.guard.session, httponly=True, samesite="Strict", path="/"
     )
@@ -92,7 +96,28 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)
-    form = {name: str(value) for name, value in (await request.post()).items()}
+    form = await _form(request)
     if reason := site.guard.refuse_post(headers, request.cookies, form.get("csrf", "")):
         raise HttpError(f"Refused: {reason}.", 403)
     return form
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    """The fields of a form. Raises HttpError for what is none, or does not come in time."""
+    try:
+        async with asyncio.timeout(REQUEST_SECS):
+            fields = await request.post()
+    except TimeoutError:
+        raise HttpError(f"The form took longer than {REQUEST_SECS:g} s to come.", 408) from None
+    except (web.HTTPException, ConnectionError):
+        raise
+    except Exception as error:  # noqa: BLE001 - AssertionError, LookupError, ValueError, ...:
+        # aiohttp raises what its parsers happen to raise, and the form is to blame
+        logger.debug("A form that cannot be read: %r", error)
+        raise HttpError("The body of this request is no form that can be read.", 400) from None
+    files = [value for value in fields.values() if isinstance(value, web.FileField)]
+    for file in files:
+        file.file.close()
+    if files:
+        raise HttpError("Refused: expected a form without files.", 400)
+    return {name: str(value) for name, value in fields.items()}

@@ -27,6 +27,7 @@ from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json
 from larmspider.web.site import SITE, FlashMessages, Site, aiohttp_response, web_request
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import update_parts
+from larmspider.web.views.service import HEALTH
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Applicati
         events.close()
 
     async def close(_: web.Application) -> None:
+        site.health.close()
         work.close()
         source.close()
 
@@ -84,7 +86,8 @@ def _handler(page: PageView) -> Handler:
         asked = web_request(request)
         if page.live:
             asked = replace(asked, gauges=await site.events.gauges())
-        return aiohttp_response(await site.work.run(_page, page, asked))
+        work = site.health if page.path == HEALTH else site.work
+        return aiohttp_response(await work.run(_page, page, asked))
 
     return handler
 
@@ -107,7 +110,23 @@ async def _static(request: web.Request) -> web.Response:
 
 @web.middleware
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Middleware of every request: guard, error pages, headers."""
+    """Middleware of every request: connections, guard, error pages, headers."""
+    connection = request.app[SITE].connections.of(request.transport)
+    if connection is None:  # it is closed, or the application runs under another server
+        return await _answered(request, handler)
+    with connection.busy():
+        if not connection.spare:
+            return await _answered(request, handler)
+        response = await _answered(request, handler if request.path == HEALTH else _refused)
+        response.force_close()
+        return response
+
+
+async def _refused(_: web.Request) -> web.StreamResponse:
+    raise HttpError("All connections are in use; try again in a moment.", 503)
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await _guarded(request, handler)
     except web.HTTPException as error:

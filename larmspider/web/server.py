@@ -7,6 +7,7 @@ await server.stop()
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -20,6 +21,8 @@ from aiohttp.http import HttpProcessingError
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.web.auth import Guard, checked_token, is_host_name
+from larmspider.web.connections import REQUEST_SECS, Connections
+from larmspider.web.site import SITE
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -28,6 +31,12 @@ TRIES = 20
 """Ports that are tried, from the one asked for on."""
 SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
+LINGERING_SECS = 1.0
+"""How long the rest of a body is read that no page wants."""
+AT_ONCE = 64
+"""Connections that asyncio takes before it looks at those that it has."""
+BACKLOG = 1024
+"""Connections that the system accepts before asyncio takes them."""
 
 
 def _of_ours(record: logging.LogRecord) -> bool:
@@ -97,8 +106,11 @@ class Binding:
 class Server:
     """Listens until it is stopped."""
 
-    def __init__(self, runner: web.AppRunner, url: str) -> None:
-        self._runner, self.url = runner, url
+    def __init__(
+        self, runner: web.AppRunner, server: asyncio.Server, connections: Connections, url: str
+    ) -> None:
+        self._runner, self._server, self._connections = runner, server, connections
+        self.url = url
 
     @classmethod
     async def start(cls, app: web.Application, address: str, port: int) -> Self:
@@ -110,14 +122,24 @@ class Server:
             access_log=None,
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_SECS,
+            keepalive_timeout=REQUEST_SECS,
+            lingering_time=LINGERING_SECS,
         )
         await runner.setup()
-        await web.SockSite(runner, listening).start()
+        assert runner.server is not None
+        connections = app[SITE].connections
+        server = await asyncio.get_running_loop().create_server(
+            connections.limit(runner.server), sock=listening, backlog=AT_ONCE
+        )
+        listening.listen(BACKLOG)
         host = f"[{address}]" if ":" in address else address
-        return cls(runner, f"http://{host}:{listening.getsockname()[1]}/")
+        url = f"http://{host}:{listening.getsockname()[1]}/"
+        return cls(runner, server, connections, url)
 
     async def stop(self) -> None:
+        self._server.close()
         await self._runner.cleanup()
+        await self._connections.close()
 
 
 def listen(address: str, port: int) -> socket.socket:
@@ -129,7 +151,7 @@ def listen(address: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((address, tried))
-            bound.listen(128)  # two servers that share a port by SO_REUSEADDR differ only here
+            bound.listen(BACKLOG)  # two servers that share a port by SO_REUSEADDR differ only here
             bound.setblocking(False)
         except PermissionError:
             bound.close()

@@ -12,6 +12,7 @@ from aiohttp import web
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import Guard
+from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
@@ -41,7 +42,8 @@ class FlashMessages:
 
 @dataclass(slots=True)
 class Site:
-    """State of an application. ``failing`` is held while a wrong token is answered."""
+    """State of an application. ``failing`` is held while a wrong token is answered. ``health``
+    makes /healthz, which waits for no page."""
 
     source: Source
     crawl_status: CrawlStatus
@@ -50,6 +52,8 @@ class Site:
     work: Work
     events: Events
     flashes: FlashMessages
+    health: Work = field(default_factory=lambda: Work(threads=1))
+    connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
     failing: asyncio.Lock = field(default_factory=asyncio.Lock)
 

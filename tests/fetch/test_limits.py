@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import brotli
@@ -20,6 +24,7 @@ from larmspider.fetch.curl_options import set_option
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.transfer import Transfer
+from tests.support.crawling import PROJECT
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
 
@@ -195,3 +200,35 @@ def test_a_time_may_be_longer_than_libcurl_can_count(scripted_server: Start, fet
 def test_a_limit_that_is_none_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=name):
         Limits.from_settings(Settings({name: value}))
+
+
+OPEN_FILES = """
+import resource
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000))
+from scrapy.settings import Settings
+from larmspider.errors import ConfigError
+from larmspider.fetch.limits import check_open_files
+
+settings = Settings({"LARM_WEB": "yes"})
+check_open_files(settings, 408, "CONCURRENT_REQUESTS")
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+try:
+    check_open_files(settings, 409, "CONCURRENT_REQUESTS")
+except ConfigError as error:
+    print(error)
+settings.set("LARM_WEB", "no")
+check_open_files(settings, 409, "CONCURRENT_REQUESTS")
+"""
+
+
+def test_open_files_are_as_many_as_the_system_allows(tmp_path: Path) -> None:
+    """The soft limit is raised; where the hard one is too low for the threads, they are refused."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-c", OPEN_FILES]
+    said = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said[0] == "(1000, 1000)"
+    assert said[1].startswith("CONCURRENT_REQUESTS=409: 1,001 open files are needed")
+    assert "may have 1,000: raise the hard limit" in said[1]

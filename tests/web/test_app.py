@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.web.auth import Guard, checked_token, found_token, stored_token
+from larmspider.web.connections import MAX_CONNECTIONS, Connections
+from larmspider.web.request import THREADS
 from tests.support.web.browser import Browser
-from tests.support.web.serving import ADDRESS, LOOKS, Served, shown
+from tests.support.web.serving import ADDRESS, LOOKS, Served, request, shown
 
 
 def test_serves_its_own_files_only(served: Callable[..., Served], demo_crawl: Path) -> None:
@@ -114,6 +119,171 @@ def test_a_request_without_one_host_is_refused_quietly(
     with socket.create_connection((ADDRESS, port), timeout=30) as connection:
         connection.sendall(lines + b"\r\n\r\n")
         assert connection.makefile("rb").readline().split()[1] == b"400"
+    assert caplog.records == []
+
+
+# How many may ask, for how long, and what is no request.
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., socket.socket]]:
+    """Connections that are closed when the test ends: ``connect(site, b"GET / HT")``."""
+    with ExitStack() as stack:
+
+        def begin(site: Served, sent: bytes = b"") -> socket.socket:
+            address = (ADDRESS, int(site.url.rpartition(":")[2]))
+            opened = stack.enter_context(socket.create_connection(address, timeout=30))
+            opened.sendall(sent)
+            return opened
+
+        yield begin
+
+
+HEAD = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_idle_connections_take_no_place_from_others(
+    served: Callable[..., Served], tmp_path: Path, connect: Callable[..., socket.socket]
+) -> None:
+    """Those that have waited longest are closed; whoever sends a request is answered."""
+    site = served(tmp_path)
+    idle = [connect(site, b"GET / HT") for _ in range(300)]
+    assert site.get("/healthz").status == 200
+    assert site.get("/").status == 404
+    assert len(site.site.connections) <= MAX_CONNECTIONS
+    for opened in idle[:100]:
+        assert gone(opened)
+
+
+def gone(opened: socket.socket) -> bool:
+    """Whether the server has closed the connection; waits until it has."""
+    try:
+        return opened.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_health_is_answered_while_all_others_are_busy(
+    served: Callable[..., Served], tmp_path: Path, connect: Callable[..., socket.socket]
+) -> None:
+    """Connections that are busy are left alone; of the spare ones the newest counts."""
+    site = served(tmp_path, connections=Connections(most=4, spare=2))
+    windows = [connect(site, HEAD) for _ in range(2)]
+    for window in windows:
+        assert window.recv(15) == b"HTTP/1.1 200 OK"
+    idle = [connect(site) for _ in range(5)]
+    for _ in range(3):
+        assert site.get("/healthz").status == 200
+        refused = site.get("/")
+        assert (refused.status, refused.headers.get("Connection")) == (503, "close")
+    assert all(map(gone, idle[:4]))
+    windows[0].close()
+    end = time.monotonic() + 30
+    while site.get("/").status != 404:
+        assert time.monotonic() < end
+
+
+def test_health_waits_for_no_page(served: Callable[..., Served], tmp_path: Path) -> None:
+    """Pages that hang hold their own threads."""
+    site, end = served(tmp_path), threading.Event()
+    for _ in range(THREADS):
+        site.site.work._pool.submit(end.wait, 30)
+    try:
+        assert site.get("/healthz").status == 200
+    finally:
+        end.set()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx",
+    ],
+)
+def test_a_request_has_its_time(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    connect: Callable[..., socket.socket],
+    sent: bytes,
+) -> None:
+    """For its head, its body, and between two requests; then the connection is closed."""
+    monkeypatch.setattr("larmspider.web.connections.REQUEST_SECS", 0.1)
+    monkeypatch.setattr("larmspider.web.connections._LOOK_SECS", 0.05)
+    opened = connect(served(tmp_path), sent)
+    assert opened.makefile("rb").read()[:8] in (b"", b"HTTP/1.1")
+
+
+def test_a_form_that_does_not_come_is_given_up(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    connect: Callable[..., socket.socket],
+) -> None:
+    """With 408."""
+    monkeypatch.setattr("larmspider.web.actions.REQUEST_SECS", 0.1)
+    kind = b"Content-Type: application/x-www-form-urlencoded\r\n"
+    head = b"POST /login HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 99\r\n\r\n"
+    opened = connect(served(tmp_path), head + b"token=")
+    assert opened.makefile("rb").readline().split()[1] == b"408"
+
+
+def test_a_client_that_takes_nothing_is_cut_off(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    connect: Callable[..., socket.socket],
+) -> None:
+    """It asks, and reads no answer."""
+    monkeypatch.setattr("larmspider.web.connections.STALLED_SECS", 0.1)
+    monkeypatch.setattr("larmspider.web.connections._LOOK_SECS", 0.05)
+    site = served(tmp_path)
+    connect(site, b"GET /static/larm.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2_000)
+    end = time.monotonic() + 30
+    while len(site.site.connections):
+        assert time.monotonic() < end
+
+
+MULTIPART = "multipart/form-data; boundary=x"
+
+
+@pytest.mark.parametrize(
+    "kind, body",
+    [
+        (MULTIPART, b""),
+        (MULTIPART, b"token"),
+        (MULTIPART, b"--x\r\n\r\ntoken"),
+        (MULTIPART, b"--x\r\nContent-Disposition: form-data\r\n\r\nt\r\n--x--\r\n"),
+        (MULTIPART, b"--x\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\n--x--"),
+        (MULTIPART, b'--x\r\nContent-Disposition: form-data; name="t"\r\n'
+                    b"Content-Transfer-Encoding: base64\r\n\r\n!\r\n--x--\r\n"),
+        (MULTIPART, b'--x\r\nContent-Disposition: form-data; name="t"\r\n'
+                    b"Content-Transfer-Encoding: none\r\n\r\n!\r\n--x--\r\n"),
+        (MULTIPART, b'--x\r\nContent-Disposition: form-data; name="t"\r\n'
+                    b"Content-Type: text/plain; charset=no\r\n\r\n!\r\n--x--\r\n"),
+        (MULTIPART, b'--x\r\nContent-Disposition: form-data; name="t"; filename="f"\r\n'
+                    b"\r\n!\r\n--x--"),
+        ("multipart/form-data", b"--x--"),
+        ("multipart/form-data; boundary=" + "x" * 80, b"--x--"),
+        ("application/x-www-form-urlencoded; charset=no-such", b"token=x"),
+        ("application/x-www-form-urlencoded; charset=utf-16", b"x"),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_none_is_refused_quietly(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    body: bytes,
+) -> None:
+    """With 400 (or as a form without the token), and nothing in the log."""
+    monkeypatch.setattr("larmspider.web.actions.FAILED_SECS", 0.0)
+    got = request(served(tmp_path).url + "/login", "POST", {"Content-Type": kind}, body)
+    assert got.status in (400, 403), got.text
     assert caplog.records == []
 
 

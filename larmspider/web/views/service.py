@@ -13,6 +13,8 @@ from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 
+HEALTH = "/healthz"
+
 
 def metrics(request: WebRequest) -> WebResponse:
     found = request.crawl_status.status(request.gauges) if request.source.exists() else None
@@ -67,5 +69,5 @@ def as_json(status: Status) -> dict[str, Any]:
 PAGES = (
     PageView("/metrics", metrics, live=True, without_crawl=True),
     PageView("/stats.json", stats_json, live=True, without_crawl=True),
-    PageView("/healthz", healthz, live=True, without_crawl=True),
+    PageView(HEALTH, healthz, live=True, without_crawl=True),
 )

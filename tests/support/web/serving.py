@@ -25,7 +25,9 @@ from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
+from larmspider.web.connections import Connections
 from larmspider.web.server import Server
+from larmspider.web.site import SITE
 
 TOKEN = "a token of the tests, 32 letters"
 ADDRESS = "127.0.0.1"
@@ -72,10 +74,15 @@ def request(
 
 
 class Served:
-    """``guard`` and ``controller`` as the application takes them."""
+    """``guard`` and ``controller`` as the application takes them; ``connections`` in place of its
+    own, so that fewer fill it."""
 
     def __init__(
-        self, path: Path, guard: Guard | None = None, controller: Controller | None = None
+        self,
+        path: Path,
+        guard: Guard | None = None,
+        controller: Controller | None = None,
+        connections: Connections | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -83,6 +90,7 @@ class Served:
             path, lambda crawl: with_crawls_settings(base.copy(), crawl), controller
         )
         self.guard = guard or Guard(TOKEN)
+        self._connections = connections
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -107,7 +115,11 @@ class Served:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await Server.start(build(self.source, self.guard), ADDRESS, 0)
+        app = build(self.source, self.guard)
+        self.site = app[SITE]
+        if self._connections is not None:
+            self.site.connections = self._connections
+        server = await Server.start(app, ADDRESS, 0)
         self.url = server.url.rstrip("/")
         self._ready.set()
         await self._stop.wait()
