@@ -18,8 +18,8 @@ from tests.support.recovery.killed_crawl import RunningCrawl, counts, descriptio
 from tests.support.servers.scripted import Raw, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
-STOP_SECS = 5.0
-"""What is promised; it takes about half of that on a quiet machine."""
+STOP_SECS = 12.0
+"""5 are promised, and 2.5 are seen on a quiet machine; what is waited for here lasts 20 or more."""
 PAGES = [f"/{number}" for number in range(20)]
 HANGING = ["/mute", "/slow-head", "/trickle"]
 HANG_UP = pytest.param(

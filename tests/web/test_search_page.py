@@ -65,7 +65,7 @@ def test_finds_and_highlights(site: Served, browser: Browser) -> None:
     """Who types words and Enter sees titles, addresses, and the words marked."""
     browser.look(1280)
     browser.open(f"{site.url}/search")
-    assert browser.script("return document.activeElement.name") == "q"
+    browser.until(lambda: browser.script("return document.activeElement.name") == "q", "focus")
     browser.find("#q").send_keys("rotor siren", Keys.ENTER)
     browser.until(lambda: browser.all(".hits"), "results")
     assert browser.text(".hit a") == "Rotor"
