@@ -35,6 +35,9 @@ LINGERING_SECS = 1.0
 """How long the rest of a body is read that no page wants."""
 AT_ONCE = 64
 """Connections that asyncio takes before it looks at those that it has."""
+ACCEPTED_IN = 3
+"""Turns of the event loop until a connection that asyncio has just taken is one of Connections.
+Before that, close() would leave its socket open (python/cpython#109564)."""
 BACKLOG = 1024
 """Connections that the system accepts before asyncio takes them."""
 
@@ -137,6 +140,11 @@ class Server:
         return cls(runner, server, connections, url)
 
     async def stop(self) -> None:
+        loop = asyncio.get_running_loop()
+        for listening in self._server.sockets:
+            loop.remove_reader(listening.fileno())
+        for _ in range(ACCEPTED_IN):
+            await asyncio.sleep(0)
         self._server.close()
         await self._runner.cleanup()
         await self._connections.close()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,23 @@ def test_serves_its_own_files_only(served: Callable[..., Served], demo_crawl: Pa
     assert site.get("/static/icon.svg").status == 200
     for name in ("..%2fguard.py", "%2e%2e/guard.py", "../guard.py", "x.css", ".", "larm.css/"):
         assert site.get(f"/static/{name}").status == 404, name
+
+
+def test_who_connects_while_it_stops_is_cut_off(
+    served: Callable[..., Served], tmp_path: Path, connect: Callable[..., socket.socket]
+) -> None:
+    """No socket stays open, whatever the event loop has accepted by then."""
+    for _ in range(10):
+        site = served(tmp_path)
+        site.tell_to_stop()
+        with suppress(OSError):
+            for _ in range(60):
+                connect(site)
+        site.wait()
+    with warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+    assert [str(warning.message) for warning in unclosed] == []
 
 
 def test_an_empty_directory_says_so(served: Callable[..., Served], tmp_path: Path) -> None:

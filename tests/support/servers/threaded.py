@@ -71,6 +71,11 @@ class ThreadedServer(ABC):
         self._ready.set()
         await self._stop.wait()
         for server in servers:
+            for listening in server.sockets:
+                self._loop.remove_reader(listening.fileno())
+        for _ in range(4):  # as in larmspider/web/server.py
+            await asyncio.sleep(0)
+        for server in servers:
             server.close()
         for task in self._tasks:
             task.cancel()

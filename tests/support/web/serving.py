@@ -108,9 +108,18 @@ class Served:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.tell_to_stop()
+        self.wait()
+
+    def tell_to_stop(self) -> None:
+        """The server stops soon; once is enough."""
         assert self._loop is not None
         assert self._stop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    def wait(self) -> None:
+        """Until the server has stopped."""
         self._thread.join(30)
 
     async def _run(self) -> None:
