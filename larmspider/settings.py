@@ -39,7 +39,8 @@ LARM_DIR = "crawl"
 LARM_FRESH = ""
 
 # `anyway`: continue the crawl that `LARM_DIR` holds although its seeds, scope or filters were
-# others. Spider argument `resume`.
+# others; links that were rejected then are judged again (docs/operations.md#another-scope). Spider
+# argument `resume`.
 LARM_RESUME = ""
 
 # --- Many workers -------------------------------------------------------------------------------

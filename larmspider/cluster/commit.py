@@ -34,7 +34,14 @@ from larmspider.cluster.redis_client import (
     call,
     pairs,
 )
-from larmspider.cluster.redis_records import member, pack_queued, pack_visits, score, spread
+from larmspider.cluster.redis_records import (
+    buckets,
+    member,
+    pack_queued,
+    pack_visits,
+    score,
+    spread,
+)
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import Fenced
@@ -77,6 +84,8 @@ class Committer:
         self.serial = 0
         self.positions: dict[str, bytes] = {}
         self.crawl_id = ""
+        self.reopened: set[bytes] = set()
+        """URLs whose members in the visited table, REFUSED, the next commits take out."""
         self._unsure = False  # whether Redis has the next commit, whose answer was lost
         self._stored = 0  # pages in the last commit that was tried
 
@@ -90,7 +99,7 @@ class Committer:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
         nothing new. Raises Fenced, BackendError."""
         counted = self._stored if self._resolve_last() else 0
-        changes = BatchChanges(self.keys, self.files, batch, unchanged)
+        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened)
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
         log = self._log(changes)
@@ -102,6 +111,7 @@ class Committer:
             self.serial += 1
             self._unsure = False
             self._owned.visited.update(visited)
+            self.reopened -= batch.urls.keys()
             self.positions = dict(positions)
             self._outbox.committed()
         batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
@@ -206,9 +216,16 @@ class BatchChanges:
     """What a batch changes in Redis, by partition; and the URLs that it brings to their end."""
 
     def __init__(
-        self, keys: Keys, files: LmdbFiles, batch: WriteBatch, unchanged: Container[bytes]
+        self,
+        keys: Keys,
+        files: LmdbFiles,
+        batch: WriteBatch,
+        unchanged: Container[bytes],
+        reopened: Container[bytes] = (),
     ) -> None:
         self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
+        self._reopened = reopened
+        self._no_members: dict[int, list[int]] = {}
         self.by_partition: dict[int, PartitionChanges] = {}
         self.stored = 0
         self.visits: list[tuple[bytes, bytes]] = []
@@ -217,6 +234,10 @@ class BatchChanges:
     def gather(self, partition_of: Callable[[str], int]) -> None:
         """Look through the batch, once. ``partition_of`` a host, as Owned.partition_of()."""
         for key, record in self._batch.urls.items():
+            if self._reopened and key in self._reopened:
+                partition = self._keys.partition_of_key(key)
+                gone = member(key, UrlState.REFUSED)
+                self._no_members.setdefault(partition, []).append(gone)
             if record[0] > UrlState.LEASED:
                 self._done(key, record)
             elif key not in self._unchanged:
@@ -268,8 +289,12 @@ class BatchChanges:
         self.visits.append((key, record))
 
     def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
-        """Let URLs that are done join the visited tables, which have ``totals`` members: the new
-        totals of those that grow."""
+        """Let URLs that are done join the visited tables, which have ``totals`` members, and
+        reopened ones leave: the new totals of those that grow."""
+        for partition, members in self._no_members.items():
+            words = [b"%d" % number for number in members]
+            for bucket in range(buckets(totals.get(partition, 0))):
+                self.of(partition).put("SREM", self._keys.dupefilter(partition, bucket), *words)
         grown = {}
         for partition, members in self._members.items():
             before = totals.get(partition, 0)

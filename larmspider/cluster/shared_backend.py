@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from pathlib import Path
 
 from larmspider.cluster.commit import Committer
@@ -227,6 +228,13 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for entry, _ in items:
             self._owned.learn(entry)
         super().refuse(items)
+
+    def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
+        for entry in entries:
+            self._owned.learn(entry)
+        reopened = super().reopen(entries)
+        self._committer.reopened.update(entry.key for entry in compress(entries, reopened))
+        return reopened
 
     def hosts(self) -> dict[str, bytes]:
         found, owned = super().hosts(), self._owned.tokens

@@ -154,6 +154,14 @@ class ClusterWorker:
 
     # life
 
+    def ended_workers(self) -> list[str]:
+        """Names of the workers that have committed to this crawl and do not run now. In any thread;
+        O(keys in Redis)."""
+        start = self.keys.commit("")
+        keys = self.link.client.scan_iter(match=start + b"*", count=1000)
+        known = {key.removeprefix(start).decode() for key in keys}
+        return sorted(known - {self.name, *self.membership.living()})
+
     def begin(self, frontier: Frontier) -> None:
         """After recover(): what an earlier run of this worker had is free, and a share is taken.
         Blocks the event loop, which has nothing else to do yet."""

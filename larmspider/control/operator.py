@@ -141,6 +141,7 @@ class OperatorExtension:
 
     def spider_opened(self) -> None:
         self.scope.apply_order()
+        self.scope.rejudge()
 
     def flush(self) -> None:
         if self._log is not None:

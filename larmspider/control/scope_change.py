@@ -1,11 +1,13 @@
-"""Changes the scope of a running crawl, and drops what is queued outside the new scope.
+"""Changes the scope of a running crawl: drops what is queued outside the new scope, and queues what
+was outside the old one.
 
     preview(crawl, pattern)    # "about 1,200 of 40,000 queued URLs would be dropped"
     await change.change("https?://[^/]*\\.example/.*")
 
 The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
-in a thread, and refused slice by slice; then once more, for what was found meanwhile. The new scope
-is kept with the frontier and stays when the crawl is continued.
+in a thread, and refused slice by slice; then once more, for what was found meanwhile. Then the
+links of links.log are judged again (link_replay.py), as at the start of a run whose seeds, scope or
+filters are others. The new scope is kept with the frontier and stays when the crawl is continued.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from larmspider import options, stats
+from larmspider.control.link_replay import LinkReplay
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.formatting import counted
+from larmspider.formatting import counted, size
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.middlewares.filter_middleware import FilterMiddleware
@@ -29,16 +32,19 @@ from larmspider.middlewares.scope import ScopeFilter
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.backtracking import LONGEST_MATCH_SECS
 from larmspider.urls.patterns import Pattern, compile_pattern
+from larmspider.workdir.directory import is_unjudged, worker_dirs
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from larmspider.cluster.worker import ClusterWorker
 
 logger = logging.getLogger(__name__)
 
 PREVIEW_SECS = 2.0
 REASON = "out of the scope that the operator set"
-_SOON_SECS = 3.0
-"""How long the reply waits for the sweep before it continues in the background."""
+_SOON_SECS = 5.0
+"""How long the reply waits for sweep and replay before they continue in the background."""
 
 
 def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
@@ -112,7 +118,7 @@ class ScopeChange:
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self._sweep: asyncio.Task[int] | None = None
+        self._sweep: asyncio.Task[str] | None = None
         self.restrict = ""
         """The operator's scope, "" where there is none."""
 
@@ -133,6 +139,64 @@ class ScopeChange:
             logger.info("The scope is %s, set by the operator", orders.restrict)
             self._restrict(compiled(orders.restrict))
 
+    def rejudge(self) -> None:
+        """At the start of a run: judge the links of links.log again, if others judged them."""
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None or not scheduler.directory.rejudge:
+            return
+        log = scheduler.directory.path / "links.log"
+        logger.info(
+            "Seeds, scope or filters have changed: the links of %s (%s) are judged again",
+            log,
+            size(log.stat().st_size if log.exists() else 0),
+        )
+        self._begin(self._replay(LinkReplay(self.crawler)))
+
+    def _begin(self, work: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
+        """Do ``work`` beside the crawl, which does not end before it is done."""
+        self._scheduler.searching = True
+        self._sweep = asyncio.get_running_loop().create_task(work)
+        self._sweep.add_done_callback(self._searched)
+        return self._sweep
+
+    def _searched(self, sweep: asyncio.Task[str]) -> None:
+        self._scheduler.searching = False
+        self._scheduler.wake()
+        if not sweep.cancelled() and (error := sweep.exception()) is not None:
+            # crawl.json says that it is still to be done: the next run begins again
+            logger.error("The search for URLs that are in scope now broke off: %r", error)
+
+    async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
+        """Judge the links of links.log again; ``running``: also those that were being stored with
+        verdicts of the old scope. Returns what was found."""
+        await replay.run()
+        if running:
+            await self._checkpoint()
+            await replay.run()
+        await self._checkpoint()  # what was queued is durable
+        self._scheduler.directory.note_rejudge(needed=False)
+        logger.info("Judged again: %s", replay.found)
+        if self._scheduler.worker is not None:
+            await self._name_others(self._scheduler.worker)
+        return str(replay.found)
+
+    async def _name_others(self, worker: ClusterWorker) -> None:
+        """Warn of the workers that do not run, whose links nobody judges again."""
+        names = await asyncio.to_thread(worker.ended_workers)
+        root = options.crawl_root(self.crawler.settings)
+        here = {path.name: path for path in worker_dirs(root)}
+        left = [name for name in names if name not in here or is_unjudged(here[name], root)]
+        if left:
+            shown = ", ".join(
+                name if name in here else f"{name} (its directory is not in {root})"
+                for name in left
+            )
+            logger.warning(
+                "The links that workers found which do not run now are not judged again: start"
+                " these too, with resume=anyway: %s",
+                shown,
+            )
+
     @property
     def _of_the_settings(self) -> str:
         return options.text(self.crawler.settings, "LARM_RESTRICT")
@@ -145,7 +209,7 @@ class ScopeChange:
         """Raises ConfigError for a bad pattern, or while another change is under way."""
         if self._sweep is not None and not self._sweep.done():
             raise ConfigError(
-                "the last scope change is still searching the queues; try again later"
+                "the last change of the scope is still searching queues and logs; try again later"
             )
         if options.many_workers(self.crawler.settings):
             raise ConfigError(
@@ -160,12 +224,19 @@ class ScopeChange:
             self._of_the_settings,
         )
         control.save()
-        self._sweep = asyncio.get_running_loop().create_task(self._drop(pattern))
-        done, _ = await asyncio.wait([self._sweep], timeout=_SOON_SECS)
+        self._scheduler.directory.note_rejudge(needed=True)
+        sweep = self._begin(self._sweep_and_replay(pattern))
+        done, _ = await asyncio.wait([sweep], timeout=_SOON_SECS)
         if not done:
-            return f"the scope is now {pattern.text}; queued URLs outside it are being dropped"
-        dropped = counted(self._sweep.result(), "queued URL was", "queued URLs were")
-        return f"the scope is now {pattern.text}; {dropped} dropped"
+            return (
+                f"the scope is now {pattern.text}; queued URLs outside it are being dropped, and"
+                " links that were outside before are being looked for: the log will say how many"
+            )
+        return f"the scope is now {pattern.text}; {sweep.result()}"
+
+    async def _sweep_and_replay(self, pattern: Pattern) -> str:
+        dropped = counted(await self._drop(pattern), "queued URL was", "queued URLs were")
+        return f"{dropped} dropped; {await self._replay(LinkReplay(self.crawler), running=True)}"
 
     def _restrict(self, pattern: Pattern) -> None:
         self.restrict = pattern.text

@@ -10,6 +10,7 @@ Overrides go to the backend as a note, and so to disk with the next commit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,21 @@ class Control:
         return len(entries)
 
     # what is queued
+
+    def reopen(self, entries: Sequence[QueuedUrl]) -> int:
+        """Queue URLs again that were refused; returns how many were. Those of other workers' hosts
+        stay refused."""
+        frontier = self._frontier
+        if frontier.partitions is not None:
+            entries, _ = frontier.partitions.split(entries)
+        reopened = frontier.backend.reopen(entries)
+        for entry in compress(entries, reopened):
+            frontier.seen.add(entry.normalized)
+            host = frontier.hosts.get(entry.host)
+            if host is None:
+                host = frontier.hosts.of(entry.host, entry.url.partition(":")[0].lower())
+            schedule(frontier, host)
+        return sum(reopened)
 
     def refuse(self, entries: Sequence[QueuedUrl], reason: str) -> int:
         """Refuse those that are still queued; returns how many there were."""

@@ -178,8 +178,9 @@ class Frontier:
             schedule(self, host)
         return added
 
-    def known(self, normalized: Sequence[str]) -> list[bool]:
-        """Was each canonical URL added before? Counts as a link to it where the strategy asks."""
+    def known(self, normalized: Sequence[str], *, count: bool = True) -> list[bool]:
+        """Was each canonical URL added before? With ``count`` it counts as a link to it where the
+        strategy asks."""
         seen = self.seen
         known = seen.among(normalized)
         unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
@@ -188,7 +189,7 @@ class Frontier:
             if state is not UrlState.UNKNOWN:
                 known[at] = True
                 seen.add(normalized[at])
-        if self.strategy.counts_links:
+        if count and self.strategy.counts_links:
             count_links(self, [url for at, url in enumerate(normalized) if known[at]])
         return known
 

@@ -140,7 +140,7 @@ class FilterMiddleware:
         links = [link for link in links if link.rejected_by is None]
         if None in [link.normalized for link in links]:
             links, rejected = self._normalize_links(links)
-        rejected += self._mark(links, self._reasons(links, page))
+        rejected += self._mark(links, self.reasons(links, page))
         if rejected:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
 
@@ -157,7 +157,8 @@ class FilterMiddleware:
                 found.append(link)
         return found, rejected
 
-    def _reasons(self, links: list[Link], page: Page) -> list[str | None]:
+    def reasons(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        """Why each link is rejected, None where it is not; an error of the filter rejects."""
         with suppress(Exception):
             reasons = self.filter.reject_links(links, page)
             if len(reasons) == len(links):

@@ -121,6 +121,14 @@ class FollowMiddleware:
             return False
         return all(link.normalized not in (None, page.normalized) for link in links)
 
+    def queue(self, links: Sequence[Link], page: Page) -> None:
+        """Queue links of a stored page that pass the filters now."""
+        if self._is_queueable(links, page):
+            self.enqueue(links, page)
+        else:
+            for link in links:
+                self.crawler.engine.crawl(self._request(link, page))
+
     def enqueue(self, links: Sequence[Link], page: Page) -> None:
         """Add the links to the frontier as one batch."""
         scheduler = scheduler_of(self.crawler)

@@ -72,6 +72,8 @@ class FrontierScheduler:
         """Held while a checkpoint is taken: there is one at a time."""
         self.opened = False
         """Whether the stores are."""
+        self.searching = False
+        """Whether URLs to queue are still looked for, without which the crawl does not end."""
         self.worker: ClusterWorker | None = None
         """Shares the crawl with other workers; None without REDIS_URL."""
         self._frontier: Frontier | None = None
@@ -97,6 +99,13 @@ class FrontierScheduler:
         if self._frontier is None:
             raise RuntimeError("the frontier is not open")
         return self._frontier
+
+    @property
+    def directory(self) -> CrawlDirectory:
+        """Raises RuntimeError before open()."""
+        if self._directory is None:
+            raise RuntimeError("the frontier is not open")
+        return self._directory
 
     @property
     def leases(self) -> Leases:
@@ -292,8 +301,8 @@ class FrontierScheduler:
 
     @property
     def busy(self) -> bool:
-        """Whether something is handed out."""
-        return bool(self._ready or self.leases)
+        """Whether something is handed out, or URLs are still looked for."""
+        return bool(self._ready or self.leases) or self.searching
 
     def __len__(self) -> int:
         """URLs that wait in queues."""

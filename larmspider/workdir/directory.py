@@ -35,6 +35,7 @@ from larmspider.workdir.manifest import (
     FORMAT,
     LOCK,
     MANIFEST,
+    REJUDGE,
     RULES,
     RULES_DIR,
     WORKER_LOG,
@@ -71,6 +72,8 @@ class CrawlDirectory:
         self.anyway = anyway
         self.resumed = False
         """Whether claim() found a crawl to continue."""
+        self.rejudge = False
+        """Whether links.log has links that were judged by other seeds, scope or filters."""
         self._lock: IO[str] | None = None
 
     @classmethod
@@ -117,6 +120,7 @@ class CrawlDirectory:
             self.resumed = earlier is not None
             if earlier is not None:
                 self.manifest["began"] = earlier.get("began")
+                self._note_other_rules(earlier)
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
                 self._add_files_of(earlier)
@@ -125,6 +129,21 @@ class CrawlDirectory:
         except BaseException:
             self.release()
             raise
+
+    def _note_other_rules(self, earlier: dict[str, Any]) -> None:
+        other = differing(earlier.get("identity") or {}, self.manifest["identity"])
+        self.rejudge = bool(earlier.get(REJUDGE) or other)
+        if self.rejudge:
+            self.manifest[REJUDGE] = True
+
+    def note_rejudge(self, *, needed: bool) -> None:
+        """Keep in crawl.json whether the links of links.log are to be judged again."""
+        self.rejudge = needed
+        self.manifest.pop(REJUDGE, None)
+        if needed:
+            self.manifest[REJUDGE] = True
+        if self._lock is not None:
+            self._write()
 
     def clear(self) -> None:
         """Delete the crawl that lies here, if ``fresh`` allows it; the directory stays."""
@@ -313,6 +332,14 @@ def worker_dirs(root: Path) -> list[Path]:
     return sorted(file.parent for file in root.glob(f"*/{MANIFEST}"))
 
 
+def is_unjudged(worker: Path, root: Path) -> bool:
+    """Whether the links of a worker's directory were judged by other seeds, scope or filters than
+    those of the crawl in ``root``."""
+    own, crawl = CrawlDirectory(worker, {})._earlier_if_any(), CrawlDirectory(root, {})
+    shared = crawl._earlier_if_any().get("identity") or {}
+    return bool(own.get(REJUDGE) or differing(own.get("identity") or {}, shared))
+
+
 class ClusterDirectory(CrawlDirectory):
     """LARM_DIR of many workers: locked only while its manifest is written, or the crawl deleted."""
 
@@ -355,6 +382,9 @@ class ClusterDirectory(CrawlDirectory):
     def _held(self) -> str:
         held = ((worker.path.name, worker._held()) for worker in self._workers())
         return ", ".join(f"{what} ({name})" for name, what in held if what)
+
+    def _note_other_rules(self, earlier: dict[str, Any]) -> None:
+        """Each worker's crawl.json says whether its links are judged again."""
 
     def _add_files_of(self, earlier: dict[str, Any]) -> None:
         """Each worker's crawl.json names its files."""

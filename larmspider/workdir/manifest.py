@@ -45,6 +45,10 @@ CUT_BACK = "cut_back"
 """The key that a manifest has once the stores have gone back to a checkpoint. The index did not: it
 may have pages that another worker has stored since."""
 
+REJUDGE = "rejudge"
+"""The key that a manifest has while links.log holds links that other seeds, scope or filters have
+judged: the links are judged again."""
+
 RULES = {
     "LARM_HOST_RESOLVER_FILE": "hosts.properties",
     "LARM_KNOWN_PATHS_FILE": "known_paths.txt",

@@ -146,8 +146,8 @@ def test_without_a_scope_the_hosts_of_the_seeds_are_named(lasting: Crawling) -> 
 
 
 def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
-    """The queue loses what is out of it, new links are judged by it, and the same command goes on
-    with it."""
+    """The queue loses what is out of it, and has it again with a wider one; new links are judged by
+    it, and the same command goes on with it."""
     with Crawling(tmp_path, server.url("/")) as crawl:
         crawl.until(lambda: crawl.gauges["urls"]["queued"] > 30, "a queue")
         crawl.act("pause")
@@ -166,6 +166,11 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
         done = crawl.act("scope", {"restrict": even}).json["done"]
         assert f"; {would:,} queued URLs were dropped" in done
         assert crawl.gauges["urls"]["queued"] == queued - would
+        done = crawl.act("scope", {"restrict": "http://[^/]*/.*"}).json["done"]
+        assert f" and {would:,} URLs that were refused for scope are queued" in done
+        assert crawl.gauges["urls"]["queued"] == queued
+        done = crawl.act("scope", {"restrict": even}).json["done"]
+        assert re.search(r"; \d+ of \d+ stored pages are outside now, and stay stored", done)
         crawl.act("resume")
         crawl.until(lambda: crawl.gauges["counters"].get("larm/scope/rejected"), "a refusal")
         assert crawl.act("scope", {"restrict": "(("}).status == 409

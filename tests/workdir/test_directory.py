@@ -26,7 +26,7 @@ from larmspider.pipelines.store import Store
 from larmspider.workdir import directory as locks
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import CrawlDirectory, asked_fresh, locked
-from larmspider.workdir.manifest import files_of_others, files_of_stores
+from larmspider.workdir.manifest import REJUDGE, files_of_others, files_of_stores
 
 CrawlerFor = Callable[..., Crawler]
 OURS: dict[str, Any] = {
@@ -130,6 +130,25 @@ def test_another_crawl_is_refused_with_what_differs(
     directory = claimed(crawler_for, LARM_RESUME="anyway", **settings)
     assert directory.resumed
     directory.finish("finished")
+
+
+def test_links_are_to_be_judged_again_until_they_were(
+    crawler_for: CrawlerFor, tmp_path: Path
+) -> None:
+    """Also after a kill in between; not where nothing has changed."""
+    claimed(crawler_for).finish("shutdown")
+    other = {"LARM_RESTRICT": "http://h/a.*"}
+    directory = claimed(crawler_for, LARM_RESUME="anyway", **other)
+    assert directory.rejudge
+    directory.release()  # killed
+    directory = claimed(crawler_for, **other)
+    assert directory.rejudge
+    directory.note_rejudge(needed=False)
+    directory.release()
+    directory = claimed(crawler_for, **other)
+    assert not directory.rejudge
+    directory.finish("finished")
+    assert REJUDGE not in json.loads((tmp_path / "crawl" / "crawl.json").read_text())
 
 
 def older_paths(identity: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ refused   will not be fetched (robots.txt, a store dropped it, ...), with a reas
 
     unknown --add--> queued --pop--> leased --acknowledge--> stored | failed | refused
                      queued <--release-- leased;  unknown | queued --refuse--> refused
+                     queued <--reopen-- refused
 
 At all times ``discovered = queued + leased + stored + failed + refused``, in all and by host.
 
@@ -121,6 +122,11 @@ class Backend(ABC):
     @abstractmethod
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         """Unknown or queued URLs become refused, for a reason. Others stay as they are."""
+
+    @abstractmethod
+    def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
+        """Queue URLs again that are refused; True for each that was. Others stay as they are. The
+        caller sets every field, as for add(); key and host are those of the refused URL."""
 
     @abstractmethod
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:

@@ -185,6 +185,22 @@ class LmdbBackend(Backend):
                 late = int(records.run_of(place) == records.DELAYED)
                 self._counters.count(waiting.host, queued=-1, delayed=-late, refused=1)
 
+    def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
+        reopened = []
+        for entry in entries:
+            record = self._overlay.url(entry.key)
+            refused = record is not None and record[0] == UrlState.REFUSED
+            reopened.append(refused)
+            if refused:
+                place = self._queues.ready_place(entry.host, entry.priority)
+                self._queues.put(entry.host, place, records.pack_entry(entry))
+                links = self._inlinks(entry.key)
+                self._overlay.new.urls[entry.key] = records.pack_waiting(
+                    UrlState.QUEUED, links, place
+                )
+                self._counters.count(entry.host, refused=-1, queued=1)
+        return reopened
+
     def _is_queued(self, record: bytes | None, key: bytes) -> TypeGuard[bytes]:
         return record is not None and record[0] == UrlState.QUEUED and key not in self._leases
 

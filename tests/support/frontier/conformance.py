@@ -255,6 +255,26 @@ class BackendConformance:
         assert backend.pop("a:80", 0.0) == []
         assert backend.counts() == Counts(discovered=4, leased=1, stored=1, refused=2)
 
+    def test_reopens_refused_urls_only(self, backend, store):
+        new, refused, waiting, stored = entries("new", "refused", "waiting", "stored")
+        backend.add([stored, waiting])
+        backend.acknowledge([(backend.pop("a:80", 0.0)[0].key, OK)])
+        backend.refuse([(refused, "out of scope")])
+        backend.checkpoint({})
+        assert backend.reopen([new, refused, waiting, stored]) == [False, True, False, False]
+        assert backend.counts() == Counts(discovered=3, queued=2, stored=1)
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert again.check([new.key, refused.key]) == [U, Q]
+        assert again.counts() == again.audit() == Counts(discovered=3, queued=2, stored=1)
+        assert urls(again.pop("a:80", 0.0, 9)) == [waiting.url, refused.url]
+        again.acknowledge([(refused.key, OK)])
+        again.checkpoint({})
+        last = self.restart(store, again)
+        assert last.check([refused.key]) == [S]
+        assert last.counts() == last.audit()
+        last.close()
+
     def test_counts_links_to_queued_urls(self, backend, store):
         one, two = entries("1", "2")
         backend.add([one, two])

@@ -127,6 +127,18 @@ class MemoryBackend(Backend):
                 waiting = self.now.entries.pop(entry.key, entry)
                 self._finish(entry.key, FetchRecord(UrlState.REFUSED, reason=reason), waiting)
 
+    def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
+        reopened = []
+        for entry in entries:
+            refused = self.now.states.get(entry.key) is UrlState.REFUSED
+            reopened.append(refused)
+            if refused:
+                links = self.now.inlinks.get(entry.key, 1)
+                del self.now.states[entry.key], self.now.visits[entry.key]
+                self.add([entry])
+                self.now.inlinks[entry.key] = links
+        return reopened
+
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         counted = []
         for key, step in zip(keys, more or [1] * len(keys), strict=True):
