@@ -181,7 +181,10 @@ LARM_DENY_ADDRESSES = [
     "169.254.0.0/16",  # link-local: metadata of clouds
     "fe80::/10",
     "fd00:ec2::254/128",  # metadata of EC2
-    "100.100.100.200/32",  # and of Alibaba Cloud
+    "100.100.100.200/32",  # of Alibaba Cloud
+    "168.63.129.16/32",  # of Azure
+    "192.0.0.192/32",  # of Oracle Cloud
+    "fd20:ce::254/128",  # of Google Cloud
 ]
 
 # Networks among these that are asked all the same.

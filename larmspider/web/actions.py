@@ -13,9 +13,10 @@ from aiohttp import web
 
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
+from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
-from larmspider.web.site import SITE, Site, aiohttp_response
+from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +36,22 @@ async def sign_in(request: web.Request) -> web.Response:
             await asyncio.sleep(FAILED_SECS)
         raise HttpError("That is not the token.", 403)
     response = web.Response(status=303, headers={"Location": _inside(form.get("next", ""))})
-    response.set_cookie(
-        site.guard.cookie, site.guard.session, httponly=True, samesite="Strict", path="/"
-    )
+    _set_cookie(request, response, site.guard.begin_session(request.headers.get("Host", "")))
     return response
+
+
+def _set_cookie(request: web.Request, response: web.Response, value: str) -> None:
+    """The session cookie; "" takes it back. No Domain: it is this host's alone."""
+    secure = scheme_of(request) == "https"
+    response.set_cookie(
+        cookie_name(request.headers.get("Host", ""), secure=secure),
+        value,
+        httponly=True,
+        samesite="Strict",
+        path="/",
+        secure=secure,
+        max_age=None if value else 0,
+    )
 
 
 def _inside(target: str) -> str:
@@ -51,7 +64,8 @@ async def sign_out(request: web.Request) -> web.Response:
     site = request.app[SITE]
     await _checked(request, site)
     response = web.Response(status=303, headers={"Location": "/"})
-    response.del_cookie(site.guard.cookie, path="/")
+    site.guard.end_session(request.cookies, request.headers.get("Host", ""))
+    _set_cookie(request, response, "")
     return response
 
 
@@ -92,7 +106,7 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
     headers = request.headers
     if reason := site.guard.foreign(headers):
         raise HttpError(f"Refused: {reason}.", 403)
-    if not site.guard.signed_in(request.cookies, headers.get("Authorization", "")):
+    if not site.guard.signed_in(headers, request.cookies):
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -24,7 +25,14 @@ from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
-from larmspider.web.site import SITE, FlashMessages, Site, aiohttp_response, web_request
+from larmspider.web.site import (
+    SITE,
+    FlashMessages,
+    Site,
+    aiohttp_response,
+    may_read,
+    web_request,
+)
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import update_parts
 from larmspider.web.views.service import HEALTH
@@ -53,7 +61,7 @@ def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Applicati
     for page in PAGES:
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
-    app.router.add_get("/events", events.listen, allow_head=False)
+    app.router.add_get("/events", _events, allow_head=False)
     app.router.add_post("/login", actions.sign_in)
     app.router.add_post("/logout", actions.sign_out)
     app.router.add_post("/control/{act}", actions.act)
@@ -96,6 +104,10 @@ def _page(page: PageView, request: WebRequest) -> WebResponse:
     if not page.without_crawl and not request.source.exists():
         return request.render("no_crawl.html", 404)
     return page.answer(request)
+
+
+async def _events(request: web.Request) -> web.StreamResponse:
+    return await request.app[SITE].events.listen(request, lambda: may_read(request))
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -157,10 +169,9 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         raise HttpError(
             "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421
         )
-    signed_in = guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
-    if not guard.may_read(request.path, signed_in=signed_in):
+    if not may_read(request):
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
-            raise web.HTTPSeeOther("/login")
+            raise web.HTTPSeeOther(f"/login?next={quote(request.path_qs, safe='')}")
         raise HttpError("Sign in with the token first.", 401)
     return await handler(request)
 

@@ -5,6 +5,8 @@
 - GET and HEAD only read. What changes something is a POST by somebody signed in, from a form of
   this server (CSRF token, Origin equal to Host), or by a script that sends the token as
   ``Authorization: Bearer``, which no form can.
+- A session is random, ends after SESSION_SECS or by signing out, and holds for the Host header with
+  which it began: a cookie goes to every port of a host, and is of no use there.
 - The Content-Security-Policy lets pages load only what this server sends.
 """
 
@@ -16,7 +18,9 @@ import ipaddress
 import os
 import re
 import secrets
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -90,28 +94,66 @@ def is_host_name(text: str) -> bool:
     return re.fullmatch(_NAME, text) is not None
 
 
+SESSION_SECS = 12 * 3600.0
+MAX_SESSIONS = 1_000
+"""Further ones end the oldest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a browser that has signed in may do: ``csrf`` is what its forms send back, ``host`` the
+    Host header with which it signed in, ``ends`` a time of the guard's clock."""
+
+    csrf: str
+    host: str
+    ends: float
+
+
 class Guard:
-    """``names``: hosts of this server, beside addresses and localhost. ``closed``: reading needs
-    the token too, except for paths that begin with one of ``open_paths``."""
+    """``token`` may be a function, for one that may change. ``names``: hosts of this server, beside
+    addresses and localhost. ``closed``: reading needs the token too, except for paths that begin
+    with one of ``open_paths``; a function where that may change."""
 
     def __init__(
         self,
-        token: str,
+        token: str | Callable[[], str],
         names: Collection[str] = (),
         *,
-        closed: bool = False,
+        closed: bool | Callable[[], bool] = False,
         open_paths: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._token = token.encode()
+        self._token = token if callable(token) else lambda: token
         self._names = {name.lower().rstrip(".") for name in (*names, "localhost")}
-        self._closed, self._open = closed, (*OPEN, *open_paths)
-        self.session = self._derived(b"session")
-        self.csrf = self._derived(b"csrf")
-        self.cookie = f"larm_{self._derived(b'cookie')[:8]}"
-        """Named by the token: cookies ignore ports, and two crawls may be served on one host."""
+        self._closed = closed if callable(closed) else lambda: closed
+        self._open = (*OPEN, *open_paths)
+        self._clock = clock
+        self._sessions: dict[str, Session] = {}
 
-    def _derived(self, purpose: bytes) -> str:
-        return hmac.new(self._token, b"larmspider " + purpose, hashlib.sha256).hexdigest()
+    def begin_session(self, host: str) -> str:
+        """The value of the cookie of a browser that has sent the token."""
+        while len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        name = secrets.token_urlsafe(32)
+        ends = self._clock() + SESSION_SECS
+        self._sessions[name] = Session(secrets.token_hex(32), host.lower(), ends)
+        return name
+
+    def end_session(self, cookies: Mapping[str, str], host: str) -> None:
+        self._sessions.pop(cookies.get(cookie_name(host), ""), None)
+        self._sessions.pop(cookies.get(cookie_name(host, secure=True), ""), None)
+
+    def session(self, cookies: Mapping[str, str], host: str) -> Session | None:
+        """The session of a request, if it has one that goes on."""
+        for secure in (True, False):
+            name = cookies.get(cookie_name(host, secure=secure), "")
+            found = self._sessions.get(name)
+            if found is None or found.host != host.lower():
+                continue
+            if self._clock() < found.ends:
+                return found
+            del self._sessions[name]
+        return None
 
     def accepts_host(self, host: str) -> bool:
         """Whether a Host header names this server."""
@@ -126,31 +168,35 @@ class Guard:
         return True
 
     def is_token(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode("utf-8", "replace"), self._token)
+        actual = self._token()
+        same = hmac.compare_digest(token.encode("utf-8", "replace"), actual.encode())
+        return same and bool(actual)
 
-    def signed_in(self, cookies: Mapping[str, str], authorization: str = "") -> bool:
+    def signed_in(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
         """By the session cookie or, for scripts, by ``Authorization: Bearer TOKEN``."""
-        kind, _, token = authorization.partition(" ")
-        if kind.lower() == "bearer" and self.is_token(token.strip()):
-            return True
-        cookie = cookies.get(self.cookie, "")
-        return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.session.encode())
+        return (
+            self._by_script(headers) or self.session(cookies, headers.get("Host", "")) is not None
+        )
+
+    def _by_script(self, headers: Mapping[str, str]) -> bool:
+        kind, _, token = headers.get("Authorization", "").partition(" ")
+        return kind.lower() == "bearer" and self.is_token(token.strip())
 
     def may_read(self, path: str, *, signed_in: bool) -> bool:
-        return signed_in or not self._closed or path.startswith(self._open)
+        return signed_in or path.startswith(self._open) or not self._closed()
 
     def refuse_post(
         self, headers: Mapping[str, str], cookies: Mapping[str, str], csrf: str
     ) -> str | None:
         """Why this POST may not change anything; None where it may."""
-        authorization = headers.get("Authorization", "")
         if reason := self.foreign(headers):
             return reason
-        if not self.signed_in(cookies, authorization):
-            return "sign in with the token first"
-        if self.signed_in({}, authorization):
+        if self._by_script(headers):
             return None
-        if not hmac.compare_digest(csrf.encode("utf-8", "replace"), self.csrf.encode()):
+        session = self.session(cookies, headers.get("Host", ""))
+        if session is None:
+            return "sign in with the token first"
+        if not hmac.compare_digest(csrf.encode("utf-8", "replace"), session.csrf.encode()):
             return "the form is not from this server, or too old: load the page again"
         return None
 
@@ -163,3 +209,11 @@ class Guard:
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return "it comes from a page of another site"
         return None
+
+
+def cookie_name(host: str, *, secure: bool = False) -> str:
+    """The session cookie of the server that has this Host header: cookies ignore ports, so the name
+    stands for name and port. Where browsers speak TLS they take a cookie of that prefix from this
+    host alone (RFC 6265bis 4.1.3.2)."""
+    server = hashlib.sha256(host.lower().encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{'__Host-' if secure else ''}larm_{server}"

@@ -57,8 +57,10 @@ class Events:
         """Ask the crawl again at the next request, since something was changed."""
         self._latest = (-TICK_SECS, None)
 
-    async def listen(self, request: web.Request) -> web.StreamResponse:
-        """Send updates until the window is closed or the server stops."""
+    async def listen(
+        self, request: web.Request, may_read: Callable[[], bool] = lambda: True
+    ) -> web.StreamResponse:
+        """Send updates until the window is closed, may read no more, or the server stops."""
         if len(self._listeners) >= MAX_LISTENERS:
             raise HttpError("Too many windows get live updates already.", 503)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(1)
@@ -71,7 +73,7 @@ class Events:
         response.headers["X-Accel-Buffering"] = "no"
         try:
             await response.prepare(request)
-            while (message := await queue.get()) is not None:
+            while (message := await queue.get()) is not None and may_read():
                 await response.write(message)
         except ConnectionError:
             pass  # the window is gone

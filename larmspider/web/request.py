@@ -75,8 +75,9 @@ class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
     ``origin`` is what precedes ``url``, such as http://127.0.0.1:8080. ``signed_in``: may control
-    the crawl. ``csrf`` is what forms have to send back. ``gauges`` of the running crawl, for pages
-    with ``PageView.live``. ``flash``: the result of the POST that led here.
+    the crawl. ``may_read``: what the crawl holds may be shown. ``csrf`` is what forms have to send
+    back. ``gauges`` of the running crawl, for pages with ``PageView.live``. ``flash``: the result
+    of the POST that led here.
     """
 
     source: Source
@@ -87,6 +88,7 @@ class WebRequest:
     path: Mapping[str, str]
     origin: str = ""
     signed_in: bool = False
+    may_read: bool = True
     csrf: str = ""
     gauges: Gauges | None = None
     flash: FlashMessage | None = None

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -22,18 +23,17 @@ CHECKPOINTED_SECS = 6.0
 
 
 class FlashMessages:
-    """The last messages by number. A redirect names the number, not the text, so that a foreign
-    link cannot put its text on a page."""
+    """The last messages by number, which nobody can guess. A redirect names the number, not the
+    text, so that a foreign link cannot put its text on a page."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[str, FlashMessage]] = deque(maxlen=50)
-        self._number = 0
 
     def keep(self, flash: FlashMessage) -> str:
         """Keep the message and return its number."""
-        self._number += 1
-        self._kept.append((str(self._number), flash))
-        return str(self._number)
+        number = secrets.token_hex(8)
+        self._kept.append((number, flash))
+        return number
 
     def of(self, number: str) -> FlashMessage | None:
         """None for an unknown or old number."""
@@ -71,7 +71,8 @@ SITE = web.AppKey("site", Site)
 def web_request(request: web.Request) -> WebRequest:
     """The request as pages see it."""
     site = request.app[SITE]
-    signed_in = site.guard.signed_in(request.cookies, request.headers.get("Authorization", ""))
+    signed_in = site.guard.signed_in(request.headers, request.cookies)
+    session = site.guard.session(request.cookies, request.headers.get("Host", ""))
     return WebRequest(
         source=site.source,
         crawl_status=site.crawl_status,
@@ -79,14 +80,21 @@ def web_request(request: web.Request) -> WebRequest:
         url=request.path_qs,
         query=request.query,
         path=request.match_info,
-        origin=f"{_scheme(request)}://{request.headers.get('Host', '')}",
+        origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
         signed_in=signed_in,
-        csrf=site.guard.csrf if signed_in else "",
+        may_read=site.guard.may_read("/", signed_in=signed_in),
+        csrf="" if session is None else session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),
     )
 
 
-def _scheme(request: web.Request) -> str:
+def may_read(request: web.Request) -> bool:
+    guard = request.app[SITE].guard
+    signed_in = guard.signed_in(request.headers, request.cookies)
+    return guard.may_read(request.path, signed_in=signed_in)
+
+
+def scheme_of(request: web.Request) -> str:
     """As the browser knows it, for links to this server: a proxy in front may speak https."""
     forwarded = request.headers.get("X-Forwarded-Proto", "").strip().lower()
     return forwarded if forwarded in ("http", "https") else request.scheme

@@ -25,7 +25,8 @@ DEFAULT = DenyAddresses(defaults()["LARM_DENY_ADDRESSES"])
         "2002:a9fe:a9fe::1", "::ffff:0.0.0.0", "::169.254.169.254", "::2",
         "64:ff9b:1::169.254.169.254", "64:ff9b:1:7:8:9:a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::",
         "64:ff9b:1:1a9:fe:a9fe::", "64:ff9b:1:1:a9:fea9:fe00:0",
-        "fd00:ec2::254", "100.100.100.200", "::ffff:100.100.100.200",
+        "fd00:ec2::254", "100.100.100.200", "::ffff:100.100.100.200", "168.63.129.16",
+        "192.0.0.192", "fd20:ce::254", "64:ff9b::168.63.129.16",
     ],
 )  # fmt: skip
 def test_denied_by_default(address: str) -> None:
@@ -38,7 +39,7 @@ def test_denied_by_default(address: str) -> None:
     [
         "127.0.0.1", "10.0.0.1", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1", "::10.0.0.1",
         "64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "64:ff9b:1:a00:0:100::", "100.100.100.201",
-        "fd00:ec2::253",
+        "fd00:ec2::253", "168.63.129.15", "192.0.0.191", "fd20:ce::253",
     ],
 )  # fmt: skip
 def test_an_intranet_is_allowed(address: str) -> None:

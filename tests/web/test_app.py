@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import http.client
 import re
 import shutil
 import socket
@@ -16,11 +17,20 @@ from pathlib import Path
 import pytest
 
 from larmspider.errors import ConfigError
-from larmspider.web.auth import Guard, checked_token, found_token, stored_token
+from larmspider.web.auth import (
+    MAX_SESSIONS,
+    SESSION_SECS,
+    Guard,
+    checked_token,
+    cookie_name,
+    found_token,
+    stored_token,
+)
 from larmspider.web.connections import MAX_CONNECTIONS, Connections
 from larmspider.web.request import THREADS
 from tests.support.web.browser import Browser
 from tests.support.web.serving import ADDRESS, LOOKS, Served, request, shown
+from tests.support.web.serving import TOKEN as SERVED
 
 
 def test_serves_its_own_files_only(served: Callable[..., Served], demo_crawl: Path) -> None:
@@ -332,18 +342,96 @@ def test_hosts(host: str, accepted: bool) -> None:
 
 
 def test_what_a_browser_gets_is_not_the_token() -> None:
-    """The cookie and the forms' word are made from it; each token has a cookie name of its own."""
-    guard, other = Guard(TOKEN), Guard(TOKEN + "x")
-    assert len({guard.session, guard.csrf, guard.cookie, TOKEN}) == 4
-    assert guard.cookie != other.cookie
-    assert guard.signed_in({guard.cookie: guard.session})
-    assert guard.signed_in({}, f"Bearer {TOKEN}")
-    assert guard.signed_in({}, f"bearer  {TOKEN} ")
+    """Nor anything that is made from it; a session is of one guard, one host and one port."""
+    guard, other, host = Guard(TOKEN), Guard(TOKEN), "wiki.example:6080"
+    value, cookie = guard.begin_session(host), cookie_name(host)
+    session = guard.session({cookie: value}, host)
+    assert session is not None
+    assert len({session.csrf, value, guard.begin_session(host), TOKEN}) == 4
+    for name in (cookie, cookie_name(host.upper()), cookie_name(host, secure=True)):
+        assert guard.signed_in({"Host": host}, {name: value})
+    for elsewhere in ("wiki.example:6081", "wiki.example", "127.0.0.1:6080", ""):
+        assert not guard.signed_in({"Host": elsewhere}, {cookie_name(elsewhere): value})
+        assert not guard.signed_in({"Host": elsewhere}, {cookie: value})
+    assert not other.signed_in({"Host": host}, {cookie: value})
+    assert guard.signed_in({"Authorization": f"Bearer {TOKEN}"}, {})
+    assert guard.signed_in({"Authorization": f"bearer  {TOKEN} "}, {})
     for cookies, authorization in (
-        ({}, ""), ({guard.cookie: ""}, ""), ({guard.cookie: TOKEN}, ""), ({guard.cookie: "ü"}, ""),
-        ({other.cookie: other.session}, ""), ({}, TOKEN), ({}, f"Basic {TOKEN}"), ({}, "Bearer "),
+        ({}, ""), ({cookie: ""}, ""), ({cookie: TOKEN}, ""), ({cookie: "ü"}, ""), ({}, TOKEN),
+        ({}, f"Basic {TOKEN}"), ({}, "Bearer "), ({cookie: session.csrf}, "")
     ):  # fmt: skip
-        assert not guard.signed_in(cookies, authorization)
+        assert not guard.signed_in({"Host": host, "Authorization": authorization}, cookies)
+    assert not Guard("").signed_in({"Authorization": "Bearer "}, {})
+
+
+def test_a_session_ends() -> None:
+    """By itself, by signing out, and when there are too many."""
+    now = [0.0]
+    guard, host = Guard(TOKEN, clock=lambda: now[0]), "127.0.0.1:6080"
+    cookies = {cookie_name(host): guard.begin_session(host)}
+    now[0] = SESSION_SECS - 1
+    assert guard.session(cookies, host)
+    now[0] = SESSION_SECS
+    assert guard.session(cookies, host) is None
+    cookies = {cookie_name(host): guard.begin_session(host)}
+    other = {cookie_name(host): guard.begin_session(host)}
+    guard.end_session(cookies, host)
+    assert guard.session(cookies, host) is None
+    assert guard.session(other, host)
+    for _ in range(MAX_SESSIONS):
+        guard.begin_session(host)
+    assert guard.session(other, host) is None
+
+
+def sign_in(site: Served, **headers: str) -> str:
+    """The Set-Cookie of a browser that signs in."""
+    return request(f"{site.url}/login", "POST", headers, {"token": SERVED}).headers["Set-Cookie"]
+
+
+def test_signing_out_revokes_the_session(served: Callable[..., Served], demo_crawl: Path) -> None:
+    """Whoever has the cookie can do nothing with it any more, nor go on to listen."""
+    site = served(demo_crawl, guard=Guard(SERVED, closed=True))
+    cookie = sign_in(site).partition(";")[0]
+    page = site.get("/control", Cookie=cookie).text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+    address = site.url.removeprefix("http://")
+    listening = http.client.HTTPConnection(address, timeout=30)
+    listening.request("GET", "/events", headers={"Cookie": cookie})
+    events = listening.getresponse()
+    assert events.readline().startswith(b"data: ")
+    out = request(f"{site.url}/logout", "POST", {"Cookie": cookie}, {"csrf": csrf})
+    assert out.status == 303
+    assert "Max-Age=0" in out.headers["Set-Cookie"]
+    assert site.get("/", Cookie=cookie).status == 401
+    assert b"" in iter(events.readline, None)
+    listening.close()
+
+
+def test_the_cookie_is_for_this_server(served: Callable[..., Served], tmp_path: Path) -> None:
+    """Its name stands for host and port, and it has no Domain; where a proxy speaks TLS browsers
+    take it from this host alone."""
+    site = served(tmp_path)
+    plain = sign_in(site)
+    assert plain.startswith("larm_")
+    assert "Secure" not in plain
+    assert "Domain" not in plain
+    assert plain.partition("=")[0] != sign_in(site, Host="localhost:6080").partition("=")[0]
+    secure = sign_in(site, **{"X-Forwarded-Proto": "https"})
+    assert secure.startswith("__Host-larm_")
+    assert "Secure" in secure
+
+
+def test_who_is_not_signed_in_learns_nothing_of_the_crawl(
+    served: Callable[..., Served], demo_crawl: Path
+) -> None:
+    """Where reading asks for the token a browser is led to the way in, and back."""
+    site = served(demo_crawl, guard=Guard(SERVED, closed=True))
+    got = site.get("/hosts?sort=host", Accept="text/html")
+    assert got.status == 303
+    page = site.get(got.headers["Location"]).text
+    assert 'value="/hosts?sort=host"' in page
+    assert site.get("/metrics").status == 401
+    assert str(demo_crawl) not in page.replace(f"{demo_crawl}/web.token", "")
 
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 15, "0123456789 abcdef", "ü" * 16, "\t" * 20])
