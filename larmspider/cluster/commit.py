@@ -12,6 +12,14 @@ keeps the last number of each worker. Whoever takes over from a worker that died
 applies its log, and so does the worker itself when it comes back. A worker whose epoch has ended
 can do 1 no more, and 3 not in a partition that has a new owner.
 
+Redis may come back without its last second (it was killed, or a replica took over that was behind),
+before any of these commands. Where it does not know this commit any more, a step answers FORGOTTEN,
+and the commit begins again at 1, with the same serial. Where it knows the commit and not all of its
+steps, the log is applied again: 5 counts them, and so does 1 of the next commit. What else a worker
+believes that Redis has forgotten, an earlier commit or that a partition was taken, fences it at 1,
+and it goes back to what Redis has. In a Redis Cluster, where record and partitions lie apart, no
+script sees both: docs/workers.md says what bounds that.
+
 A queued URL is in ``entries`` and in its host's queue, or in ``delayed`` if it has an earliest
 time; one that is done leaves these and joins the visited table. Redis knows no leases: a URL that
 is leased keeps its place there.
@@ -19,8 +27,10 @@ is leased keeps its place there.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from larmspider.cluster.keys import Keys
@@ -44,29 +54,48 @@ from larmspider.cluster.redis_records import (
 )
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.frontier.storage import records
-from larmspider.frontier.storage.backend import Fenced
+from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import UrlState
 
+logger = logging.getLogger(__name__)
+
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
+TRIES = 100
+"""How often a log is applied before it counts as one that cannot be. Each time Redis has forgotten
+something."""
 
 
 @dataclass(slots=True)
 class CommitRecord:
     """The last commit of a worker. ``log`` is b"" once it is applied and dropped; ``visits`` are
-    the URLs that became done."""
+    the URLs that became done; ``taken``: how often the worker took a partition so far."""
 
     serial: int = 0
+    id: bytes = b""
+    taken: int = 0
     positions: dict[str, bytes] = field(default_factory=dict)
     log: bytes = b""
     visits: bytes = b""
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """A commit that is on its way: what its record says, and its log."""
+
+    serial: int
+    id: bytes
+    stored: int
+    fields: list[Any]
+    log: Sequence[Step]
+
+
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    ``serial`` and ``positions`` are of the last commit; ``crawl_id`` names the crawl in Redis.
+    ``serial`` and ``positions`` are of the last commit; ``taken`` is how often this worker took a
+    partition, as far as it knows; ``crawl_id`` names the crawl in Redis.
     """
 
     def __init__(
@@ -82,12 +111,18 @@ class Committer:
         self._owned, self._outbox = owned, outbox
         self.epoch = 0
         self.serial = 0
+        self.taken = 0
         self.positions: dict[str, bytes] = {}
         self.crawl_id = ""
         self.reopened: set[bytes] = set()
         """URLs whose members in the visited table, REFUSED, the next commits take out."""
-        self._unsure = False  # whether Redis has the next commit, whose answer was lost
-        self._stored = 0  # pages in the last commit that was tried
+        self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
+
+    @property
+    def known(self) -> str:
+        """What this worker knows of its commits, for the membership, as `lua/membership.lua` has
+        it."""
+        return f"{self.serial} {'' if self.link.is_cluster else self.taken}"
 
     def commit(
         self,
@@ -98,46 +133,43 @@ class Committer:
     ) -> None:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
         nothing new. Raises Fenced, BackendError."""
-        counted = self._stored if self._resolve_last() else 0
+        counted = self._resolve_last()
         changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened)
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
         log = self._log(changes)
         in_redis = bool(log) or positions != self.positions or not self.serial
+        attempt = None
         if in_redis:
-            self._unsure, self._stored = True, changes.stored
-            self._write_record(log, positions, changes.visits, changes.stored - counted)  # 1
-            self._apply(log)  # 2, 3
+            attempt = self._attempt(log, positions, changes.visits, changes.stored)
+            self._unsure = attempt
+            self._carry_out(attempt, counted)  # 1, 2, 3
             self.serial += 1
-            self._unsure = False
+            self._unsure = None
             self._owned.visited.update(visited)
             self.reopened -= batch.urls.keys()
             self.positions = dict(positions)
             self._outbox.committed()
         batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
         write()  # 4
-        partitions = sorted(self._owned.tokens)
-        commands = [self._drop_log(self.worker, self.serial)] if in_redis else []
-        answers = self.link.run([*commands, *self._outbox.read_commands(partitions)])  # 5
-        self._outbox.received(partitions, answers[len(commands) :])
+        self._finish(attempt, counted)  # 5
 
-    def _resolve_last(self) -> bool:
-        """Whether the last commit was broken off and yet is in Redis; then its log is applied."""
-        if not self._unsure:
-            return False
-        record = self.read(self.worker)
-        there = record.serial == self.serial + 1
-        if there:
-            self.replay(self.worker)
-            self.serial = record.serial
-            self._outbox.committed()
-        self._unsure = False
-        return there
+    def _resolve_last(self) -> int:
+        """How many pages the last commit stored, where it was broken off and yet is in Redis; then
+        its log is applied."""
+        attempt, self._unsure = self._unsure, None
+        if attempt is None or self.read(self.worker).id != attempt.id:
+            return 0
+        self.replay(self.worker)
+        self.serial = attempt.serial
+        self._outbox.committed()
+        return attempt.stored
 
     def _log(self, changes: BatchChanges) -> list[Step]:
-        for partition, number in self._outbox.trims().items():
+        for partition, parts in self._outbox.trims().items():
             inbox = self.keys.partition("inbox", partition)
-            changes.of(partition).put_last("LTRIM", inbox, b"%d" % number, b"-1")
+            for part in parts:
+                changes.of(partition).put_last("TRIM", inbox, b"%d" % part.number, part.digest)
         first = (self.serial + 1) * STEPS
         worker = self.worker.encode()
         log = self._outbox.steps(b"posted:" + worker, first)
@@ -147,40 +179,92 @@ class Committer:
                 log += of_partition.steps(partition, token, b"applied:" + worker, first)
         return log
 
-    def _write_record(
+    def _attempt(
         self,
         log: Sequence[Step],
         positions: Mapping[str, bytes],
         visits: Sequence[tuple[bytes, bytes]],
         stored: int,
-    ) -> None:
-        arguments: list[Any] = [self.worker, self.epoch, self.serial + 1, stored, int(bool(log))]
-        arguments += [b"positions", records.pack_positions(positions)]
-        arguments += [b"visits", pack_visits(visits), b"redo", pack_log(log) if log else b""]
-        names = ("workers", "commits", "idle", "totals")
-        keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
-        (answer,) = self.link.run([call(COMMIT, keys, arguments)])
-        if answer == b"FENCED":
-            raise Fenced(f"others have taken over from worker {self.worker}: its lease ran out")
-        if answer.startswith(b"AT "):
-            raise Fenced(
-                f"Redis at {self.link.name} is at commit {answer[3:].decode()} of worker"
-                f" {self.worker}, not at {self.serial}: it has lost what it had not written to disk"
+    ) -> _Attempt:
+        changed = sorted({step.partition for step in log if step.token})
+        fields: list[Any] = [b"positions", records.pack_positions(positions)]
+        fields += [b"visits", pack_visits(visits), b"redo", pack_log(log) if log else b""]
+        fields += [b"steps", b"" if self.link.is_cluster else len(log)]
+        fields += [b"partitions", f" {' '.join(map(str, changed))} ".encode()]
+        return _Attempt(self.serial + 1, token_hex(8).encode(), stored, fields, log)
+
+    def _carry_out(self, attempt: _Attempt, counted: int) -> None:
+        """Steps 1 to 3, again where Redis has forgotten them. ``counted`` of the pages are counted
+        already."""
+        while True:
+            self._write_record(attempt, attempt.stored - counted)
+            if self._apply(attempt):
+                return
+            logger.warning(
+                "Redis at %s has come back without commit %d of worker %s, which begins again",
+                self.link.name,
+                attempt.serial,
+                self.worker,
             )
 
-    def _apply(self, log: Sequence[Step]) -> None:
-        self.link.run([step.command() for step in log if not step.token])
-        own = [step for step in log if step.token]
-        answers = self.link.run([step.command() for step in own])
-        for step, answer in zip(own, answers, strict=True):
-            if answer == b"FENCED":
-                raise Fenced(
-                    f"partition {step.partition} of worker {self.worker} has another owner"
-                )
+    def _write_record(self, attempt: _Attempt, stored: int) -> None:
+        names = ("workers", "commits", "idle", "totals")
+        keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
+        taken: Any = b"" if self.link.is_cluster else self.taken
+        arguments = [self.worker, self.epoch, attempt.serial, attempt.id, taken, stored]
+        command = call(COMMIT, keys, [*arguments, int(bool(attempt.log)), *attempt.fields])
+        (answer,) = self.link.run([command])
+        while answer == b"UNAPPLIED":
+            self.replay(self.worker)
+            (answer,) = self.link.run([command])
+        if answer == b"FENCED":
+            raise Fenced(f"others have taken over from worker {self.worker}: its lease ran out")
+        lost = f"Redis at {self.link.name} has lost what it had not written to disk"
+        if answer.startswith(b"AT "):
+            raise Fenced(
+                f"{lost}: it is at commit {answer[3:].decode()} of worker {self.worker}, not at"
+                f" {attempt.serial - 1}"
+            )
+        if answer == b"TAKEN":
+            raise Fenced(f"{lost}: worker {self.worker} took partitions that it does not know of")
 
-    def _drop_log(self, worker: str, serial: int) -> Command:
+    def _apply(self, attempt: _Attempt) -> bool:
+        """False: Redis does not know this commit any more."""
+        record = self.keys.commit(self.worker)
+        commit_id = b"" if self.link.is_cluster else attempt.id
+        for own in (False, True):
+            steps = [step for step in attempt.log if bool(step.token) == own]
+            commands = [step.command(record, attempt.serial, commit_id) for step in steps]
+            for step, answer in zip(steps, self.link.run(commands), strict=True):
+                if answer == b"FORGOTTEN":
+                    return False
+                if answer == b"FENCED":
+                    raise Fenced(
+                        f"partition {step.partition} of worker {self.worker} has another owner"
+                    )
+                if answer == b"OTHERS":
+                    self._outbox.went_back(step.partition)
+        return True
+
+    def _finish(self, attempt: _Attempt | None, counted: int) -> None:
+        """Step 5."""
+        partitions = sorted(self._owned.tokens)
+        reads = self._outbox.read_commands(partitions)
+        if attempt is not None:
+            drop = self._drop_log(self.worker, attempt.serial, attempt.id)
+            answer, *answers = self.link.run([drop, *reads])
+            while answer != b"DONE":  # some steps were forgotten, or all
+                self._carry_out(attempt, counted)
+                self._outbox.committed()
+                reads = self._outbox.read_commands(partitions)
+                answer, *answers = self.link.run([drop, *reads])
+        else:
+            answers = self.link.run(reads)
+        self._outbox.received(partitions, answers)
+
+    def _drop_log(self, worker: str, serial: int, commit_id: bytes) -> Command:
         keys = [self.keys.commit(worker), self.keys.crawl("commits")]
-        return call(CARRIED_OUT, keys, [b"%d" % serial])
+        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id])
 
     # commits of any worker
 
@@ -190,6 +274,8 @@ class Committer:
         fields = pairs(answer)
         return CommitRecord(
             int(fields.get(b"serial", b"0")),
+            fields.get(b"id", b""),
+            int(fields.get(b"taken", b"0")),
             records.unpack_positions(fields.get(b"positions", b"")),
             fields.get(b"redo", b""),
             fields.get(b"visits", b""),
@@ -198,18 +284,28 @@ class Committer:
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
         """Apply the log of a worker's last commit, if it is not dropped yet: whether it was not.
         May be called twice. ``partitions``: only a log that changes one of these as its owner."""
-        record = self.read(worker)
-        if not record.log:
-            return False
-        log = unpack_log(record.log)
-        if partitions is not None:
-            changed = {step.partition for step in log if step.token}
-            if changed.isdisjoint(partitions):
-                return False
-        # a partition that answers FENCED has an owner who came after this was applied
-        self.link.run([step.command() for step in log])
-        self.link.run([self._drop_log(worker, record.serial)])
-        return True
+        replayed = False
+        for _ in range(TRIES):
+            record = self.read(worker)
+            if not record.log:
+                return replayed
+            log = unpack_log(record.log)
+            if partitions is not None:
+                changed = {step.partition for step in log if step.token}
+                if changed.isdisjoint(partitions):
+                    return replayed
+            # a partition that answers FENCED has an owner who came after this was applied; where
+            # Redis goes back meanwhile, what it has then is read again
+            key = self.keys.commit(worker)
+            commit_id = b"" if self.link.is_cluster else record.id
+            self.link.run([step.command(key, record.serial, commit_id) for step in log])
+            (answer,) = self.link.run([self._drop_log(worker, record.serial, record.id)])
+            replayed = True
+            if answer == b"DONE":
+                return True
+        raise BackendError(
+            f"Redis at {self.link.name} forgets again and again what worker {worker} has committed"
+        )
 
 
 class BatchChanges:

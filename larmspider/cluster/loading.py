@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
-from larmspider.cluster.commit import CommitRecord, Committer
+from larmspider.cluster.commit import TRIES, CommitRecord, Committer
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
 from larmspider.cluster.owned import Loaded
 from larmspider.cluster.redis_client import OWN, Command, call, pairs
 from larmspider.cluster.redis_records import buckets, unpack_queued, unpack_visits
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
-from larmspider.frontier.storage.backend import Fenced, FormatError
+from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
 from larmspider.frontier.storage.records import Counts
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
@@ -51,27 +51,45 @@ class Loading:
         return loaded
 
     def _apply_logs_of_owners(self, partitions: Sequence[int]) -> None:
-        commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
         owned: dict[str, list[int]] = {}
-        for partition, worker in zip(partitions, self._link.run(commands), strict=True):
+        for partition, worker in zip(partitions, self._owners(partitions), strict=True):
             if worker:
-                owned.setdefault(worker.decode(), []).append(partition)
-        owned.pop(self._committer.worker, None)
+                owned.setdefault(worker, []).append(partition)
         for worker, of_worker in sorted(owned.items()):
             self._committer.replay(worker, of_worker)
 
     def _own(self, partitions: Sequence[int], loaded: Loaded) -> None:
         worker = self._committer.worker
-        commands: list[Command] = []
-        for partition in partitions:
-            owner = self._key("owner", partition)
-            commands.append(call(OWN, [owner], [loaded.tokens[partition], worker]))
-            commands.append(("HGET", owner, "visited"))
-        answers = iter(self._link.run(commands))
-        for partition, answer, visited in zip(partitions, answers, answers, strict=True):
-            if answer == b"FENCED":
-                raise Fenced(f"partition {partition} has had a later owner than {worker}")
-            loaded.visited[partition] = int(visited or 0)
+        left = list(partitions)
+        for _ in range(TRIES):
+            commands: list[Command] = []
+            for partition, before in zip(left, self._owners(left), strict=True):
+                owner, records = self._key("owner", partition), []
+                if not self._link.is_cluster:
+                    records = [self._keys.commit(name) for name in (worker, before or worker)]
+                token = loaded.tokens[partition]
+                commands.append(call(OWN, [owner, *records], [token, worker, before, partition]))
+                commands.append(("HGET", owner, "visited"))
+            answers = iter(self._link.run(commands))
+            again = []
+            for partition, answer, visited in zip(left, answers, answers, strict=True):
+                if answer == b"FENCED":
+                    raise Fenced(f"partition {partition} has had a later owner than {worker}")
+                if answer == b"UNAPPLIED":
+                    again.append(partition)
+                else:
+                    self._committer.taken += 1
+                    loaded.visited[partition] = int(visited or 0)
+            if not again:
+                return
+            left = again
+            self._apply_logs_of_owners(left)
+        raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
+
+    def _owners(self, partitions: Sequence[int]) -> list[str]:
+        """The workers that these partitions had last, "" for nobody."""
+        commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
+        return [(worker or b"").decode() for worker in self._link.run(commands)]
 
     def _load_hosts(self, partitions: Sequence[int], loaded: Loaded) -> None:
         tables = ("hosts", "counts", "notes")
@@ -166,11 +184,6 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
     on_disk = int(serial or 0)
-    if on_disk and not record.serial:
-        raise CrawlDirError(
-            f"Redis at {committer.link.name} has nothing of worker {committer.worker}, whose crawl"
-            f" is in {local.files.path}: bring its data back, or start over with -a fresh=force"
-        )
     local.wipe()
     if on_disk < record.serial:
         visits = unpack_visits(record.visits)
@@ -180,7 +193,11 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
             if next(local.own_visits(partition), None) is not None:
                 local.write(local.visited_rows(partition, loading.members(partition)))
                 local.purge({partition: ()})
+    if on_disk != record.serial:
+        known = f"{committer.crawl_id} {record.serial}".encode()
+        local.write([(local.files.meta, b"redis", known)])
     committer.serial, committer.positions = record.serial, dict(record.positions)
+    committer.taken = record.taken
     return record
 
 

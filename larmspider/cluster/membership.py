@@ -38,9 +38,12 @@ KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs",
 )  # fmt: skip
-"""Behind ``<crawl>:{crawl}:``; docs/workers.md says what each holds."""
+"""Behind ``<crawl>:{crawl}:``; docs/workers.md says what each holds. Scripts get the commit record
+of a worker too."""
 MAX_PARTITIONS = 16_384
 """The largest LARM_BLOCKS: the number of slots of a Redis Cluster."""
+NOTHING_KNOWN = "0 "
+"""Committer.known of a worker without a commit."""
 MARGIN = 0.1
 """The part of a lease that its worker does not use."""
 
@@ -175,7 +178,8 @@ class Membership:
         self.held: dict[int, int] = {}
         """This worker's partitions, and their tokens."""
         self._server = server
-        self._keys = [f"{crawl}:{{crawl}}:{key}" for key in KEYS]
+        self._prefix = f"{crawl}:{{crawl}}:"
+        self._keys = [self._prefix + key for key in KEYS]
         self._connection = connection
         common = _source("membership")
         self._scripts = {
@@ -231,10 +235,11 @@ class Membership:
             for partition in gone:
                 del self.held[partition]
 
-    def reap(self, epoch: int) -> None:
-        """The last commit of a dead worker was applied: its partitions are free."""
+    def reap(self, epoch: int, name: str = "") -> bool:
+        """The last commit of a dead worker, this one in an earlier run if without a name, was
+        applied: its partitions are free. False where Redis has forgotten that it was."""
         with self._lock:
-            self._run("bury", str(epoch))
+            return bool(self._run("bury", str(epoch), record=name)[0] == "DONE")
 
     def stored(self) -> int:
         """The number of pages that all workers together have stored and committed."""
@@ -259,22 +264,25 @@ class Membership:
             if int(worker.split()[1]) >= seconds * 1000
         )
 
-    def leave(self) -> None:
-        """Free the partitions and the name of this worker, who has committed everything."""
+    def leave(self, known: str = "") -> bool:
+        """Free the partitions and the name of this worker, who has committed everything. ``known``
+        is Committer.known; "": it has broken off. False where Redis knows less."""
         with self._lock:
-            self._checked("leave")
+            answer = self._checked("leave", known)
             self.held = {}
+            return bool(answer[0] == "DONE")
 
-    def idle(self, taken: int) -> tuple[str, bool]:
+    def idle(self, taken: int, known: str = NOTHING_KNOWN) -> tuple[str, bool]:
         """This worker has no work and has committed everything, until its next commit or partition.
         ``taken``: the number of partitions that it knows; it is not idle where it was given others.
+        ``known``: Committer.known; it is fenced where Redis knows less.
 
         The number of commits where all are idle and every partition has a living owner, else ""; if
         all inboxes are empty then, and finish() finds the same number, the crawl is at its end. And
         whether the crawl was found to be at its end before.
         """
         with self._lock:
-            _, commits, ended = self._checked("idle", str(taken))
+            _, commits, ended = self._checked("idle", str(taken), known)
             return str(commits), bool(ended)
 
     def finish(self, commits: str) -> bool:
@@ -288,11 +296,13 @@ class Membership:
             raise Fenced(f"others have taken over from worker {self.name}: {answer[1]}")
         return answer
 
-    def _run(self, script: str, *arguments: str) -> list[Any]:
+    def _run(self, script: str, *arguments: str, record: str = "") -> list[Any]:
+        """``record``: the worker whose commit record the script looks at; "": this one."""
         now, run = ("", "") if self._server is None else self._server()
         lease = int(self.lease_secs * 1000)
         common: list[str | int] = [self.name, self.epoch, lease, self.partitions, now, run]
-        answer = self._scripts[script](keys=self._keys, args=[*common, *arguments])
+        keys = [*self._keys, f"{self._prefix}commit:{record or self.name}"]
+        answer = self._scripts[script](keys=keys, args=[*common, *arguments])
         return [_text(part) for part in answer]
 
 

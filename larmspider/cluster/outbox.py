@@ -5,7 +5,9 @@
     outbox.take()               # what the last commit read from the inboxes of own partitions
     outbox.take_links()         # and the counts that came with that
 
-A message is trimmed from its inbox by the commit that makes it durable elsewhere. A link that is on
+A message is trimmed from its inbox by the commit that makes it durable elsewhere; the trim names
+what was read, so that an inbox which has gone back keeps what it got since, and is read again. A
+link that is on
 each of a site's pages is forwarded once in a while, not each time: the last URLs are remembered.
 Under an order that counts links, each link to such a URL is counted all the same. Counts are
 messages of many URLs each: 20 bytes a URL, however many links there are.
@@ -16,7 +18,8 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from hashlib import sha1
+from typing import NamedTuple, TypeAlias
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_client import Command
@@ -35,6 +38,14 @@ Links: TypeAlias = dict[bytes, int]
 _MARK = b"\xff" * 16  # where an entry has the key of its URL; a key is this with odds of 2^-128
 _URLS = 500  # in one message: 10 KB
 _COUNT = struct.Struct(">16sI")
+
+
+class Part(NamedTuple):
+    """Messages that were read together from the front of an inbox: how many, and the SHA-1 of all
+    in hex."""
+
+    number: int
+    digest: bytes
 
 
 class LinkCounts:
@@ -91,6 +102,22 @@ def unpack_links(message: bytes) -> Links | None:
     return dict(_COUNT.iter_unpack(message[len(_MARK) :]))
 
 
+_Read: TypeAlias = tuple[int, Part, list[QueuedUrl | Links]]
+
+
+def _unpack(message: bytes) -> QueuedUrl | Links:
+    links = unpack_links(message)
+    return records.unpack_entry(message) if links is None else links
+
+
+def _digest(messages: Sequence[bytes]) -> bytes:
+    return sha1(b"".join(messages), usedforsecurity=False).hexdigest().encode()
+
+
+def _number(parts: Mapping[int, Sequence[Part]]) -> int:
+    return sum(part.number for of_inbox in parts.values() for part in of_inbox)
+
+
 class Outbox:
     """``_new`` belongs to the batch under way, ``_sealed`` to the one that seal() ended."""
 
@@ -101,13 +128,14 @@ class Outbox:
         self._new: list[QueuedUrl] = []
         self._sealed: list[QueuedUrl] = []
         self.links = LinkCounts()
-        self._received: list[tuple[int, QueuedUrl | Links]] = []  # by a thread, until deliver()
-        self._delivered: list[tuple[int, QueuedUrl | Links]] = []
+        self._received: list[_Read] = []  # by a thread, until deliver()
+        self._delivered: list[_Read] = []
         self._counted: list[Links] = []
         self._fetched: dict[int, int] = {}  # messages in the inboxes in Redis that were read
-        self._trim_new: dict[int, int] = {}
-        self._trim_sealed: dict[int, int] = {}
-        self._tried: tuple[int, dict[int, int]] = 0, {}  # what a commit tried to write of these
+        self._trim_new: dict[int, list[Part]] = {}
+        self._trim_sealed: dict[int, list[Part]] = {}
+        self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # what a commit tried to write
+        self._gone_back: set[int] = set()  # inboxes in Redis that are not as they were read
 
     def __len__(self) -> int:
         """Entries that wait for a commit, and URLs whose counts of links do."""
@@ -116,7 +144,7 @@ class Outbox:
     @property
     def entries(self) -> int:
         """Entries that wait for a commit."""
-        return len(self._new) + len(self._sealed) + sum(self._trim_new.values())
+        return len(self._new) + len(self._sealed) + _number(self._trim_new)
 
     # out
 
@@ -152,14 +180,14 @@ class Outbox:
         self._sealed += self._new
         self._new = []
         self.links.seal()
-        for partition, number in self._trim_new.items():
-            self._trim_sealed[partition] = self._trim_sealed.get(partition, 0) + number
+        for partition, parts in self._trim_new.items():
+            self._trim_sealed.setdefault(partition, []).extend(parts)
         self._trim_new = {}
 
     def steps(self, counter: bytes, first: int) -> list[Step]:
         """What the sealed batch forwards, in steps numbered from ``first`` on."""
         messages: dict[int, list[bytes]] = {}
-        self._tried = len(self._sealed), dict(self._trim_sealed)
+        self._tried = len(self._sealed), self.trims()
         for entry in self._sealed:
             packed = records.pack_entry(entry)
             messages.setdefault(self._keys.partition_of_key(entry.key), []).append(packed)
@@ -175,22 +203,30 @@ class Outbox:
             steps += changes.steps(partition, b"", counter, first + len(steps))
         return steps
 
-    def trims(self) -> dict[int, int]:
-        """How many of the first messages of each inbox the sealed batch holds."""
-        return dict(self._trim_sealed)
+    def trims(self) -> dict[int, list[Part]]:
+        """The first messages of each inbox, which the sealed batch holds."""
+        return {partition: list(parts) for partition, parts in self._trim_sealed.items()}
+
+    def went_back(self, partition: int) -> None:
+        """The inbox did not begin with what steps() and trims() gave last: Redis has come back with
+        an older one. It is read again."""
+        self._gone_back.add(partition)
 
     def committed(self) -> None:
         """What steps() and trims() gave last is in Redis."""
         forwarded, trims = self._tried
         del self._sealed[:forwarded]
         self.links.committed()
-        for partition, number in trims.items():
+        for partition, parts in trims.items():
             if partition in self._fetched:
-                self._fetched[partition] -= number
+                self._fetched[partition] -= sum(part.number for part in parts)
             if partition in self._trim_sealed:
-                self._trim_sealed[partition] -= number
-        self._trim_sealed = {at: number for at, number in self._trim_sealed.items() if number}
-        self._tried = 0, {}
+                del self._trim_sealed[partition][: len(parts)]
+        for partition in self._gone_back:
+            for table in (self._fetched, self._trim_new, self._trim_sealed):
+                table.pop(partition, None)
+        self._trim_sealed = {at: parts for at, parts in self._trim_sealed.items() if parts}
+        self._tried, self._gone_back = (0, {}), set()
 
     # in
 
@@ -206,12 +242,12 @@ class Outbox:
     def received(self, partitions: Sequence[int], answers: Sequence[Sequence[bytes]]) -> None:
         """May run in a thread; deliver() follows on the event loop."""
         for partition, messages in zip(partitions, answers, strict=True):
-            for packed in messages:
-                links = unpack_links(packed)
-                message = records.unpack_entry(packed) if links is None else links
-                self._received.append((partition, message))
-            if messages:
-                self._fetched[partition] = self._fetched.get(partition, 0) + len(messages)
+            if not messages:
+                continue
+            part = Part(len(messages), _digest(messages))
+            unpacked = [_unpack(message) for message in messages]
+            self._received.append((partition, part, unpacked))
+            self._fetched[partition] = self._fetched.get(partition, 0) + part.number
 
     def deliver(self) -> None:
         """What was received may be taken."""
@@ -221,10 +257,12 @@ class Outbox:
     def take(self) -> list[QueuedUrl]:
         """The entries that were delivered. The next commit trims them from the inboxes."""
         delivered, self._delivered = self._delivered, []
-        for partition, _ in delivered:
-            self._trim_new[partition] = self._trim_new.get(partition, 0) + 1
-        self._counted += [message for _, message in delivered if isinstance(message, dict)]
-        return [message for _, message in delivered if isinstance(message, QueuedUrl)]
+        entries: list[QueuedUrl] = []
+        for partition, part, messages in delivered:
+            self._trim_new.setdefault(partition, []).append(part)
+            self._counted += [message for message in messages if isinstance(message, dict)]
+            entries += [message for message in messages if isinstance(message, QueuedUrl)]
+        return entries
 
     def take_links(self) -> Links:
         """How many links others have found to which URLs; to be called after each take()."""
@@ -236,7 +274,7 @@ class Outbox:
 
     def give_up(self, partitions: frozenset[int]) -> None:
         """What came for these partitions stays in Redis for the next owner."""
-        self._delivered = [(at, message) for at, message in self._delivered if at not in partitions]
+        self._delivered = [read for read in self._delivered if read[0] not in partitions]
         for partition in partitions:
             self._fetched.pop(partition, None)
             self._trim_new.pop(partition, None)

@@ -123,6 +123,7 @@ COMMIT = _read("commit")
 APPLY = _read("apply")
 CARRIED_OUT = _read("carried_out")
 OWN = _read("own")
+SEEDS = _read("seeds")
 SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
 
 
@@ -161,6 +162,11 @@ class RedisLink:
         """Seconds in all for which Redis could not be used."""
         self.starting = False
         """The crawl has not begun: a user without permission is refused."""
+
+    @property
+    def is_cluster(self) -> bool:
+        """Keys of several hash tags lie apart: no script has them all."""
+        return isinstance(self.client, redis.RedisCluster)
 
     def check(self) -> None:
         """Raise ConfigError where this Redis cannot hold a frontier. Loads the scripts."""
@@ -202,7 +208,7 @@ class RedisLink:
 
     def _info(self) -> dict[str, Any]:
         self.round_trips += 1
-        if isinstance(self.client, redis.RedisCluster):
+        if self.is_cluster:
             node = self.client.get_random_primary_node()
             return dict(self.client.info(target_nodes=node))
         return dict(self.client.info())

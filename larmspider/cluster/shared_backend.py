@@ -101,6 +101,16 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self.link.run([("HSET", name("workers"), self.worker, f"{token} {_FOR_EVER}")])
         self.take(self.load(dict.fromkeys(range(self.keys.partitions), int(token))))
 
+    @property
+    def known(self) -> str:
+        """As Committer.known."""
+        return self._committer.known
+
+    @property
+    def serial(self) -> int:
+        """The number of this worker's last commit."""
+        return self._committer.serial
+
     # partitions
 
     @property

@@ -20,6 +20,7 @@ import redis
 from scrapy import Request
 from scrapy_redis import defaults
 
+from larmspider.cluster.redis_client import SEEDS
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import CHECKPOINT_AT
 from larmspider.requests import page_request
@@ -41,11 +42,7 @@ _READ = {
     "set": lambda client, key: client.srandmember(key, CHECKPOINT_AT),
     "zset": lambda client, key: client.zrevrange(key, 0, CHECKPOINT_AT - 1),
 }
-_REMOVE = {
-    "list": lambda pipe, key, value: pipe.lrem(key, 1, value),
-    "set": lambda pipe, key, value: pipe.srem(key, value),
-    "zset": lambda pipe, key, value: pipe.zrem(key, value),
-}
+_REMOVE = {"list": "LREM", "set": "SREM", "zset": "ZREM"}
 _LENGTH = {"list": "llen", "set": "scard", "zset": "zcard"}
 _NAME = {"list": "list", "set": "set", "zset": "sorted set"}
 
@@ -68,6 +65,7 @@ class StartUrls:
         self._sealed: list[bytes] = []
         self._next = 0.0
         self._warned = False
+        self._take_out = client.register_script(SEEDS.text)
 
     async def waiting(self) -> int:
         """How many seeds there are. Raises redis.RedisError."""
@@ -147,19 +145,19 @@ class StartUrls:
         """The batch that holds the seeds queued so far ends."""
         self._sealed, self._queued = self._queued, []
 
-    async def committed(self) -> None:
-        """Take them out of Redis. By value: others may have pushed more to either end."""
+    async def committed(self, record: bytes = b"", serial: int = 0) -> None:
+        """Take them out of Redis. By value: others may have pushed more to either end. ``record``:
+        only if this commit record has this serial; what it lacks is fetched again."""
         if self._sealed:
-            await asyncio.to_thread(self._remove, self._sealed)
+            await asyncio.to_thread(self._remove, self._sealed, record, serial)
             self._sealed = []
             self._next = 0.0
 
-    def _remove(self, values: Sequence[bytes]) -> None:
+    def _remove(self, values: Sequence[bytes], record: bytes, serial: int) -> None:
+        keys = [self.key, record] if record else [self.key]
         for start in range(0, len(values), SLICE):
-            with self._client.pipeline(transaction=False) as pipe:
-                for value in values[start : start + SLICE]:
-                    _REMOVE[self._kind](pipe, self.key, value)
-                pipe.execute()
+            some = values[start : start + SLICE]
+            self._take_out(keys=keys, args=[serial, _REMOVE[self._kind], *some])
 
 
 def _url(value: bytes) -> str:

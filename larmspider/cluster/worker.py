@@ -169,7 +169,8 @@ class ClusterWorker:
         self._budget = Budget(frontier, self.membership, self._checkpointing)
         try:
             if self._earlier:
-                self.membership.reap(self._earlier)
+                while not self.membership.reap(self._earlier):
+                    self.backend.replay(self.name)
             self._note(self.heart.beat())
         except UNREACHABLE as error:
             if (refusal := lasting(error, self.link.name, starting=True)) is not None:
@@ -203,9 +204,7 @@ class ClusterWorker:
 
     def abandon(self) -> None:
         """The crawl could not be opened: give the name back."""
-        self.heart.stop()
-        with suppress(Fenced, *UNREACHABLE):
-            self.membership.leave()
+        self._leave()
 
     def closing(self) -> None:
         """The crawl ends: Redis is waited for no longer than CLOSE_SECS."""
@@ -213,12 +212,20 @@ class ClusterWorker:
         timer.daemon = True
         timer.start()
 
-    async def leave(self) -> None:
-        """All is committed, or broken: the partitions are free."""
+    async def leave(self, *, broken: bool) -> None:
+        """All is committed, or ``broken``: the partitions are free."""
         if self._task is not None:
             self._task.cancel()
-        await asyncio.to_thread(self.abandon)
+        if not await asyncio.to_thread(self._leave, "" if broken else self.backend.known):
+            self.end_fenced(Fenced(f"{self.link.name} has come back without its last commit"))
         self.lease.end()
+
+    def _leave(self, known: str = "") -> bool:
+        """False: Redis has forgotten what this worker has committed."""
+        self.heart.stop()
+        with suppress(Fenced, *UNREACHABLE):
+            return self.membership.leave(known)
+        return True
 
     # the heartbeat's thread
 
@@ -280,7 +287,8 @@ class ClusterWorker:
                 await asyncio.to_thread(self.membership.release, self._to_release)
                 self._to_release.clear()
             await self._budget.committed()
-            await self.start_urls.committed()
+            record = b"" if self.link.is_cluster else self.keys.commit(self.name)
+            await self.start_urls.committed(record, self.backend.serial)
         except UNREACHABLE as error:
             self._log_unreachable(error)  # tried again after the next commit
         self._wake()
@@ -329,7 +337,7 @@ class ClusterWorker:
                 "Worker %s has not renewed its lease: its partitions are taken over", name
             )
             await asyncio.to_thread(self.backend.replay, name)
-            await asyncio.to_thread(self.membership.reap, epoch)
+            await asyncio.to_thread(self.membership.reap, epoch, name)
         self._beat = replace(self._beat, dead={})
         self.heart.soon()
 
@@ -387,7 +395,7 @@ class ClusterWorker:
 
     async def _ask_the_others(self) -> None:
         membership, owned = self.membership, self.backend.owned
-        commits, ended = await asyncio.to_thread(membership.idle, len(owned))
+        commits, ended = await asyncio.to_thread(membership.idle, len(owned), self.backend.known)
         self._note_end(ended=ended)
         if self.ended:
             self._wake()

@@ -4,7 +4,7 @@
     changes.put("HSET", key, field, value)
     log = [*changes.steps(17, token, b"applied:w1", first)]
     data = pack_log(log)                              # in the commit record
-    [step.command() for step in unpack_log(data)]
+    [step.command(record, serial, commit_id) for step in unpack_log(data)]
 
 A step is one call of lua/apply.lua: changes in one partition, made once however often it is sent.
 """
@@ -39,9 +39,14 @@ class Step:
     keys: list[bytes]
     commands: list[list[Any]]
 
-    def command(self) -> Command:
+    def command(self, record: bytes, serial: int, commit_id: bytes) -> Command:
+        """``record`` is the key of the commit record, with ``serial`` and ``commit_id``: where
+        Redis has come back without this commit the step answers FORGOTTEN. Without an id it goes by
+        the counter alone."""
         packed = msgpack.packb(self.commands, use_bin_type=False)
-        return call(APPLY, self.keys, [self.token, self.counter, self.number, packed])
+        keys = [*self.keys, record] if commit_id else self.keys
+        arguments = [self.token, self.counter, self.number, packed, serial, commit_id]
+        return call(APPLY, keys, arguments)
 
 
 def pack_log(steps: Iterable[Step]) -> bytes:

@@ -225,7 +225,7 @@ class FrontierScheduler:
                 self.broken = str(error) if foreseen else f"{type(error).__name__}: {error}"
                 logger.critical("The last checkpoint failed: %s", error, exc_info=not foreseen)
             if self.worker is not None:
-                await self.worker.leave()
+                await self.worker.leave(broken=bool(self.broken))
             self._end(reason)
 
     def _end(self, reason: str) -> None:

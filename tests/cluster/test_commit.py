@@ -210,7 +210,9 @@ def test_a_stopped_worker_that_goes_on_changes_nothing_any_more(store):
     log = unpack_log(store.client.hget(store.keys.commit("w1"), "redo"))
     scene.take_over()
     scene.link.lives = 1_000
-    answers = scene.link.run([step.command() for step in log])
+    record = store.keys.commit("w1")
+    serial, commit_id = store.client.hmget(record, "serial", "id")
+    answers = scene.link.run([step.command(record, int(serial), commit_id) for step in log])
     assert set(answers) <= {b"AGAIN", b"FENCED"}
     scene.check(committed=True)
     scene.two.close()

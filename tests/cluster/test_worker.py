@@ -30,10 +30,12 @@ def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends
     worker = object.__new__(ClusterWorker)
     finished: list[int] = []
     worker.membership = SimpleNamespace(  # type: ignore[assignment]
-        idle=lambda owned: (17, False),
+        idle=lambda owned, known: (17, False),
         finish=lambda commits: finished.append(commits) or True,
     )
-    worker.backend = SimpleNamespace(owned=frozenset({0}), pending=0)  # type: ignore[assignment]
+    worker.backend = SimpleNamespace(  # type: ignore[assignment]
+        owned=frozenset({0}), pending=0, known="0 0"
+    )
     worker.keys = Keys("intranet", 4)
     worker.link = SimpleNamespace(run=lambda commands: lengths)  # type: ignore[assignment]
 
@@ -302,6 +304,21 @@ def waiting(request, redis_server, monkeypatch):
 
 def urls(*numbers):
     return [f"http://wiki/{number}" for number in numbers]
+
+
+def test_seeds_stay_where_redis_has_come_back_without_their_commit(waiting):
+    """They are read again, and known or not."""
+    waiting.push(*urls(1, 2))
+    waiting.read()
+    waiting.seeds.seal()
+    waiting.client.hset("commit", "serial", 6)
+    asyncio.run(waiting.seeds.committed(b"commit", 7))
+    assert waiting.left == set(urls(1, 2))
+    waiting.read()
+    waiting.seeds.seal()
+    waiting.client.hset("commit", "serial", 7)
+    asyncio.run(waiting.seeds.committed(b"commit", 7))
+    assert waiting.left == set()
 
 
 def test_as_many_as_a_commit_holds_are_read_at_once_and_then_it_is_due(waiting):

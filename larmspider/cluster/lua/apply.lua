@@ -1,7 +1,17 @@
--- One step of a commit in one block, once: the changes of its owner, or mail from another worker.
--- KEYS: owner record, then those that the commands name by number
--- ARGV: token ('' for mail), field of the owner record that counts steps, number of this step,
---       commands as msgpack: {{'HSET', 2, field, value, ...}, ...}
+-- One step of a commit in one partition, once: the changes of its owner, or messages from another
+-- worker. Not where Redis has come back without the commit.
+-- KEYS: owner record, those that the commands name by number; last the commit record, if ARGV 6 is
+--       not ''
+-- ARGV: token ('' for messages), field of the owner record that counts steps, number of this step,
+--       commands as msgpack: {{'HSET', 2, field, value, ...}, ...}, serial and id of the commit
+local record = ARGV[6] ~= '' and KEYS[#KEYS]
+if record then
+  local serial, id = unpack(redis.call('HMGET', record, 'serial', 'id'))
+  if id ~= ARGV[6] then
+    -- a later commit is there only where this one was applied
+    return tonumber(serial or '0') > tonumber(ARGV[5]) and 'AGAIN' or 'FORGOTTEN'
+  end
+end
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then
   return 'FENCED'
 end
@@ -10,8 +20,25 @@ if tonumber(done) >= tonumber(ARGV[3]) then
   return 'AGAIN'
 end
 redis.call('HSET', KEYS[1], ARGV[2], done) -- out of memory: it fails here, before any change
+local answer = 'DONE'
+-- Take the first messages out of an inbox, if they are those that were read: number, SHA-1 of all.
+local function trim(inbox, number, digest)
+  local first = redis.call('LRANGE', inbox, 0, number - 1)
+  if #first == number and redis.sha1hex(table.concat(first)) == digest then
+    redis.call('LTRIM', inbox, number, -1)
+  else
+    answer = 'OTHERS' -- the inbox has gone back: what it has is to be read again
+  end
+end
 for _, command in ipairs(cmsgpack.unpack(ARGV[4])) do
-  redis.call(command[1], KEYS[command[2]], unpack(command, 3))
+  if command[1] == 'TRIM' then
+    trim(KEYS[command[2]], tonumber(command[3]), command[4])
+  else
+    redis.call(command[1], KEYS[command[2]], unpack(command, 3))
+  end
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
-return 'DONE'
+if record then
+  redis.call('HINCRBY', record, 'applied', 1)
+end
+return answer

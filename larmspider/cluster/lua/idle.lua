@@ -1,7 +1,11 @@
 -- This worker has no work and everything committed. Its next commit, or block, takes that back.
 -- ARGV 7: how many blocks it has taken up. Where it was given more, it does not know of them yet.
+-- ARGV 8: what it knows of its commits.
 if fenced() then
   return {'FENCED', 'its lease ran out'}
+end
+if forgotten(ARGV[8]) or unapplied() then
+  return {'FENCED', 'Redis has come back without its last commit'}
 end
 local owned = 0
 for _, owner in pairs(all_blocks()) do

@@ -1,7 +1,8 @@
 -- What all scripts of the membership begin with. Times are milliseconds since the epoch, by Redis.
+-- KEYS: those of the crawl, and the commit record of the worker that it is about
 -- ARGV: name, epoch, lease in ms, number of blocks, and for tests the time and the run of Redis.
-local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS =
-  unpack(KEYS)
+local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS,
+  RECORD = unpack(KEYS)
 local name, epoch = ARGV[1], ARGV[2]
 local lease, total = tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -69,6 +70,19 @@ end
 local function fenced()
   local mine = all_workers()[name]
   return not mine or mine[1] ~= epoch
+end
+
+-- Whether the last commit of the worker has a log that is not applied, as far as Redis knows.
+local function unapplied()
+  return redis.call('HSTRLEN', RECORD, 'redo') > 0
+end
+
+-- Whether Redis knows less than the worker: it has come back without its last commit, or partition.
+-- ``known``: serial of its commit and number of partitions that it took, '' where not counted.
+local function forgotten(known)
+  local serial, taken = known:match('^(%d+) (%d*)$')
+  local there = redis.call('HMGET', RECORD, 'serial', 'taken')
+  return serial ~= (there[1] or '0') or (taken ~= '' and taken ~= (there[2] or '0'))
 end
 
 local function bury(of)

@@ -33,6 +33,52 @@ class DyingLink(RedisLink):
         return answers
 
 
+_IMAGE = """
+local image = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  table.insert(image, key)
+  table.insert(image, redis.call('DUMP', key))
+end
+return image
+"""
+_BACK = """
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  redis.call('DEL', key)
+end
+for at = 2, #ARGV, 2 do
+  redis.call('RESTORE', ARGV[at], 0, ARGV[at + 1])
+end
+"""
+
+
+class RewindingLink(DyingLink):
+    """Notes what the crawl of ``prefix`` in Redis is before each command. Before command ``at``
+    Redis goes back to what it was before command ``to``."""
+
+    prefix = ""
+    at = to = 0
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.images: list[list[bytes]] = []
+
+    def note(self) -> None:
+        self.images.append(self.client.eval(_IMAGE, 0, f"{self.prefix}:*"))
+
+    def go_back(self, to: int) -> None:
+        self.client.eval(_BACK, 0, f"{self.prefix}:*", *self.images[to])
+
+    def _send(self, commands: Any) -> list[Any]:
+        answers = []
+        for command in commands:
+            if self.prefix:
+                self.note()
+                if len(self.images) == self.at + 1:
+                    self.go_back(self.to)
+            answers += super()._send([command])
+        return answers
+
+
 class RedisStore:
     """A crawl of its own in ``client``'s server; worker w1, alone, unless another is named."""
 
