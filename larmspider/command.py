@@ -21,6 +21,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
 from larmspider.frontier.overrides import NOTE, Overrides
+from larmspider.workdir.access import follow_mode
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -118,6 +119,7 @@ class LarmCommand(ScrapyCommand):
         shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
         crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
         with_crawls_settings(self.settings, crawl)
+        follow_mode(crawl.manifest)  # of a report, or an index of the logs
         return crawl
 
     def fail(self, error: LarmspiderError) -> None:

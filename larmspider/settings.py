@@ -34,6 +34,11 @@ LARM_HOST_RESOLVER_FILE = ""
 # The directory of the crawl, made if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
+# Its mode, in octal, and what files in it have of that: 0750 lets a group read, 0770 lets it run
+# `scrapy serve` and other commands too. Empty: as the umask says; 0700 where `LARM_SITES_FILE`
+# holds credentials (docs/sites.md#who-may-see-what-was-fetched).
+LARM_DIR_MODE = ""
+
 # `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
 # Redis. `force`: also where that deletes stored pages. Spider argument `fresh`.
 LARM_FRESH = ""
@@ -433,7 +438,7 @@ LARM_PROGRESS = True
 LARM_WEB = True
 
 # The IP address to listen at. One that other machines can reach needs `LARM_WEB_TOKEN`, and then
-# every page asks for the token.
+# every page asks for the token, as it does where `LARM_SITES_FILE` holds credentials.
 LARM_WEB_ADDRESS = "127.0.0.1"
 
 # The port; where it is taken the next free one, as the log says. 0: any free one.
@@ -447,7 +452,8 @@ LARM_WEB_TOKEN = ""
 # another `Host` is refused.
 LARM_WEB_HOSTS: list[str] = []
 
-# Where every page asks for the token: beginnings of paths that do not, such as `/search`.
+# Where every page asks for the token: beginnings of paths that do not, such as `/search` or
+# `/metrics`.
 LARM_WEB_OPEN: list[str] = []
 
 EXTENSIONS = {

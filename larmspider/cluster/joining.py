@@ -24,6 +24,7 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
 from larmspider.cluster.redis_client import RedisLink, lasting, link_to, why
 from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import BackendError
 from larmspider.workdir.directory import asked_fresh, check_free
@@ -131,6 +132,8 @@ def insist(ask: Callable[[], T], where: str) -> T:
 def description(crawler: Crawler) -> dict[str, Any]:
     """What all workers of a crawl have in common, for Redis."""
     shared = {name: options.typed(crawler.settings, name) for name in SHARED}
+    if Sites.from_settings(crawler.settings).has_credentials:
+        shared["LARM_SITES_FILE"] = "with credentials"  # what all fetch is not for everybody then
     return {"crawl": identity_of(crawler), "shared": shared}
 
 

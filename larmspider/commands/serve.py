@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import secrets
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -63,11 +62,15 @@ class Command(LarmCommand):
             RemoteController(lambda: source.directories),
             lambda path: open_crawl(path, shards, base),
         )
-        # nothing is written to LARM_DIR: a crawl may still claim an empty directory
-        token = binding.token or _token(source) or secrets.token_urlsafe(24)
-        server = await Server.start(
-            build(source, binding.guard(token), ahead=True), binding.address, binding.port
-        )
+        if source.is_private and not (binding.token or _token(source) or binding.open_paths):
+            raise ConfigError(
+                f"the crawl in {directory} had credentials, so its pages ask for a token, and this"
+                f" user cannot read its own ({directory}/web.token): set LARM_WEB_TOKEN"
+            )
+        # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
+        # token then
+        guard = binding.guard(lambda: binding.token or _token(source), lambda: source.is_private)
+        server = await Server.start(build(source, guard, ahead=True), binding.address, binding.port)
         stopped = stopped_by_signals()
         print(source.run_state.sentence)
         print(server.url, flush=True)

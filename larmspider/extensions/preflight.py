@@ -27,6 +27,7 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.workdir import worker_name
+from larmspider.workdir.access import keep_private
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def check(crawler: Crawler) -> None:
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
     for warning in Sites.from_settings(crawler.settings).warnings:
         logger.warning("%s", warning)
+    keep_private(crawler.settings)
     _check_filters(crawler)
     if not options.text(crawler.settings, "USER_AGENT").strip():
         raise ConfigError("USER_AGENT is empty: expected a name that identifies the crawler")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
-from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.reader import CrawlDir, read_manifest
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
@@ -29,6 +29,7 @@ from larmspider.frontier.factory import politeness_from
 from larmspider.index.search import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
+from larmspider.workdir.access import holds_credentials
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import MANIFEST
 
@@ -59,6 +60,7 @@ class Source:
         self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._searcher: tuple[object, Searcher] | None = None
+        self._private: tuple[object, bool] | None = None
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
@@ -91,6 +93,21 @@ class Source:
                 self._searcher = None
                 self._hosts.forget()
             return self._opened
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the crawl had credentials, so that its pages are not for everybody; True also
+        where that cannot be read, False without a crawl. Reads crawl.json when that is new."""
+        seen = _identity(self.path / MANIFEST)
+        if seen is None:
+            return False
+        if self._private is None or self._private[0] != seen:
+            try:
+                private = holds_credentials(read_manifest(self.path))
+            except CrawlDirError:
+                return True
+            self._private = (seen, private)
+        return self._private[1]
 
     @property
     def directories(self) -> list[Path]:

@@ -64,9 +64,9 @@ class WebExtension:
         try:
             token = self.binding.token or stored_token(options.crawl_root(settings))
             controller = LocalController(self.crawler, settings, time.time())
-            app = build(
-                Source(directory, lambda _: settings, controller), self.binding.guard(token)
-            )
+            source = Source(directory, lambda _: settings, controller)
+            guard = self.binding.guard(token, lambda: source.is_private)
+            app = build(source, guard)
             self._server = await Server.start(app, self.binding.address, self.binding.port)
             write_server_file(directory, self._server.url, token)
         except (ConfigError, OSError) as error:

@@ -11,7 +11,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -101,9 +101,16 @@ class Binding:
                 " or 0.0.0.0 for all of this machine's"
             ) from None
 
-    def guard(self, token: str) -> Guard:
-        """Reading needs the token too where other machines can connect."""
-        return Guard(token, self.names, closed=not self.is_local, open_paths=self.open_paths)
+    def guard(self, token: str | Callable[[], str], is_private: Callable[[], bool]) -> Guard:
+        """Reading needs the token too where other machines can connect, and while the crawl that is
+        shown ``is_private``."""
+        local = self.is_local
+        return Guard(
+            token,
+            self.names,
+            closed=lambda: not local or is_private(),
+            open_paths=self.open_paths,
+        )
 
 
 class Server:

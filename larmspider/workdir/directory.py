@@ -31,6 +31,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted
 from larmspider.workdir.manifest import (
+    CREDENTIALS,
     CUT_BACK,
     FORMAT,
     LOCK,
@@ -123,6 +124,8 @@ class CrawlDirectory:
                 self._note_other_rules(earlier)
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
+                if earlier.get(CREDENTIALS):
+                    self.manifest[CREDENTIALS] = True
                 self._add_files_of(earlier)
             self._write()
             self._keep_rules()

@@ -22,6 +22,7 @@ from scrapy.utils.misc import load_object
 
 from larmspider import __version__, options
 from larmspider.errors import ConfigError
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ may have pages that another worker has stored since."""
 REJUDGE = "rejudge"
 """The key that a manifest has while links.log holds links that other seeds, scope or filters have
 judged: the links are judged again."""
+
+CREDENTIALS = "credentials"
+"""The key that a manifest has, true, once a run of the crawl had credentials in its sites file:
+what it has stored may not be for everybody (access.py)."""
 
 RULES = {
     "LARM_HOST_RESOLVER_FILE": "hosts.properties",
@@ -76,7 +81,7 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
     """The manifest of a crawl that begins."""
     spider = crawler.spider
     assert spider is not None
-    return {
+    manifest = {
         "format": FORMAT,
         "larmspider": __version__,
         "spider": spider.name,
@@ -87,6 +92,9 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
         "files": files_of_others(crawler.settings),
         "began": now(),
     }
+    if Sites.from_settings(crawler.settings).has_credentials:
+        manifest[CREDENTIALS] = True
+    return manifest
 
 
 def shared_manifest_of(crawler: Crawler) -> dict[str, Any]:

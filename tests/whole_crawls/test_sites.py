@@ -245,11 +245,12 @@ def test_redirects_carry_nothing_to_the_next_host(scripted_server: Start, tmp_pa
         hosts = "127.0.0.1:{tls.port}"
         verify = false
         """
-    ran = crawl_with(sites, server.url(), tmp_path, restrict=".*", LOG_LEVEL="DEBUG")
+    seeds = f"{other.url()} {server.url()}"
+    ran = crawl_with(sites, seeds, tmp_path, restrict=".*", LOG_LEVEL="DEBUG")
     word = "Basic " + base64.b64encode(b"joe:word").decode()
     assert {request.headers.get("authorization") for request in server.log} == {word}
     assert {request.path for request in other.log} == {
-        "/robots.txt", "/robots-moved", "/link", "/redirected",
+        "/", "/robots.txt", "/robots-moved", "/link", "/redirected",
     }  # fmt: skip
     assert {request.path for request in port.log} == {"/robots.txt", "/redirected"}
     assert {request.path for request in tls.log} == {"/robots.txt", "/"}

@@ -25,6 +25,7 @@ from larmspider.crawl.log_index.update import Progress, Update
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import LarmspiderError
+from larmspider.workdir.access import follow_mode
 
 REST = 10
 """The pause between two updates, in durations of the one before."""
@@ -135,7 +136,9 @@ def child(directory: str, workers: list[str], parent: int) -> None:
             raise SystemExit(1)
 
     try:
-        bring_up_to_date(open_crawl(Path(directory), [*map(Path, workers)]), still_wanted)
+        crawl = open_crawl(Path(directory), [*map(Path, workers)])
+        follow_mode(crawl.manifest)
+        bring_up_to_date(crawl, still_wanted)
     except IndexBusyError:
         raise SystemExit(_BUSY) from None
     except LarmspiderError as error:

@@ -63,6 +63,12 @@ class Sites:
         name = options.text(settings, "LARM_SITES_FILE")
         return read_sites_file(Path(name).expanduser()) if name else cls()
 
+    @property
+    def has_credentials(self) -> bool:
+        """Whether some host is sent credentials, cookies, headers or a client certificate, so that
+        what is fetched may not be for everybody."""
+        return any(rule.options.opens_doors for rule in self.rules)
+
     def for_url(self, url: str, *, secrets: bool = True) -> Site | None:
         """What applies to ``url``, one object for all URLs of an origin; None: no rule does.
         Without ``secrets`` credentials, cookies, headers and client certificate are left out.

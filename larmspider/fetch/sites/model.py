@@ -101,6 +101,11 @@ class SiteOptions:
         return bool(self.credentials or self.cookies or self.headers)
 
     @property
+    def opens_doors(self) -> bool:
+        """Whether these may get pages that not everybody may see."""
+        return self.has_secrets or self.client_certificate is not None
+
+    @property
     def needs_tls(self) -> bool:
         """Whether any of these mean nothing without TLS."""
         tls = (self.client_certificate, self.ca_file, self.tls_min, self.verify)

@@ -1,0 +1,153 @@
+"""Who may read what a crawl writes: the mode of its files, and whether its pages ask for the token.
+
+A crawl whose sites file holds credentials stores what not everybody may see. So its LARM_DIR is
+0700, all in it 0600, and its pages are for who has the token; LARM_DIR_MODE sets another mode.
+
+    keep_private(settings)         # before anything is made: the umask of this process
+    follow_mode(manifest)          # in a command that writes an index or a report of the crawl
+    holds_credentials(manifest)    # True: the crawl had credentials, in this run or an earlier one
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.workdir.manifest import CREDENTIALS, MANIFEST
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+logger = logging.getLogger(__name__)
+
+PRIVATE = 0o700
+_MAX_NAMED = 5
+_MAX_LOOKED_AT = 10_000
+"""Files of a directory whose modes are looked at."""
+_SHARES = (0o0, 0o5, 0o7)
+"""What the group, or everybody, may do: nothing, read, or write too."""
+
+
+def mode_of(settings: Settings) -> int | None:
+    """LARM_DIR_MODE as a number; None where it is empty. Raises ConfigError."""
+    value = settings.get("LARM_DIR_MODE")
+    if value is None or value == "":
+        return None
+    try:
+        mode = value if isinstance(value, int) else int(str(value), 8)
+    except ValueError:
+        mode = -1
+    known = 0 <= mode <= 0o777 and mode >> 6 == 0o7
+    if not known or {mode >> 3 & 7, mode & 7} - set(_SHARES):
+        shown = f"{value:#o}" if isinstance(value, int) else value
+        raise ConfigError(
+            f"LARM_DIR_MODE={shown}: expected an octal mode of 7, 5 and 0 such as 0700 (its user"
+            " alone), 0750 (a group may read), 0770 or 0755"
+        )
+    return mode
+
+
+def keep_private(settings: Settings) -> None:
+    """Set the umask of this process by LARM_DIR_MODE or, without it, so that a crawl with
+    credentials is its user's alone. What exists already with a wider mode is warned of, by name.
+    Raises ConfigError."""
+    mode = mode_of(settings)
+    private = Sites.from_settings(settings).has_credentials
+    root = options.crawl_root(settings)
+    if not options.text(settings, "LARM_FRESH"):
+        private = private or holds_credentials(_manifest_in(root))
+    if mode is None and not private:
+        return
+    mode = PRIVATE if mode is None else mode
+    os.umask(0o777 & ~mode)
+    _warn_of_wider([*_in(root), *_feeds(settings)], root, mode)
+
+
+def follow_mode(manifest: Mapping[str, Any]) -> None:
+    """Set the umask of this process as the crawl that wrote ``manifest`` had it."""
+    value = (manifest.get("settings") or {}).get("LARM_DIR_MODE")
+    if value:
+        os.umask(0o777 & ~(value if isinstance(value, int) else int(value, 8)))
+    elif holds_credentials(manifest):
+        os.umask(0o777 & ~PRIVATE)
+
+
+def holds_credentials(manifest: Mapping[str, Any]) -> bool:
+    """Whether some run of the crawl had credentials."""
+    return bool(manifest.get(CREDENTIALS))
+
+
+def _manifest_in(root: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((root / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _in(root: Path) -> Iterator[Path]:
+    """The directory and what is in it."""
+    if not root.is_dir():
+        return
+    yield root
+    looked_at = 0
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            yield Path(folder, name)
+        looked_at += len(folders) + len(files)
+        if looked_at > _MAX_LOOKED_AT:
+            return
+
+
+def _feeds(settings: Settings) -> Iterator[Path]:
+    """The files of FEEDS whose names are known already."""
+    feeds = settings.get("FEEDS")
+    for uri in feeds if isinstance(feeds, Mapping) else ():
+        parts = urlsplit(str(uri))
+        if parts.scheme in ("", "file") and "%(" not in str(uri):
+            yield Path(unquote(parts.path) if parts.scheme else str(uri))
+
+
+def _warn_of_wider(paths: list[Path], root: Path, mode: int) -> None:
+    wider = [f"{path} ({found:04o})" for path in paths if (found := _wider(path, mode)) is not None]
+    if wider:
+        more = f" and {len(wider) - _MAX_NAMED:,} more" if len(wider) > _MAX_NAMED else ""
+        logger.warning(
+            "The modes of %s%s let in more than %04o does, by LARM_DIR_MODE or as the sites file"
+            " holds credentials: chmod -R %s %s, or set LARM_DIR_MODE if that is meant",
+            ", ".join(wider[:_MAX_NAMED]),
+            more,
+            mode,
+            _chmod(mode),
+            root,
+        )
+
+
+def _chmod(mode: int) -> str:
+    """What takes away from files what ``mode`` does not allow."""
+    words = {0: "", 2: "w", 7: "rwx"}
+    group, others = (words[7 & ~(mode >> shift)] for shift in (3, 0))
+    if group == others:
+        return f"go-{group}"
+    return ",".join(f"{who}-{word}" for who, word in (("g", group), ("o", others)) if word)
+
+
+def _wider(path: Path, mode: int) -> int | None:
+    """The mode of a file or directory that others may do more with than ``mode`` says."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return None
+    found = stat.S_IMODE(status.st_mode) & 0o777
+    return found if found & 0o077 & ~mode else None
