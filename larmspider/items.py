@@ -26,10 +26,10 @@ class Link:
     """One link of a page.
 
     ``url`` is absolute, without fragment, as it will be fetched; where the page's href does not
-    resolve it is the href itself. ``normalized`` is the canonical form, for comparison only, or
-    None while or where there is none. ``anchor`` is the anchor or ALT text on one line.
-    ``rejected_by`` is the name of the filter that rejected the link, None while none has, and
-    ``reason`` is what that filter said.
+    resolve it is the href itself. ``normalized`` is the canonical form, ``exact`` the exact one,
+    for comparison only, or None while or where there is none. ``anchor`` is the anchor or ALT text
+    on one line. ``rejected_by`` is the name of the filter that rejected the link, None while none
+    has, and ``reason`` is what that filter said.
     """
 
     url: str
@@ -39,6 +39,7 @@ class Link:
     nofollow: bool = False
     rejected_by: str | None = None
     reason: str = ""
+    exact: str | None = None
 
 
 def body_text(body: bytes) -> str:
@@ -59,15 +60,15 @@ def header_list(headers: Mapping[bytes, Sequence[bytes]]) -> list[dict[str, str]
 class Page:
     """One fetched document: what the fetch knows, then what extraction found in it.
 
-    ``url`` is as fetched, ``normalized`` its canonical form. ``status`` is the HTTP status,
-    ``mime`` the media type in lower case without parameters. ``from_page`` is the URL of the page
-    whose link led here ("" for a seed) and ``link_type`` that link's type. ``depth`` is the number
-    of links from a seed, ``redirects`` the number of redirects in a row that led here. ``fetched``
-    is in seconds since the epoch, ``latency`` in seconds. ``digest`` is the body's, in hex;
-    ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta refresh redirects at
-    once, to a link of type 2. ``unread``: why extraction refused the document, which then has
-    neither text nor links; "" for all others. ``headers`` are those of the response, by name; no
-    store keeps them, feeds write them.
+    ``url`` is as fetched, ``normalized`` its canonical form and ``exact`` its exact one. ``status``
+    is the HTTP status, ``mime`` the media type in lower case without parameters. ``from_page`` is
+    the URL of the page whose link led here ("" for a seed) and ``link_type`` that link's type.
+    ``depth`` is the number of links from a seed, ``redirects`` the number of redirects in a row
+    that led here. ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is
+    the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
+    refresh redirects at once, to a link of type 2. ``unread``: why extraction refused the document,
+    which then has neither text nor links; "" for all others. ``headers`` are those of the response,
+    by name; no store keeps them, feeds write them.
     """
 
     url: str
@@ -99,6 +100,12 @@ class Page:
     moved: bool = False
     unread: str = ""
     links: list[Link] = field(default_factory=list)
+    exact: str | None = None
+
+    @property
+    def name(self) -> str:
+        """By which frontier and index know the page."""
+        return self.exact or self.normalized or self.url
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url} {len(self.body)} bytes, {len(self.links)} links>"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+_OPTIONAL = ("LARM_LOWERCASE_PATH",)
+"""Booleans that are None where they are not set."""
 _FRACTIONS = ("_TIMEOUT", "_DELAY")
 """Endings of Scrapy's settings in seconds that may be fractions although the default is an
 integer."""
@@ -166,6 +168,11 @@ def text(settings: BaseSettings, name: str) -> str:
     raise _refused(name, value, "a string")
 
 
+def raw(settings: BaseSettings, name: str) -> Any:
+    """The setting as it was given."""
+    return _get(settings, name)
+
+
 def choice(settings: BaseSettings, name: str, accepted: Collection[str]) -> str:
     """The setting as one of ``accepted``."""
     value = text(settings, name)
@@ -187,7 +194,7 @@ def typed(settings: BaseSettings, name: str) -> Any:
     that cannot be converted stays as it is; who reads the setting refuses it."""
     value, default = _get(settings, name), defaults().get(name)
     with suppress(ConfigError, TypeError, ValueError):
-        if isinstance(default, bool):
+        if isinstance(default, bool) or (name in _OPTIONAL and value is not None):
             return as_boolean(name, value)
         if isinstance(default, int | float):
             number = float(value)

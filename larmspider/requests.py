@@ -59,7 +59,17 @@ MAX_NUMBER = 0xFFFF
 """Of depth and redirects, as the frontier keeps them."""
 _MAX = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
 _PAGE_META = frozenset(
-    ("normalized", "from_page", "link_type", "depth", "redirects", SAME_PAGE, URL, *_RUNTIME)
+    (
+        "normalized",
+        "exact",
+        "from_page",
+        "link_type",
+        "depth",
+        "redirects",
+        SAME_PAGE,
+        URL,
+        *_RUNTIME,
+    )
 ) | {"dont_redirect", "handle_httpstatus_all"}
 
 
@@ -68,6 +78,7 @@ def page_request(
     url: str,
     *,
     normalized: str | None = None,
+    exact: str | None = None,
     from_page: str = "",
     link_type: int = 0,
     depth: int = 0,
@@ -80,6 +91,7 @@ def page_request(
     """
     meta = {
         "normalized": normalized,
+        "exact": exact,
         "from_page": from_page,
         "link_type": link_type,
         "depth": depth,
@@ -106,8 +118,9 @@ def origin_of(request: Request) -> dict[str, Any]:
     return found
 
 
-def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
-    """The canonical form of the URL, kept in Request.meta["normalized"]. Raises InvalidURL.
+def normalized_of(request: Request, forms: Callable[[str], tuple[str, str]]) -> str:
+    """The canonical form of the URL, kept in Request.meta["normalized"], beside the exact one in
+    "exact". Raises InvalidURL.
 
     Fields in the meta that belong to another URL are removed, except the depth, which continues.
     """
@@ -121,8 +134,8 @@ def normalized_of(request: Request, normalize: Callable[[str], str]) -> str:
                 meta.pop(name, None)
         meta["normalized"] = None
         meta[URL] = request.url
-    if meta.get("normalized") is None:
-        meta["normalized"] = normalize(request.url)
+    if meta.get("normalized") is None or meta.get("exact") is None:
+        meta["normalized"], meta["exact"] = forms(request.url)
     normalized: str = meta["normalized"]
     return normalized
 

@@ -238,19 +238,29 @@ LARM_PATH_REPEATS_LIMIT = 3
 # off.
 LARM_CALENDAR_HORIZON_MONTHS = 12
 
-# --- The canonical form, for comparison only ----------------------------------------------------
+# --- Which URLs are one page --------------------------------------------------------------------
 
-# The URL that is fetched is the one that was found. The rules are in
-# `larmspider/urls/canonical.py`.
+# The URL that is fetched is the one that was found; the forms are for comparison only. What the
+# standards call equal is one URL always (`larmspider/urls/canonical.py`). Four rules are guesses:
+# `path-case` (paths that differ in case are one page), `folder-file` (`a/index.html` and
+# `a/default.asp` are `a/`), `double-slash` (`a//b` is `a/b`) and `session-id` (`LARM_SESSION_IDS`).
 
-# Paths that differ in case are one page, as in LARM.
-LARM_LOWERCASE_PATH = True
+# `always`: what a guess makes equal is one URL, as in LARM, and only the first spelling is fetched.
+# `never`: two URLs. By host pattern and rule, as JSON on the command line:
+# `{"old-iis*": "always", "*": {"session-id": "always", "path-case": "never"}}`; the first pattern
+# that sets a rule holds. A crawl keeps what it began with.
+LARM_CANONICAL_RULES: object = "always"
 
-# Hosts whose paths keep their case: names with `*` and `?`.
+# An older way to set `path-case` for all hosts, which overrules the setting above: `True` is
+# `always`, `False` is `never`.
+LARM_LOWERCASE_PATH: bool | None = None
+
+# Hosts for which `path-case` is `never`, whatever else is set: names with `*` and `?`.
 LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []
 
-# Parameters that name a session and not a page, in the query or after `;` in the path; dropped, in
-# any case. The default is in `larmspider/urls/session_ids.py`.
+# Parameters that name a session and not a page, in the query or after `;` in the path, in any case:
+# what `session-id` is about. Without any there is no such rule. The default is in
+# `larmspider/urls/session_ids.py`.
 LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
 
 # --- Filters ------------------------------------------------------------------------------------

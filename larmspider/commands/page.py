@@ -9,7 +9,7 @@ from dataclasses import asdict
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.errors import CrawlDirError
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import exact_from_settings
 
 
 class Command(LarmCommand):
@@ -23,12 +23,12 @@ class Command(LarmCommand):
         assert self.settings is not None
         url = one_argument(args, "URL")
         crawl = self.open_crawl()
-        normalized = normalizer_from_settings(self.settings)(url)
-        page = crawl.stored(normalized)
+        exact = exact_from_settings(self.settings)(url)
+        page = crawl.stored(exact)
         if page is None:
             raise CrawlDirError(
                 f"{url} is not stored in {options.crawl_root(self.settings)}"
-                f" (looked up as {normalized}); 'scrapy explain URL' says why"
+                f" (looked up as {exact}); 'scrapy explain URL' says why"
             )
         if opts.json:
             print_json(asdict(page))

@@ -35,7 +35,7 @@ from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.follow import FollowMiddleware
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import forms_from_settings
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -97,7 +97,7 @@ class LinkReplay:
             one for one in self._filters if not isinstance(one.filter, SeenFilter | VisitedFilter)
         ]
         self._follow = next((one for one in chain if isinstance(one, FollowMiddleware)), None)
-        self._normalize = normalizer_from_settings(crawler.settings)
+        self._forms = forms_from_settings(crawler.settings)
         self._crawl = CrawlDir(options.larm_dir(crawler.settings))
         self._pages = _StoredPages(self._crawl)
         self._judged = RecentlySeen()
@@ -142,10 +142,12 @@ class LinkReplay:
             for key, visit in some:
                 wanted = visit.state is UrlState.REFUSED and visit.reason.startswith(OUT_OF_SCOPE)
                 if wanted and self._passes(visit.url):
-                    normalized = self._normalize(visit.url)
-                    entry = self.frontier.entry(visit.url, normalized, depth=visit.depth)
+                    normalized, exact = self._forms(visit.url)
+                    entry = self.frontier.entry(
+                        visit.url, normalized, exact=exact, depth=visit.depth
+                    )
                     entry.key = key
-                    self._refused[normalized] = entry
+                    self._refused[exact] = entry
             if len(self._refused) > MAX_HELD:
                 self._reopen(list(self._refused.values()))
                 self._refused.clear()
@@ -172,16 +174,16 @@ class LinkReplay:
         links = self._new(page_url, links)
         if not links:
             return
-        normalized = self._normalize(page_url)
+        normalized, exact = self._forms(page_url)
         if stored is None:
-            stored = self._crawl.stored(normalized)
+            stored = self._crawl.stored(exact)
         page = await self._read_again(page_url, stored, process)
-        page.normalized = normalized
-        visit = last_visit(reader, normalized)
+        page.normalized, page.exact = normalized, exact
+        visit = last_visit(reader, exact)
         page.depth = 0 if visit is None else visit.depth
         marked = _nofollow(self._normalized(page.links))
         for link in links:
-            link.nofollow = marked.get((link.normalized, link.type), False)
+            link.nofollow = marked.get((link.exact, link.type), False)
         passed = self._passing(self._filters, links, page)
         if passed:
             assert self._follow is not None
@@ -191,10 +193,10 @@ class LinkReplay:
     def _new(self, page_url: str, links: list[Link]) -> list[Link]:
         """Those that the frontier does not know and whose URLs pass; each once. Reopens what was
         refused for scope."""
-        by_url = {link.normalized: link for link in reversed(links) if link.normalized}
-        for normalized in by_url.keys() & self._refused.keys():
-            entry = self._refused.pop(normalized)
-            entry.from_page, entry.link_type = page_url, by_url[normalized].type
+        by_url = {link.exact: link for link in reversed(links) if link.exact}
+        for exact in by_url.keys() & self._refused.keys():
+            entry = self._refused.pop(exact)
+            entry.from_page, entry.link_type = page_url, by_url[exact].type
             self._reopen([entry])
         urls = list(by_url)
         seen = self._judged.among(urls)
@@ -202,7 +204,7 @@ class LinkReplay:
         known = self.frontier.known(urls, count=False)
         left = [by_url[url] for url, met in zip(urls, known, strict=True) if not met]
         passing = self._passing(self._by_url, left, Page(""))
-        again = {link.normalized for link in passing}
+        again = {link.exact for link in passing}
         for url in urls:
             if url not in again:
                 self._judged.add(url)
@@ -213,7 +215,7 @@ class LinkReplay:
         found = []
         for link in links:
             try:
-                link.normalized = self._normalize(link.url)
+                link.normalized, link.exact = self._forms(link.url)
             except InvalidURL:
                 continue
             found.append(link)
@@ -282,6 +284,6 @@ def _nofollow(links: Iterable[Link]) -> dict[tuple[str | None, int], bool]:
     """Whether every link of a page to a URL says nofollow: of several one is followed."""
     marked: dict[tuple[str | None, int], bool] = {}
     for link in links:
-        name = link.normalized, link.type
+        name = link.exact, link.type
         marked[name] = link.nofollow and marked.get(name, True)
     return marked

@@ -72,7 +72,7 @@ def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
         if isinstance(one, FilterMiddleware):
             probe = request.copy()
             try:
-                reason = one.filter.reject_request(probe, normalized_of(probe, one.normalize))
+                reason = one.filter.reject_request(probe, normalized_of(probe, one.forms))
             except InvalidURL as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001 - as in the chain: whatever it raises rejects

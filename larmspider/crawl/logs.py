@@ -1,6 +1,6 @@
 """Looks lines up in a crawl's logs: by their index as far as it goes, the rest by searching.
 
-    logs = CrawlLogs(Path("crawl"), began="2026-01-31T12:00:00Z", seconds=2.0)
+    logs = CrawlLogs(Path("crawl"), "2026-01-31T12:00:00Z", seconds=2.0)
     logs.last("store.log", "http://wiki/a")     # the fields of its last line, or None
     logs.cut_short                              # True: there was more than 2 s could search
 
@@ -33,14 +33,15 @@ from larmspider.errors import CrawlDirError
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+from larmspider.urls.canonical import Forms
 
 COLUMNS: Mapping[str, int] = {
     "store.log": len(STORE_LOG_COLUMNS),
     "fetch.log": len(FETCH_LOG_COLUMNS),
     "links.log": len(LINK_LOG_COLUMNS),
 }
-NORMALIZED = 2
-"""The field that holds the canonical form, in all three."""
+URL, NORMALIZED = 1, 2
+"""The fields that hold a URL and its canonical form, in all three."""
 TABLES = {"store.log": "stored", "fetch.log": "fetched"}
 _WINDOW = 4 << 20
 _LONGEST_LINE = 1 << 20
@@ -51,8 +52,10 @@ VisitTime: TypeAlias = Callable[[str, str], float]
 
 
 class CrawlLogs:
-    """``seconds`` bound all searches of this object together; None: no bound. ``end`` says of a log
-    by its name and size up to which byte it counts; None: to its end."""
+    """``forms`` gives a URL's canonical form, by which lines are found, and its exact one, by which
+    they are known; None: they are equal. ``seconds`` bound all searches of this object together;
+    None: no bound. ``end`` says of a log by its name and size up to which byte it counts; None: to
+    its end."""
 
     def __init__(
         self,
@@ -60,8 +63,9 @@ class CrawlLogs:
         began: str,
         seconds: float | None = None,
         end: Callable[[str, int], int] | None = None,
+        forms: Callable[[str], Forms] | None = None,
     ) -> None:
-        self.path, self.began = path, began
+        self.path, self.began, self.forms = path, began, forms
         self._end = end or (lambda _, size: size)
         self.cut_short = False
         self._left = seconds
@@ -95,27 +99,37 @@ class CrawlLogs:
         except FileNotFoundError:
             return 0
 
-    def last(self, name: str, normalized: str) -> list[str] | None:
-        """The last record of a canonical form in store.log or fetch.log; of several workers' the
+    def last(self, name: str, exact: str) -> list[str] | None:
+        """The last record of an exact form in store.log or fetch.log; of several workers' the
         latest."""
-        found = self.last_of_each(name, normalized)
+        found = self.last_of_each(name, exact)
         if name == "fetch.log":
             return max((fields for _, fields in found), key=lambda one: one[0], default=None)
-        times = [self._visit_time(worker, normalized) for worker, _ in found]
+        times = [self._visit_time(worker, exact) for worker, _ in found]
         return found[times.index(max(times))][1] if found else None
 
-    def last_of_each(self, name: str, normalized: str) -> list[tuple[str, list[str]]]:
-        """The last record of a canonical form in the log of each worker: its name, the fields."""
-        known, ends = self._in_index(TABLES[name], normalized, name)
+    def last_of_each(self, name: str, exact: str) -> list[tuple[str, list[str]]]:
+        """The last record of an exact form in the log of each worker: its name, the fields."""
+        known, ends = self._in_index(TABLES[name], exact, name)
         found = []
         for worker, logs in self.parts.items():
             offset = known.get(worker)
             last = None if offset is None else logs.record(name, offset)
-            for _, fields in logs.search(name, normalized, NORMALIZED, ends[worker]):
+            for fields in self._records_of(logs, name, exact, ends[worker]):
                 last = fields
             if last is not None:
                 found.append((worker, last))
         return found
+
+    def _records_of(
+        self, logs: CrawlLogs, name: str, exact: str, start: int
+    ) -> Iterator[list[str]]:
+        """Records of a URL by its exact form, from ``start`` on."""
+        forms = self.forms
+        normalized = forms(exact).normalized if forms else exact
+        for _, fields in logs.search(name, normalized, NORMALIZED, start):
+            if forms is None or forms(fields[URL]).exact == exact:
+                yield fields
 
     def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
         """By worker the offset of the last line that the index has of a URL (of fetches the latest
@@ -131,18 +145,17 @@ class CrawlLogs:
         ends = index.state().get("positions", {})
         return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
 
-    def links_to(self, normalized: str) -> Iterator[list[str]]:
-        """Records of links.log with links to a canonical form: those whose lines the index knows,
+    def links_to(self, exact: str) -> Iterator[list[str]]:
+        """Records of links.log with links to an exact form: those whose lines the index knows,
         then those that are not yet in it."""
         with self.index() as index:
-            target = None if index is None else index.target(normalized)
+            target = None if index is None else index.target(exact)
             ends = {} if index is None else self._ends(index, "links.log")
         for fields in self.records_at("links.log", () if target is None else target.offsets):
             if fields:
                 yield fields
         for worker, logs in self.parts.items():
-            for _, found in logs.search("links.log", normalized, NORMALIZED, ends.get(worker, 0)):
-                yield found
+            yield from self._records_of(logs, "links.log", exact, ends.get(worker, 0))
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
@@ -161,10 +174,10 @@ class CrawlLogs:
         _, worker, offset = max(found)
         return self.parts[worker].links_at(offset, page, limit)
 
-    def target(self, normalized: str) -> Target | None:
+    def target(self, exact: str) -> Target | None:
         """What the index has of the links to it."""
         with self.index() as index:
-            return None if index is None else index.target(normalized)
+            return None if index is None else index.target(exact)
 
     def links_at(self, offset: int, page: str, limit: int) -> list[list[str]]:
         """The links of a page whose first one is at ``offset`` of links.log."""
@@ -285,9 +298,14 @@ class WorkersLogs(CrawlLogs):
     """
 
     def __init__(
-        self, path: Path, began: str, parts: Mapping[str, CrawlLogs], visit_time: VisitTime
+        self,
+        path: Path,
+        began: str,
+        parts: Mapping[str, CrawlLogs],
+        visit_time: VisitTime,
+        forms: Callable[[str], Forms] | None = None,
     ) -> None:
-        self.path, self.began, self._parts = path, began, parts
+        self.path, self.began, self.forms, self._parts = path, began, forms, parts
         self._visit_time = visit_time
 
     @property

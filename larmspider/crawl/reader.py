@@ -1,22 +1,23 @@
 """Opens a LARM_DIR for reading: its manifest, logs, page files. A crawl may be writing there.
 
 >>> crawl = CrawlDir(Path("crawl"))
->>> crawl.body(crawl.stored("http://wiki.example/start/"))     # by canonical form
+>>> crawl.body(crawl.stored("http://wiki.example/start/"))     # by exact form
 b'<!DOCTYPE html>...'
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from larmspider.crawl.logs import COLUMNS, CrawlLogs
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.formatting import utc
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
@@ -26,7 +27,17 @@ from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import read_records
-from larmspider.workdir.manifest import FORMAT, MANIFEST, RULES, RULES_DIR, files_in, stores_in
+from larmspider.urls.canonical import Forms
+from larmspider.urls.normalizer import forms_from_settings
+from larmspider.workdir.manifest import (
+    EARLIER_RULES,
+    FORMAT,
+    MANIFEST,
+    RULES,
+    RULES_DIR,
+    files_in,
+    stores_in,
+)
 
 _STORES = {
     "PageFilesPipeline": "store.log",
@@ -51,6 +62,8 @@ class StoredPage:
     title: str
     page_file: int
     offset: int
+    exact: str = ""
+    """By which the frontier and the index know the page."""
     shard: str = ""
     """The directory of the worker that stored the page, in a crawl of many workers."""
 
@@ -79,7 +92,7 @@ class CrawlDir:
         self.logs = self._logs()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
-        return CrawlLogs(self.path, self.began, seconds, self._end)
+        return CrawlLogs(self.path, self.began, seconds, self._end, self.forms)
 
     def _end(self, name: str, size: int) -> int:
         """Up to which byte a log of ``size`` bytes is read."""
@@ -110,7 +123,20 @@ class CrawlDir:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that decided about URLs in this crawl."""
-        return dict(self.manifest.get("settings", {}))
+        return EARLIER_RULES | dict(self.manifest.get("settings", {}))
+
+    def forms(self, url: str) -> Forms:
+        """The forms of a URL by the rules of this crawl; those of an invalid one are the URL."""
+        try:
+            return self._forms(url)
+        except InvalidURL:
+            return Forms(url, url)
+
+    @cached_property
+    def _forms(self) -> Callable[[str], Forms]:
+        copies = {name: str(path) for name, path in self.rules.items()}
+        rules = {"LARM_HOST_RESOLVER_FILE": copies.get("LARM_HOST_RESOLVER_FILE", "")}
+        return forms_from_settings(self.settings | rules)  # type: ignore[arg-type]
 
     @property
     def rules(self) -> dict[str, Path]:
@@ -142,22 +168,28 @@ class CrawlDir:
         with self.frontier() as frontier:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
-    def stored(self, normalized: str) -> StoredPage | None:
-        """The page stored last under this canonical form."""
-        fields = self.logs.last("store.log", normalized)
-        return None if fields is None else stored_page(fields)
+    def page_of(self, fields: list[str]) -> StoredPage:
+        """A record of store.log. Raises CrawlDirError for one that is damaged."""
+        page = stored_page(fields)
+        return replace(page, exact=self.forms(page.url).exact)
 
-    def fetched(self, normalized: str) -> LoggedFetch | None:
-        """The last fetch of this canonical form, whether it failed or not."""
-        fields = self.logs.last("fetch.log", normalized)
+    def stored(self, exact: str) -> StoredPage | None:
+        """The page stored last under this exact form."""
+        fields = self.logs.last("store.log", exact)
+        return None if fields is None else self.page_of(fields)
+
+    def fetched(self, exact: str) -> LoggedFetch | None:
+        """The last fetch of this exact form, whether it failed or not."""
+        fields = self.logs.last("fetch.log", exact)
         return None if fields is None else fetch_of(fields)
 
-    def last_fetch(self, normalized: str) -> LoggedFetch | None:
+    def last_fetch(self, exact: str) -> LoggedFetch | None:
         """The last fetch as the frontier knows it, or the logs where the frontier does not; with
         the message of fetch.log."""
-        logged, stored = self.fetched(normalized), self.stored(normalized)
+        logged, stored = self.fetched(exact), self.stored(exact)
+        normalized = self.forms(exact).normalized
         with self.frontier() as frontier:
-            visit = None if frontier is None else last_visit(frontier, normalized)
+            visit = None if frontier is None else last_visit(frontier, exact)
         if visit is None and stored is not None and logged is None:
             return LoggedFetch("", stored.url, normalized, stored.from_page, str(stored.status), "")
         if visit is None:
@@ -178,14 +210,14 @@ class CrawlDir:
             message=message,
         )
 
-    def first_referrer(self, normalized: str) -> str | None:
-        """The page on which a link to this canonical form was found first."""
-        return next((from_page for from_page, _ in self.links_to(normalized)), None)
+    def first_referrer(self, exact: str) -> str | None:
+        """The page on which a link to this exact form was found first."""
+        return next((from_page for from_page, _ in self.links_to(exact)), None)
 
-    def links_to(self, normalized: str) -> Iterator[tuple[str, int]]:
-        """Page and type of the links to this canonical form, in the order they were found. Of many
+    def links_to(self, exact: str) -> Iterator[tuple[str, int]]:
+        """Page and type of the links to this exact form, in the order they were found. Of many
         that the index of the logs has, the first MAX_REFERRERS."""
-        for fields in self.logs.links_to(normalized):
+        for fields in self.logs.links_to(exact):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
     def committed(self) -> dict[str, int]:
@@ -218,14 +250,14 @@ class CrawlDir:
     def pages(self) -> Iterator[StoredPage]:
         """All pages in the order they were stored."""
         for _, fields in self.logs.search("store.log", None, 0):
-            yield stored_page(fields)
+            yield self.page_of(fields)
 
 
-def last_visit(frontier: FrontierReader, normalized: str) -> FetchRecord | None:
+def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
     """The latest visit to a URL, including those recorded under spellings that redirect to it."""
     keys = [
-        url_key(normalized),
-        *(url_key(f"{normalized}#{n}") for n in range(1, MAX_SPELLINGS + 1)),
+        url_key(exact),
+        *(url_key(f"{exact}#{n}") for n in range(1, MAX_SPELLINGS + 1)),
     ]
     visits = [visit for key in keys if (visit := frontier.visit(key)) is not None]
     return max(visits, key=lambda visit: visit.time, default=None)
@@ -278,7 +310,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-_NORMALIZED = STORE_LOG_COLUMNS.index("url-normalized")
+_URL = STORE_LOG_COLUMNS.index("url")
 
 
 class WorkerDirectory(CrawlDir):
@@ -323,18 +355,18 @@ class WorkerDirectory(CrawlDir):
                 return min(size, int(length)) if length.isdigit() else size
         return size
 
-    def stored(self, normalized: str) -> StoredPage | None:
-        page = super().stored(normalized)
+    def stored(self, exact: str) -> StoredPage | None:
+        page = super().stored(exact)
         return None if page is None else replace(page, shard=str(self.path))
 
     def pages(self) -> Iterator[StoredPage]:
         for page in super().pages():
             yield replace(page, shard=str(self.path))
 
-    def visit_time(self, normalized: str) -> float:
+    def visit_time(self, exact: str) -> float:
         """When this worker was last done with a URL; 0.0: it does not know it."""
         with self.frontier() as frontier:
-            visit = None if frontier is None else last_visit(frontier, normalized)
+            visit = None if frontier is None else last_visit(frontier, exact)
         return 0.0 if visit is None else visit.time
 
     def host_prefixes(self) -> set[bytes]:
@@ -348,7 +380,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Canonical URLs behind the last checkpoint, which the search index may have already."""
+        """Exact forms of what is behind the last checkpoint; the search index may have it."""
         log = self.path / "store.log"
         size = log.stat().st_size if log.exists() else 0
         end = self._end("store.log", size)
@@ -356,11 +388,12 @@ class WorkerDirectory(CrawlDir):
             return set()
         if self._tail[0] != (end, size):
             behind = {
-                fields[_NORMALIZED] for fields in read_records(log, len(STORE_LOG_COLUMNS), end)
+                self.forms(fields[_URL]).exact
+                for fields in read_records(log, len(STORE_LOG_COLUMNS), end)
             }
             self._tail = (end, size), {url for url in behind if not self._has(url)}
         return self._tail[1]
 
-    def _has(self, normalized: str) -> bool:
+    def _has(self, exact: str) -> bool:
         with self.frontier() as frontier:
-            return frontier is not None and frontier.state(url_key(normalized)) is UrlState.STORED
+            return frontier is not None and frontier.state(url_key(exact)) is UrlState.STORED

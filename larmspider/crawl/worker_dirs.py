@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
-from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, last_visit, stored_page
+from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, last_visit
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -99,7 +99,8 @@ class CrawlOfWorkers(CrawlDir):
             self.path,
             self.began,
             {name: worker.logs for name, worker in named.items()},
-            lambda name, normalized: named[name].visit_time(normalized),
+            lambda name, exact: named[name].visit_time(exact),
+            self.forms,
         )
 
     def _name_of(self, worker: WorkerDirectory) -> str:
@@ -161,12 +162,12 @@ class CrawlOfWorkers(CrawlDir):
             [worker.searcher() for worker in indexed], lambda: latest_wins(self.workers, indexed)
         )
 
-    def stored(self, normalized: str) -> StoredPage | None:
+    def stored(self, exact: str) -> StoredPage | None:
         assert isinstance(self.logs, WorkersLogs)
         named = {self._name_of(worker): worker for worker in self.workers}
-        found = self.logs.last_of_each("store.log", normalized)
-        pages = [(named[name], stored_page(fields)) for name, fields in found]
-        latest = max(pages, key=lambda one: one[0].visit_time(normalized), default=None)
+        found = self.logs.last_of_each("store.log", exact)
+        pages = [(named[name], self.page_of(fields)) for name, fields in found]
+        latest = max(pages, key=lambda one: one[0].visit_time(exact), default=None)
         return None if latest is None else replace(latest[1], shard=str(latest[0].path))
 
     def body(self, page: StoredPage) -> bytes:
@@ -176,7 +177,7 @@ class CrawlOfWorkers(CrawlDir):
         with latest_wins(self.workers, self.workers) as dedup:
             for number, worker in enumerate(self.workers):
                 for page in worker.pages():
-                    if dedup.counts(number, page.normalized, 0.0):
+                    if dedup.counts(number, page.exact, 0.0):
                         yield page
 
 
@@ -331,24 +332,24 @@ class LatestWins(Deduplicator):
             return True
         return any(not self._prefixes[at].isdisjoint(o) for o in others)
 
-    def counts(self, shard: int, normalized: str, fetched: float) -> bool:
+    def counts(self, shard: int, exact: str, fetched: float) -> bool:
         at = self._positions[shard]
-        if normalized in self._tails[at]:
+        if exact in self._tails[at]:
             return False
-        prefix = url_key(normalized)[:4]
+        prefix = url_key(exact)[:4]
         rivals = [i for i, found in enumerate(self._prefixes) if i != at and prefix in found]
         if not rivals:
             return True
-        own = self._stored_at(at, normalized)
+        own = self._stored_at(at, exact)
         mine = (own if own is not None else fetched, -at)
         for i in rivals:
-            other = self._stored_at(i, normalized)
+            other = self._stored_at(i, exact)
             if other is not None and (other, -i) > mine:
                 return False
         return True
 
-    def _stored_at(self, at: int, normalized: str) -> float | None:
+    def _stored_at(self, at: int, exact: str) -> float | None:
         """When a worker has stored the page last; None: it has not."""
         reader = self._readers[at]
-        visit = None if reader is None else last_visit(reader, normalized)
+        visit = None if reader is None else last_visit(reader, exact)
         return visit.time if visit is not None and visit.state is UrlState.STORED else None

@@ -65,12 +65,12 @@ class PageRankExtension:
     def item_scraped(self, item: Any) -> None:
         if not isinstance(item, Page) or item.normalized is None:
             return
-        page = url_key(item.normalized)
+        page = url_key(item.name)
         if page in self._fetched:
             return
         self._fetched.add(page)
         targets = [
-            url_key(link.normalized)
+            url_key(link.exact or link.normalized)
             for link in item.links
             if link.normalized is not None and link.rejected_by in _FOLLOWED
         ]

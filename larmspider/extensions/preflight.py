@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from larmspider import __version__, options
 from larmspider.cluster.membership import cluster_settings
+from larmspider.crawl.reader import read_manifest
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.extraction import process as archive
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -26,9 +28,11 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
+from larmspider.urls.normalizer import canonicalizer_from_settings
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
-from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
+from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
+from larmspider.workdir.manifest import EARLIER_RULES
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -63,6 +67,7 @@ def check(crawler: Crawler) -> None:
     """Raise ConfigError for settings that no crawl can run with."""
     options.check_names(crawler.settings)
     options.check_scrapys(crawler.settings)
+    canonicalizer_from_settings(crawler.settings)
     check_settings(crawler.settings)
     cluster_settings(crawler.settings)
     check_pair(crawler.settings)
@@ -93,6 +98,24 @@ def _check_filters(crawler: Crawler) -> None:
 def _components(settings: BaseSettings, name: str) -> list[Any]:
     """The components that a setting lists, in running order."""
     return build_component_list(settings.get_component_priority_dict_with_base(name))
+
+
+def settle_canonical_rules(settings: BaseSettings) -> None:
+    """A crawl that was begun by a version without LARM_CANONICAL_RULES goes on by LARM's rules."""
+    path = options.crawl_root(settings)
+    if asked_fresh(settings):
+        return
+    with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
+        if "LARM_CANONICAL_RULES" in read_manifest(path).get("settings", {}):
+            return
+        logger.info(
+            "The crawl in %s was begun by an earlier version: paths that differ in case, index"
+            " files, double slashes and session ids stay merged without proof"
+            " (LARM_CANONICAL_RULES=always); other rules need a new crawl",
+            path,
+        )
+        for name, value in EARLIER_RULES.items():
+            settings.set(name, value, priority="cmdline")
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
@@ -141,6 +164,7 @@ class PreflightExtension:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NoReturn:
         """Raises ConfigError or CrawlDirError for a crawl that is refused, else NotConfigured."""
+        settle_canonical_rules(crawler.settings)
         check(crawler)
         if options.many_workers(crawler.settings):
             _join(crawler)

@@ -148,7 +148,7 @@ class Control:
             entries, _ = frontier.partitions.split(entries)
         reopened = frontier.backend.reopen(entries)
         for entry in compress(entries, reopened):
-            frontier.seen.add(entry.normalized)
+            frontier.seen.add(entry.exact)
             host = frontier.hosts.get(entry.host)
             if host is None:
                 host = frontier.hosts.of(entry.host, entry.url.partition(":")[0].lower())

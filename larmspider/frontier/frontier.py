@@ -117,17 +117,20 @@ class Frontier:
         url: str,
         normalized: str,
         *,
+        exact: str | None = None,
         depth: int = 0,
         link_type: int = 0,
         redirects: int = 0,
         from_page: str = "",
         payload: bytes = b"",
     ) -> QueuedUrl:
-        """What add() takes: the fields of a QueuedUrl, with key, host and priority set."""
+        """What add() takes: the fields of a QueuedUrl, with key, host and priority set. ``exact``
+        None: as ``normalized``."""
+        exact = normalized if exact is None else exact
         return QueuedUrl(
             url=url,
             normalized=normalized,
-            key=url_key(normalized),
+            key=url_key(exact),
             host=host_of(url),
             depth=depth,
             link_type=link_type,
@@ -135,6 +138,7 @@ class Frontier:
             priority=self.strategy.priority(normalized, depth, 1),
             from_page=from_page,
             payload=payload,
+            exact=exact,
         )
 
     def add(self, entries: Sequence[QueuedUrl]) -> Added:
@@ -147,7 +151,7 @@ class Frontier:
         added = self._add_own(own)
         added.forwarded = len(foreign)
         for entry in foreign:
-            self.seen.add(entry.normalized)
+            self.seen.add(entry.exact)
         return added
 
     def add_forwarded(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
@@ -167,7 +171,7 @@ class Frontier:
                 wanted.append(entry)
         touched: dict[Host | Group, Host] = {}
         for entry, new in zip(wanted, self.backend.add(wanted), strict=True):
-            self.seen.add(entry.normalized)
+            self.seen.add(entry.exact)
             if new:
                 added.new.append(entry)
                 host = self.hosts.get(entry.host)
@@ -178,27 +182,27 @@ class Frontier:
             schedule(self, host)
         return added
 
-    def known(self, normalized: Sequence[str], *, count: bool = True) -> list[bool]:
-        """Was each canonical URL added before? With ``count`` it counts as a link to it where the
-        strategy asks."""
+    def known(self, exact: Sequence[str], *, count: bool = True) -> list[bool]:
+        """Was each URL, by its exact form, added before? With ``count`` it counts as a link to it
+        where the strategy asks."""
         seen = self.seen
-        known = seen.among(normalized)
-        unsure = [(at, url_key(url)) for at, url in enumerate(normalized) if not known[at]]
+        known = seen.among(exact)
+        unsure = [(at, url_key(url)) for at, url in enumerate(exact) if not known[at]]
         states = self.backend.check([key for _, key in unsure])
         for (at, _), state in zip(unsure, states, strict=True):
             if state is not UrlState.UNKNOWN:
                 known[at] = True
-                seen.add(normalized[at])
+                seen.add(exact[at])
         if count and self.strategy.counts_links:
-            count_links(self, [url for at, url in enumerate(normalized) if known[at]])
+            count_links(self, [url for at, url in enumerate(exact) if known[at]])
         return known
 
-    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
+    def seen_lately(self, exact: Sequence[str]) -> list[bool]:
         """known() as far as memory has it: False proves nothing. No link is counted; all are False
         where the strategy counts links."""
         if self.strategy.counts_links:
-            return [False] * len(normalized)
-        return self.seen.among(normalized)
+            return [False] * len(exact)
+        return self.seen.among(exact)
 
     def reprioritize(self, changes: Iterable[tuple[bytes, int]]) -> None:
         """New priorities for the queued URLs of these keys; 10-20 us each. A URL that has its

@@ -81,16 +81,16 @@ class RecentlySeen:
         return seen
 
     def add(self, url: str) -> None:
-        """Remember a URL that is known to the frontier."""
+        """Remember a URL that is known to the frontier; "" is none."""
         self._young.add(url)
         if len(self._young) >= self._size:
             self._old, self._young = self._young, set()
 
 
-def count_links(frontier: Frontier, normalized: Sequence[str]) -> None:
+def count_links(frontier: Frontier, exact: Sequence[str]) -> None:
     """One more link to each of these known URLs, whose priority may change with it."""
     priority = frontier.strategy.priority
-    by_key = [(url, url_key(url)) for url in normalized]
+    by_key = [(url, url_key(url)) for url in exact]
     if frontier.partitions is not None:
         own = frontier.partitions.forward_links([key for _, key in by_key])
         by_key = list(compress(by_key, own))

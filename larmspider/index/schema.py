@@ -1,6 +1,6 @@
 """The shape of the search index: its fields, and how each is cut into words.
 
-One page becomes one document, keyed by the page's canonical URL. Searched are six views of it:
+One page becomes one document, keyed by the exact form of its URL. Searched are six views of it:
 the title, the description, the words of the URL, the texts of the links that point to the page,
 and the body twice - stemmed, so that "listener" finds "listening", and exact, so that
 ``object.__init__`` or "C++" finds itself, quoted phrases hold and fuzzy words compare with words
@@ -160,13 +160,13 @@ def build_schema() -> tantivy.Schema:
 
 
 def page_fields(page: Page, digest: str) -> dict[str, Any]:
-    """The stored fields of a page; ``key`` is its canonical URL, or its URL where it has none.
+    """The stored fields of a page; ``key`` is its exact form, or its URL where it has none.
 
     ``modified`` is absent without a plausible Last-Modified.
     """
     modified = last_modified(page.last_modified, page.fetched)
     return ({} if modified is None else {"modified": modified}) | {
-        "key": page.normalized or page.url,
+        "key": page.name,
         "url": page.url,
         "host": (urlsplit(page.url).hostname or "").rstrip("."),
         "digest": digest,

@@ -48,7 +48,7 @@ class Deduplicator:
         """Whether a shard may have records that do not count."""
         return False
 
-    def counts(self, shard: int, normalized: str, fetched: float) -> bool:
+    def counts(self, shard: int, exact: str, fetched: float) -> bool:
         """Whether a shard's record of a page counts."""
         return True
 
@@ -127,14 +127,14 @@ class WorkersSearcher(Searcher):
         seconds = time.perf_counter() - started
         return Results(total, hits, seconds, merge_facets(counted) if facets else None)
 
-    def get(self, normalized: str) -> Document | None:
+    def get(self, exact: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""
-        found = [(number, shard.get(normalized)) for number, shard in enumerate(self._shards)]
+        found = [(number, shard.get(exact)) for number, shard in enumerate(self._shards)]
         with self._deduplicating() as dedup:
             kept = [
                 page
                 for number, page in found
-                if page is not None and dedup.counts(number, normalized, page.fetched)
+                if page is not None and dedup.counts(number, exact, page.fetched)
             ]
         return max(kept, key=lambda page: page.fetched, default=None)
 

@@ -1,8 +1,8 @@
-"""Writes pages to the search index, each once under its canonical URL::
+"""Writes pages to the search index, each once under its URL in exact form::
 
     with IndexWriter(Path("crawl/index")) as index:
-        index.add(page)                                   # replaces what had the same canonical URL
-        index.add_anchors([(link.normalized, link.anchor), ...])
+        index.add(page)                                   # replaces what had the same URL
+        index.add_anchors([(link.exact, link.anchor), ...])
         index.commit()                                    # now searchers find them
 
 `add`, `add_anchors` and `remove` belong to one thread and do not wait while `commit` or
@@ -87,21 +87,21 @@ class IndexWriter:
         return f"<IndexWriter {self.directory}, {len(self._queue)} pages queued>"
 
     def add(self, page: Page, digest: str | None = None) -> None:
-        """Replace the page with this canonical URL, from the next `commit` on.
+        """Replace the page with this URL, from the next `commit` on.
 
         The caller decides whether to index it (noindex, status). ``digest`` of the body is SHA-1 in
         hex by default.
         """
         digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
         # fields, not the page, whose body of 16 MB must not be kept until a commit
-        self._enqueue(page.normalized or page.url, page_fields(page, digest))
+        self._enqueue(page.name, page_fields(page, digest))
 
     def remove(self, normalized: str) -> None:
-        """Remove the page with this canonical URL at the next `commit`."""
+        """Remove the page with this URL, in exact form, at the next `commit`."""
         self._enqueue(normalized, None)
 
     def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of a page's links to other pages, indexed or not;
+        """Take in (exact target, anchor text) of a page's links to other pages, indexed or not;
         written at the next `commit`."""
         self.anchors.add(links)
 

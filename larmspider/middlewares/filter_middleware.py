@@ -17,7 +17,8 @@ from larmspider.errors import InvalidURL
 from larmspider.items import KNOWN, Link, Page
 from larmspider.pipelines.records import RecordLog
 from larmspider.requests import count_depth, normalized_of
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.canonical import Forms
+from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ class FilterMiddleware:
         self,
         url_filter: Rule,
         counters: StatsCollector,
-        normalize: Callable[[str], str],
+        forms: Callable[[str], Forms],
         log_dir: Path | None = None,
     ) -> None:
         self.filter = url_filter
         self.counters = counters
-        self.normalize = normalize
+        self.forms = forms
         self.log_dir = log_dir
         self.log: RecordLog | None = None
         self.errors = 0
@@ -82,7 +83,7 @@ class FilterMiddleware:
         middleware = cls(
             url_filter,
             crawler.stats,
-            normalizer_from_settings(settings),
+            forms_from_settings(settings),
             options.larm_dir(settings) if wants_log else None,
         )
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
@@ -146,11 +147,11 @@ class FilterMiddleware:
 
     def _normalize_links(self, links: list[Link]) -> tuple[list[Link], int]:
         """The links with a canonical form, which is set, and the number of links without."""
-        normalize, found, rejected = self.normalize, [], 0
+        forms, found, rejected = self.forms, [], 0
         for link in links:
             try:
                 if link.normalized is None:
-                    link.normalized = normalize(link.url)
+                    link.normalized, link.exact = forms(link.url)
             except InvalidURL as error:
                 rejected += self._mark([link], [str(error)])
             else:
@@ -189,7 +190,7 @@ class FilterMiddleware:
     def _rejected_request(self, request: Request) -> str | None:
         normalized = None
         try:
-            normalized = normalized_of(request, self.normalize)
+            normalized = normalized_of(request, self.forms)
             reason = self.filter.reject_request(request, normalized)
         except InvalidURL as error:
             reason = str(error)

@@ -79,7 +79,7 @@ class FollowMiddleware:
         async for item in start:
             if isinstance(item, Request):
                 item.meta[SEED] = True
-                self._count_new([item.meta.get("normalized") or item.url])
+                self._count_new([item.meta.get("exact") or item.url])
             yield item
 
     async def process_spider_output(
@@ -109,8 +109,8 @@ class FollowMiddleware:
             if link.rejected_by is None and link.url.startswith(("http://", "https://"))
         ]
         if len(page.links) > SLICE:  # the filters did not see all of them together
-            first = {link.normalized or link.url: link for link in reversed(links)}
-            links = [link for link in links if first[link.normalized or link.url] is link]
+            first = {link.exact or link.url: link for link in reversed(links)}
+            links = [link for link in links if first[link.exact or link.url] is link]
         self.counters.inc_value(stats.FOLLOW_PAGES)
         self.counters.inc_value(stats.FOLLOW_LINKS, len(page.links))
         return links
@@ -119,7 +119,8 @@ class FollowMiddleware:
         """A redirect between two spellings of a page has a key of its own, which Requests get."""
         if self.passes_engine:
             return False
-        return all(link.normalized not in (None, page.normalized) for link in links)
+        here = page.exact or page.normalized
+        return all((link.exact or link.normalized) not in (None, here) for link in links)
 
     def queue(self, links: Sequence[Link], page: Page) -> None:
         """Queue links of a stored page that pass the filters now."""
@@ -141,6 +142,7 @@ class FollowMiddleware:
                 frontier.entry(
                     link.url,
                     link.normalized,
+                    exact=link.exact,
                     depth=min(MAX_NUMBER, page.depth if redirect else page.depth + 1),
                     link_type=link.type,
                     redirects=min(MAX_NUMBER, page.redirects + 1) if redirect else 0,
@@ -156,12 +158,13 @@ class FollowMiddleware:
             self.spider,
             link.url,
             normalized=link.normalized,
+            exact=link.exact,
             from_page=page.url,
             link_type=link.type,
             depth=page.depth if redirect else page.depth + 1,
             redirects=page.redirects + 1 if redirect else 0,
         )
-        if redirect and link.normalized == page.normalized:
+        if redirect and (link.exact or link.normalized) == (page.exact or page.normalized):
             request.meta[SAME_PAGE] = True
         return request
 

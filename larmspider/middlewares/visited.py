@@ -1,4 +1,4 @@
-"""Visited: each canonical URL once (http://h/Index.html and http://h/ are one page).
+"""Visited: each URL once, whatever its spelling (http://h/%7Ea and http://h/~a are one).
 
 A redirect that closes a ring is rejected for that: ``redirect loop: http://h/a -> http://h/b ->
 http://h/a``.
@@ -31,7 +31,7 @@ class SeenFilter(UrlFilter):
     known links on pages at DEPTH_LIMIT are counted for "depth". Redirects (they may close a ring)
     and links marked nofollow are left to the other filters.
 
-    ``lately`` says for each canonical URL whether the frontier has it in memory.
+    ``lately`` says for each URL, in exact form, whether the frontier has it in memory.
     """
 
     name = "visited"
@@ -42,12 +42,12 @@ class SeenFilter(UrlFilter):
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
         memory = _memory_of(crawler)
-        return cls(lambda normalized: memory().seen_lately(normalized))
+        return cls(lambda exact: memory().seen_lately(exact))
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if page.nofollow:
             return [None] * len(links)
-        lately = self._lately([link.normalized or link.url for link in links])
+        lately = self._lately([link.exact or link.normalized or link.url for link in links])
         return [
             KNOWN if seen and not link.nofollow and link.type != REDIRECT else None
             for link, seen in zip(links, lately, strict=True)
@@ -58,7 +58,7 @@ class VisitedFilter(UrlFilter):
     """Rejects a URL that the crawl knows. The last filter: a URL that another filter rejects does
     not become known.
 
-    ``known`` says for each canonical URL whether the crawl knows it.
+    ``known`` says for each URL, in exact form, whether the crawl knows it.
     """
 
     name = "visited"
@@ -70,38 +70,43 @@ class VisitedFilter(UrlFilter):
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
         memory = _memory_of(crawler)
-        return cls(lambda normalized: memory().known(normalized))
+        return cls(lambda exact: memory().known(exact))
 
     def reject_reason(self, url: str) -> str | None:
         return KNOWN if self._known([url])[0] else None
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
-        known = self._known([link.normalized or link.url for link in links])
-        here: set[str | None] = set()
+        names = [link.exact or link.normalized or link.url for link in links]
+        known = self._known(names)
+        here: set[str] = set()
         reasons: list[str | None] = []
         to_itself = False
-        for link, met in zip(links, known, strict=True):
+        for link, name, met in zip(links, names, known, strict=True):
             ring = self._rings.closed_by(link, page) if link.type == REDIRECT else None
             if ring is not None:
                 reasons.append(f"redirect loop: {' -> '.join(ring)}")
                 continue
-            fresh = not (met or link.normalized in here)
+            fresh = not (met or name in here)
             if not fresh and not to_itself:
                 fresh = to_itself = _leads_to_itself(link, page)
             reasons.append(None if fresh else KNOWN)
-            here.add(link.normalized)
+            here.add(name)
         return reasons
 
     def reject_request(self, request: Request, normalized: str) -> str | None:
-        reason = self.reject_reason(normalized)
+        reason = self.reject_reason(request.meta.get("exact") or normalized)
         return None if request.dont_filter else reason
 
 
 def _leads_to_itself(link: Link, page: Page) -> bool:
-    """http://h/index.html redirects to http://h/: the same page by our comparison, but only the
-    target has its content. One such link a page passes, and the frontier takes one for each number
+    """http://h/%7Ea redirects to http://h/~a: the same page by our comparison, but only the target
+    has its content. One such link a page passes, and the frontier takes one for each number
     of redirects in a row: LARM_MAX_REDIRECTS in all for a canonical form, in a ring or a chain."""
-    return link.type == REDIRECT and link.normalized == page.normalized and link.url != page.url
+    return link.type == REDIRECT and _name(link) == page.name and link.url != page.url
+
+
+def _name(link: Link) -> str:
+    return link.exact or link.normalized or link.url
 
 
 class _Rings:
@@ -119,16 +124,17 @@ class _Rings:
             return [page.url, page.url]
         if page.link_type == REDIRECT and page.from_page == link.url:
             return [page.url, link.url, page.url]
-        if link.normalized is None or page.normalized in (None, link.normalized):
+        here, at = page.name, _name(link)
+        if link.normalized is None or here == at:
             return None
-        self._leads[page.normalized] = link.normalized
+        self._leads[here] = at
         if len(self._leads) > self.SIZE:
             self._leads.popitem(last=False)
-        ring, at = [page.normalized], link.normalized
-        while at != page.normalized and at in self._leads and len(ring) < self.LONGEST:
+        ring = [here]
+        while at != here and at in self._leads and len(ring) < self.LONGEST:
             ring.append(at)
             at = self._leads[at]
-        return [*ring, at] if at == page.normalized else None
+        return [*ring, at] if at == here else None
 
 
 class _Memory:
@@ -137,15 +143,15 @@ class _Memory:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
-    def known(self, normalized: Sequence[str]) -> list[bool]:
+    def known(self, exact: Sequence[str]) -> list[bool]:
         known = []
-        for url in normalized:
+        for url in exact:
             known.append(url in self._known)
             self._known.add(url)
         return known
 
-    def seen_lately(self, normalized: Sequence[str]) -> list[bool]:
-        return [False] * len(normalized)
+    def seen_lately(self, exact: Sequence[str]) -> list[bool]:
+        return [False] * len(exact)
 
 
 def _memory_of(crawler: Crawler) -> Callable[[], Frontier | _Memory]:

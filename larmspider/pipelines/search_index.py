@@ -123,16 +123,16 @@ class SearchIndexPipeline(Store):
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:
-            writer.remove(page.normalized or page.url)  # it may have been indexed before a crash
+            writer.remove(page.name)  # it may have been indexed before a crash
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         writer.add_anchors(
             [
-                (link.normalized, link.anchor)
+                (name, link.anchor)
                 for link in page.links
                 if link.anchor
-                and link.normalized is not None
-                and link.normalized != page.normalized
+                and (name := link.exact or link.normalized) is not None
+                and name != page.name
                 and link.rejected_by in _IN_CRAWL
             ]
         )
@@ -198,5 +198,6 @@ class SearchIndexPipeline(Store):
 def _has_moved(page: Page) -> bool:
     """Whether a refresh leads to another page at once (to the page itself it is a reload)."""
     return page.moved and any(
-        link.type == REDIRECT and link.normalized != page.normalized for link in page.links
+        link.type == REDIRECT and (link.exact or link.normalized) != page.name
+        for link in page.links
     )

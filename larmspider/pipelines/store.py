@@ -34,8 +34,8 @@ from larmspider import signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Link, Page
 from larmspider.requests import MAX_NUMBER
-from larmspider.urls.canonical import canonicalize
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.canonical import Canonicalizer, Forms
+from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Store(ABC):
     files: ClassVar[tuple[str, ...]] = ()
     """The store's files and folders in LARM_DIR, as names or patterns with * and ?: what ``-a
     fresh=yes`` deletes."""
-    _normalize: Callable[[str], str] = staticmethod(canonicalize)
+    _forms: Callable[[str], Forms] = Canonicalizer().forms
     _counters: StatsCollector | None = None
     _told: frozenset[str] = frozenset()
     """Types of items that passed and have a line in the log."""
@@ -74,7 +74,7 @@ class Store(ABC):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         store = cls.build(crawler)
-        store._normalize = normalizer_from_settings(crawler.settings)
+        store._forms = forms_from_settings(crawler.settings)
         store._counters = crawler.stats
         crawler.signals.connect(store.recovered, signal=signals.recovered)
         crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
@@ -142,13 +142,14 @@ class Store(ABC):
     def _foreign(self, item: Any) -> Page:
         """Raises MissingFieldError, InvalidURL."""
         page = as_page(item, self.needs)
-        page.normalized = page.normalized or self._normalize(page.url)
+        normalized, exact = self._forms(page.url)
+        page.normalized, page.exact = page.normalized or normalized, page.exact or exact
         page.url, page.from_page = without_userinfo(page.url), without_userinfo(page.from_page)
         page.fetched = page.fetched or time.time()
         for link in page.links:
             if link.normalized is None:
                 with suppress(InvalidURL):
-                    link.normalized = self._normalize(link.url)
+                    link.normalized, link.exact = self._forms(link.url)
         return page
 
     def _passed(self, item: Any, error: Exception) -> None:

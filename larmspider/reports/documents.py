@@ -215,7 +215,7 @@ def documents(crawl: CrawlDir, frontier: FrontierReader) -> Documents:
 
 
 def _has_failed(frontier: FrontierReader, page: StoredPage) -> bool:
-    visit = last_visit(frontier, page.normalized)
+    visit = last_visit(frontier, page.exact)
     return visit is not None and visit.state is UrlState.FAILED
 
 

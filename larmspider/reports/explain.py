@@ -33,8 +33,8 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.urls.normalizer import (
     canonicalizer_from_settings,
+    forms_from_settings,
     host_resolver_from_settings,
-    normalizer_from_settings,
 )
 from larmspider.workdir.manifest import class_name, filters_of
 
@@ -59,10 +59,12 @@ class Verdict:
 
 @dataclass(slots=True)
 class Explanation:
-    """All that is known about one URL. ``canonical`` is None for a URL without canonical form."""
+    """All that is known about one URL. ``canonical`` and ``exact`` are None for a URL without
+    forms."""
 
     url: str
     canonical: str | None = None
+    exact: str | None = None
     host_rules: list[str] = field(default_factory=list)
     sites: list[str] = field(default_factory=list)
     """The tables of LARM_SITES_FILE that apply, and what they say; no secrets."""
@@ -99,7 +101,7 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     explanation = Explanation(url, notes=notes)
     resolver = host_resolver_from_settings(settings)
     try:
-        canonical = canonicalizer_from_settings(settings)(url)
+        canonical, exact = canonicalizer_from_settings(settings).forms(url)
     except InvalidURL as error:
         explanation.verdicts.append(Verdict("normalize", "reject", str(error)))
         return explanation
@@ -107,18 +109,20 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     if (colon := host.rfind(":")) > host.rfind("]"):  # [::1]:81 has a port, [::1] has none
         host = host[:colon]
     explanation.host_rules = resolver.explain(host)
-    explanation.canonical = canonical = resolver.apply(canonical)
-    seeds = {resolver.apply(canonicalizer_from_settings(settings)(seed)) for seed in crawl.seeds}
-    explanation.stored = crawl.stored(canonical)
-    explanation.fetched = crawl.last_fetch(canonical)
+    explanation.canonical = resolver.apply(canonical)
+    explanation.exact = exact = resolver.apply(exact)
+    forms = forms_from_settings(settings)
+    seeds = {forms(seed).exact for seed in crawl.seeds}
+    explanation.stored = crawl.stored(exact)
+    explanation.fetched = crawl.last_fetch(exact)
     politeness = politeness_from(settings)
     with crawl.frontier() as frontier:
         if frontier is not None:
-            key = url_key(canonical)
+            key = url_key(exact)
             explanation.state = frontier.state(key).name.lower()
             explanation.frontier = url_report(frontier, politeness, key, time.time())
         explanation.first_referrer = (
-            "" if canonical in seeds else _first_referrer(explanation, crawl, frontier)
+            "" if exact in seeds else _first_referrer(explanation, crawl, frontier)
         )
     if crawl.remark and explanation.state not in _FINAL:
         explanation.notes.append(crawl.remark)
@@ -182,11 +186,11 @@ def _first_referrer(
     explanation: Explanation, crawl: CrawlDir, frontier: FrontierReader | None
 ) -> str | None:
     """By links.log or, in a crawl without that, by the page's own records."""
-    assert explanation.canonical is not None
-    found = crawl.first_referrer(explanation.canonical)
+    assert explanation.exact is not None
+    found = crawl.first_referrer(explanation.exact)
     if found is not None:
         return found
-    entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+    entry = None if frontier is None else frontier.entry(url_key(explanation.exact))
     records = (explanation.fetched, explanation.stored, entry)
     return next((record.from_page for record in records if record and record.from_page), None)
 
@@ -196,25 +200,25 @@ def _as_found(
 ) -> tuple[Link, Page]:
     """The link by which the URL was found and its page, read again from the page file, since some
     filters look at more than the URL; a bare link for a seed or an unknown URL."""
-    bare = Link(url, normalized=explanation.canonical)
+    bare = Link(url, normalized=explanation.canonical, exact=explanation.exact)
     if not explanation.first_referrer:
         return bare, Page("")
-    normalize = normalizer_from_settings(settings)
+    forms = forms_from_settings(settings)
     found_on, bare.type = _origin(explanation, crawl)
-    stored = crawl.stored(normalize(found_on))
+    stored = crawl.stored(forms(found_on).exact)
     if stored is None:
         return bare, Page(found_on)
     page = read_again(crawl.body(stored), stored, settings)
     with crawl.frontier() as frontier:
-        visit = None if frontier is None else frontier.visit(url_key(stored.normalized))
+        visit = None if frontier is None else frontier.visit(url_key(stored.exact))
         page.depth = visit.depth if visit is not None else 0
     found = []
     for link in page.links:
         try:
-            link.normalized = normalize(link.url)
+            link.normalized, link.exact = forms(link.url)
         except InvalidURL:
             continue
-        if link.normalized == explanation.canonical and link.type == bare.type:
+        if link.exact == explanation.exact and link.type == bare.type:
             found.append(link)
     # of several the one that was followed
     return min(found, key=lambda link: link.nofollow, default=bare), page
@@ -240,16 +244,16 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
     """Page and type of the link by which this URL was found; of the first link to it where none
     is recorded."""
-    assert explanation.canonical is not None
+    assert explanation.exact is not None
     stored, fetched, first = explanation.stored, explanation.fetched, explanation.first_referrer
     if stored is not None and stored.from_page:
         return stored.from_page, stored.link_type
     with crawl.frontier() as frontier:
-        entry = None if frontier is None else frontier.entry(url_key(explanation.canonical))
+        entry = None if frontier is None else frontier.entry(url_key(explanation.exact))
     if entry is not None and entry.from_page:
         return entry.from_page, entry.link_type
     led_from = (fetched.from_page if fetched else "") or first or ""
-    links = (kind for page, kind in crawl.links_to(explanation.canonical) if page == led_from)
+    links = (kind for page, kind in crawl.links_to(explanation.exact) if page == led_from)
     return led_from, next(links, ORDINARY)
 
 

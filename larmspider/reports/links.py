@@ -50,17 +50,17 @@ class Neighbours:
     cut_short: bool
 
 
-def neighbours(crawl: CrawlDir, normalized: str, fetched_as: str, limit: int = LIMIT) -> Neighbours:
+def neighbours(crawl: CrawlDir, exact: str, fetched_as: str, limit: int = LIMIT) -> Neighbours:
     """The links around a page. ``fetched_as`` is the URL that was fetched, "" for none: then no
     links out of it are known."""
     into: dict[str, Neighbour] = {}
     more_in = False
-    for page, _, _, kind, anchor in crawl.logs.links_to(normalized):
+    for page, _, _, kind, anchor in crawl.logs.links_to(exact):
         if len(into) >= limit:
             more_in = True
             break
         into.setdefault(page, Neighbour(page, "", KINDS.get(kind, ""), anchor))
-    target = crawl.logs.target(normalized)
+    target = crawl.logs.target(exact)
     total = max(len(into), target.pages if target else 0)
     links = crawl.logs.links_from(fetched_as, limit + 1) if fetched_as else []
     out = [

@@ -36,7 +36,7 @@ from larmspider.requests import (
     page_request,
     unpack_request,
 )
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class RequestConverter:
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self._normalize = normalizer_from_settings(crawler.settings)
+        self._forms = forms_from_settings(crawler.settings)
         self._warned = False
 
     @property
@@ -202,11 +202,14 @@ class RequestConverter:
 
     def to_queued(self, request: Request, frontier: Frontier) -> QueuedUrl:
         """Raises ValueError, saying why, for a Request that cannot be kept."""
-        normalized = normalized_of(request, self._normalize)
+        normalized = normalized_of(request, self._forms)
+        exact: str = request.meta["exact"]
         payload = (
             b"" if is_page_request(request, self.spider) else pack_request(request, self.spider)
         )
-        entry = frontier.entry(request.url, normalized, payload=payload, **origin_of(request))
+        entry = frontier.entry(
+            request.url, normalized, exact=exact, payload=payload, **origin_of(request)
+        )
         if payload and not self._warned and not _SECRETS.isdisjoint(request.headers):
             self._warned = True
             logger.warning(
@@ -215,12 +218,12 @@ class RequestConverter:
                 entry.host,
             )
         if request.dont_filter and payload and not request.meta.get(SEED):
-            entry.key = url_key(f"{normalized}#{uuid.uuid4().hex}")
+            entry.key = url_key(f"{exact}#{uuid.uuid4().hex}")
         elif request.meta.get(SAME_PAGE):
-            entry.key = url_key(f"{normalized}#{entry.redirects}")
+            entry.key = url_key(f"{exact}#{entry.redirects}")
         elif request.method != "GET" or request.body:
             fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
-            entry.key = url_key(f"{normalized}#{fingerprint.hex()}")
+            entry.key = url_key(f"{exact}#{fingerprint.hex()}")
         if payload:
             entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
         return entry
@@ -236,6 +239,7 @@ class RequestConverter:
                 self.spider,
                 entry.url,
                 normalized=entry.normalized,
+                exact=self._forms(entry.url).exact,
                 from_page=entry.from_page,
                 link_type=entry.link_type,
                 depth=entry.depth,

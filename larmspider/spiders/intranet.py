@@ -87,7 +87,7 @@ class IntranetSpider(Spider):
             return
         meta = response.meta
         page.url = response.url
-        page.normalized = meta.get("normalized")
+        page.normalized, page.exact = meta.get("normalized"), meta.get("exact")
         page.status = response.status
         page.body = response.body
         page.from_page = meta.get("from_page", "")

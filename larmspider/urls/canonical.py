@@ -1,15 +1,20 @@
 """Two URLs, one document: HTTP://Wiki.example:80/Main/./index.html#top is http://wiki.example/main/.
 
-The canonical form is for comparison only: it keys the visited table, scope and logs. The URL that
-is fetched is always the original. The rules are LARM's (its overview, "URLNormalizationFilter"):
+Both forms made here are for comparison only; the URL that is fetched is always the original. The
+exact form keys frontier and index, and has what RFC 3986 6.2 and the URL Standard call equal:
 
 - scheme and host in lower case, host in punycode, no default port, no dot behind the host, no user
   and password, no fragment;
-- path in lower case, because the file systems of many servers do not tell case apart; hosts that do
-  can be excepted;
-- ``//`` is ``/``; ``/./`` and ``/../`` are resolved; a file name ``index.*`` or ``default.*`` is
-  that of its folder; an empty query is none;
-- one spelling for each escape (syntax.py), space is ``%20``; no session ids (session_ids.py).
+- ``/./`` and ``/../`` are resolved; an empty query is none;
+- one spelling for each escape (syntax.py), space is ``%20``.
+
+The canonical form is LARM's (its overview, "URLNormalizationFilter"), for scope, filters and the
+logs. It goes on where a guess is needed, each a rule of equivalence.py:
+
+- path-case: path in lower case, because the file systems of many servers do not tell case apart;
+- double-slash: ``//`` is ``/``;
+- folder-file: ``index.*`` or ``default.*`` is its folder, if it is a page (``index.html``);
+- session-id: no session ids (session_ids.py).
 
 Kept apart on purpose: the case of the query (it is data), the order of its parameters, and ``+``
 and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that does not (WHATWG
@@ -29,8 +34,15 @@ from typing import NamedTuple
 import can_ada
 from w3lib.html import replace_escape_chars
 
-from larmspider.errors import ConfigError, InvalidURL
-from larmspider.urls.host_pattern import host_matcher
+from larmspider.errors import InvalidURL
+from larmspider.urls.equivalence import (
+    DOUBLE_SLASH,
+    FOLDER_FILE,
+    NEVER,
+    PATH_CASE,
+    SESSION_ID,
+    EquivalenceRules,
+)
 from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.urls.syntax import (
     C0_OR_SPACE,
@@ -58,9 +70,10 @@ LONGEST_URL = 65_536
 """Characters; servers take 8,000 to 32,000 in a request line."""
 _LONGEST_ORDINARY = LONGEST_HOST  # so that no host in it can be longer
 
-_FOLDER_FILE = re.compile(r"/(?:index|default)\.\w+\Z", re.IGNORECASE | re.ASCII)
+_FOLDER_FILE = re.compile(
+    r"/(?:index|default)\.(?:html?|xhtml|shtml|php|aspx?|jsp|cgi|cfm)\Z", re.IGNORECASE | re.ASCII
+)
 _SLASHES = re.compile("//+")
-_HOST_PATTERN = re.compile(r"[!-~]+")
 _STAND_IN = "odd-punycode.invalid"
 # Scheme, host with punycode in ASCII, and what follows.
 _URL = re.compile(
@@ -69,13 +82,21 @@ _URL = re.compile(
 )
 
 
-class Canonicalizer:
-    """Makes canonical forms: an instance is called with a URL.
+class Forms(NamedTuple):
+    """``exact`` is the same object as ``normalized`` where they are equal."""
 
-    ``lowercase_path`` puts paths in lower case, except on hosts that match one of the shell-style
-    ``lowercase_exceptions`` (``*.case.example``, in punycode). ``session_ids`` are the names of the
-    parameters to drop, see session_ids.py. Raises ConfigError for patterns or names that could
-    never match.
+    normalized: str
+    exact: str
+
+
+class Canonicalizer:
+    """Makes canonical forms: an instance is called with a URL; forms() gives the exact one as well.
+
+    ``rules`` say which guesses a host's canonical form is made by, and which of these are in its
+    exact form as well. ``lowercase_path=False`` is path-case: never, for all hosts, and
+    ``lowercase_exceptions`` are patterns of hosts for which it is so. ``session_ids`` are the names
+    of the parameters to drop, see session_ids.py. Raises ConfigError for patterns or names that
+    could never match.
     """
 
     def __init__(
@@ -83,17 +104,13 @@ class Canonicalizer:
         lowercase_path: bool = True,
         lowercase_exceptions: Sequence[str] = (),
         session_ids: Sequence[str] = DEFAULT_SESSION_IDS,
+        rules: EquivalenceRules | None = None,
     ) -> None:
-        for pattern in lowercase_exceptions:
-            if not _HOST_PATTERN.fullmatch(pattern):
-                raise ConfigError(
-                    f"lowercase exception {pattern!r}: expected a host name, or a shell pattern of "
-                    "them in ASCII (punycode), such as *.case.example"
-                )
-        self.lowercase_path = lowercase_path
-        self.lowercase_exceptions = tuple(lowercase_exceptions)
+        patterns = (*lowercase_exceptions, *(() if lowercase_path else ("*",)))
+        modes = [(pattern, {"path-case": NEVER}) for pattern in patterns]
+        self.rules = EquivalenceRules([*modes, *(rules.modes if rules else ())])
+        self._masks = self.rules.of("*") if self.rules.one_for_all else None
         self._session_ids = SessionIds(session_ids)
-        self._excepted = host_matcher(*lowercase_exceptions) if lowercase_exceptions else None
 
     def __call__(self, url: str) -> str:
         """The canonical form of ``url``, an absolute URL: printable ASCII.
@@ -102,40 +119,68 @@ class Canonicalizer:
         URL. 0.7 us for http://docs.example/library/os.path.html, 2 to 6 us for URLs with escapes,
         index files or session ids (python -m benchmarks.canonical).
         """
+        return self.forms(url).normalized
+
+    def exact(self, url: str) -> str:
+        """The exact form, which is idempotent. Raises as a call does."""
+        return self.forms(url).exact
+
+    def forms(self, url: str) -> Forms:
+        """Both, by one parse. Raises as a call does."""
         if len(url) <= _LONGEST_ORDINARY and (ordinary := _ORDINARY(url)):
             origin, path, query = ordinary.groups()
             if query is None or not self._session_ids.in_query(query):
-                if not self.lowercase_path or (lowered := path.lower()) == path:
-                    return url
-                if self._excepted and self._excepted(_host_of(origin)):
-                    return url
-                return f"{origin}{lowered}?{query}" if query else origin + lowered
+                wanted, merged = self._masks or self.rules.of(_netloc_of(origin))
+                if not wanted & PATH_CASE or (lowered := path.lower()) == path:
+                    return Forms(url, url)
+                normalized = f"{origin}{lowered}?{query}" if query else origin + lowered
+                return Forms(normalized, normalized if merged & PATH_CASE else url)
         return self.complete(url)
 
-    def complete(self, url: str) -> str:
-        """The canonical form without the fast path; tests compare the two."""
+    def complete(self, url: str) -> Forms:
+        """Both forms without the fast path; tests compare the two ways."""
         parsed = _parse(url)
-        host = parsed.hostname
-        if host[-1] == "." and host[-2:] not in (".", ".."):
-            host = host[:-1]
-        if len(host) > LONGEST_HOST:
-            raise InvalidURL(
-                f"host is longer than {LONGEST_HOST} characters: {without_userinfo(url)!a:.100}"
-            )
-        path = normalize_escapes(parsed.pathname)
-        if self.lowercase_path and not (self._excepted and self._excepted(host)):
-            path = lowercase(path)
-        if ";" in path:
-            path = self._session_ids.drop_from_path(path)
-        if "/." in path:
-            path = resolve_dots(path)
-        if "//" in path:
-            path = _SLASHES.sub("/", path)
-        path = _FOLDER_FILE.sub("/", path)
-        port = parsed.port
-        origin = f"{parsed.protocol}//{host}:{port}" if port else f"{parsed.protocol}//{host}"
-        if query := parsed.search:
-            query = self._session_ids.drop_from_query(normalize_escapes(query[1:]))
+        origin = _origin_of(parsed, url)
+        wanted, merged = self._masks or self.rules.of(_netloc_of(origin))
+        path, query = _exact_parts(parsed)
+        normalized = self._form(origin, path, query, wanted)
+        exact = self._form(origin, path, query, merged)
+        return Forms(normalized, normalized if exact == normalized else exact)
+
+    def form(self, url: str, rules: int) -> str:
+        """The exact form with these rules, a mask of equivalence.py. Raises as a call does."""
+        parsed = _parse(url)
+        return self._form(_origin_of(parsed, url), *_exact_parts(parsed), rules)
+
+    def needed(self, one: str, other: str) -> int | None:
+        """The rules, as a mask, without which two URLs differ; None where they differ with all the
+        rules of the host, 0 where they have one exact form. Raises as a call does."""
+        mask = self._masks or self.rules.of(_netloc_of(self.exact(one)))
+        proven = mask.normalized & ~mask.merged
+        if self(one) != self(other):
+            return None
+        return sum(
+            bit
+            for bit in (PATH_CASE, FOLDER_FILE, DOUBLE_SLASH, SESSION_ID)
+            if bit & proven
+            and self.form(one, mask.normalized & ~bit) != self.form(other, mask.normalized & ~bit)
+        )
+
+    def _form(self, origin: str, path: str, query: str, rules: int) -> str:
+        if rules:
+            if rules & PATH_CASE:
+                path = lowercase(path)
+            if rules & SESSION_ID:
+                if ";" in path:
+                    path = self._session_ids.drop_from_path(path)
+                    if "/." in path:
+                        path = resolve_dots(path)
+                if query:
+                    query = self._session_ids.drop_from_query(query)
+            if rules & DOUBLE_SLASH and "//" in path:
+                path = _SLASHES.sub("/", path)
+            if rules & FOLDER_FILE:
+                path = _FOLDER_FILE.sub("/", path)
         return f"{origin}{path}?{query}" if query else origin + path
 
 
@@ -145,6 +190,11 @@ _default = Canonicalizer()
 def canonicalize(url: str) -> str:
     """The canonical form with the default options."""
     return _default(url)
+
+
+def exact_form(url: str) -> str:
+    """The exact form with the default options, which merge no guess."""
+    return _default.exact(url)
 
 
 class _Parts(NamedTuple):
@@ -178,8 +228,28 @@ def _parse(url: str) -> can_ada.URL | _Parts:
     return parsed
 
 
-def _host_of(origin: str) -> str:
-    return origin.partition("://")[2].partition(":")[0]
+def _netloc_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def _origin_of(parsed: can_ada.URL | _Parts, url: str) -> str:
+    host = parsed.hostname
+    if host[-1] == "." and host[-2:] not in (".", ".."):
+        host = host[:-1]
+    if len(host) > LONGEST_HOST:
+        raise InvalidURL(
+            f"host is longer than {LONGEST_HOST} characters: {without_userinfo(url)!a:.100}"
+        )
+    port = parsed.port
+    return f"{parsed.protocol}//{host}:{port}" if port else f"{parsed.protocol}//{host}"
+
+
+def _exact_parts(parsed: can_ada.URL | _Parts) -> tuple[str, str]:
+    """Path, and query without its question mark."""
+    path, query = normalize_escapes(parsed.pathname), parsed.search
+    if "/." in path:
+        path = resolve_dots(path)
+    return path, normalize_escapes(query[1:]) if query else ""
 
 
 class Disguised(NamedTuple):

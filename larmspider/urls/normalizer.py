@@ -1,8 +1,9 @@
-"""The canonical form that a crawl compares URLs by: urls/canonical.py, then urls/host_resolver.py.
+"""The forms that a crawl compares URLs by: urls/canonical.py, then urls/host_resolver.py.
 
->>> normalize = normalizer_from_settings(settings)
->>> normalize("http://WWW.Wiki.example:80/Start/index.html#top")
-'http://wiki.example/start/'         # with startsWith(www.)= in the HostResolver file
+>>> forms = forms_from_settings(settings)
+>>> forms("http://WWW.Wiki.example:80/Start/index.html#top")
+Forms('http://wiki.example/start/',  # with startsWith(www.)= in the HostResolver file
+      'http://wiki.example/Start/index.html')
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from larmspider import options
-from larmspider.urls.canonical import Canonicalizer
+from larmspider.errors import ConfigError
+from larmspider.urls.canonical import Canonicalizer, Forms
+from larmspider.urls.equivalence import ALWAYS, NEVER, EquivalenceRules
 from larmspider.urls.host_resolver import HostResolver
 
 if TYPE_CHECKING:
@@ -49,10 +52,18 @@ class UrlMemo(dict[str, T]):
 
 def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
     """Without the host rules."""
+    try:
+        rules = EquivalenceRules.parse(options.raw(settings, "LARM_CANONICAL_RULES"))
+    except ConfigError as error:
+        value = options.raw(settings, "LARM_CANONICAL_RULES")
+        raise ConfigError(f"LARM_CANONICAL_RULES={value}: {error}") from None
+    if options.raw(settings, "LARM_LOWERCASE_PATH") is not None:
+        mode = ALWAYS if options.boolean(settings, "LARM_LOWERCASE_PATH") else NEVER
+        rules = [("*", {"path-case": mode}), *rules]
     return Canonicalizer(
-        lowercase_path=options.boolean(settings, "LARM_LOWERCASE_PATH"),
         lowercase_exceptions=options.strings(settings, "LARM_LOWERCASE_PATH_EXCEPTIONS"),
         session_ids=options.strings(settings, "LARM_SESSION_IDS"),
+        rules=EquivalenceRules(rules),
     )
 
 
@@ -62,12 +73,26 @@ def host_resolver_from_settings(settings: Settings) -> HostResolver:
     return HostResolver.from_file(Path(path).expanduser()) if path else HostResolver()
 
 
+def forms_from_settings(settings: Settings) -> Callable[[str], Forms]:
+    """A function from URL to its forms, which raises InvalidURL where there are none."""
+    both = canonicalizer_from_settings(settings).forms
+    resolver = host_resolver_from_settings(settings)
+
+    def compute(url: str) -> Forms:
+        normalized, exact = both(url)
+        resolved = resolver.apply(normalized)
+        return Forms(resolved, resolved if exact is normalized else resolver.apply(exact))
+
+    return UrlMemo(compute if resolver.rules else both).__getitem__
+
+
 def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
     """A function from URL to canonical form, which raises InvalidURL where there is none."""
-    canonicalize = canonicalizer_from_settings(settings)
-    apply_rules = host_resolver_from_settings(settings).apply
+    forms = forms_from_settings(settings)
+    return lambda url: forms(url).normalized
 
-    def compute(url: str) -> str:
-        return apply_rules(canonicalize(url))
 
-    return UrlMemo(compute).__getitem__
+def exact_from_settings(settings: Settings) -> Callable[[str], str]:
+    """A function from URL to exact form, which raises InvalidURL where there is none."""
+    forms = forms_from_settings(settings)
+    return lambda url: forms(url).exact

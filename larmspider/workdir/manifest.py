@@ -60,6 +60,8 @@ RULES = {
 }
 """Settings that name a file of rules, and the name of its copy in RULES_DIR."""
 RULES_DIR = "rules"
+EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
+"""Of a crawl whose manifest does not name the setting: by LARM's rules."""
 
 _EXPLAINING = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
@@ -69,8 +71,9 @@ _EXPLAINING = (
 
 
 _DECIDE = (
-    "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_LOWERCASE_PATH",
-    "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT",
+    "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_CANONICAL_RULES",
+    "LARM_LOWERCASE_PATH", "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS",
+    "LARM_PATH_DEPTH_LIMIT",
     "LARM_PATH_REPEATS_LIMIT", "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
     "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
 )  # fmt: skip
@@ -162,6 +165,12 @@ def class_name(path: str) -> str:
 
 def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The first part in which two identities differ, filters by class name; "": one crawl."""
+    if (
+        "LARM_CANONICAL_RULES" in now and "LARM_CANONICAL_RULES" not in was
+    ):  # LARM_LOWERCASE_PATH was True unless set otherwise
+        was = EARLIER_RULES | dict(was)
+        if was.get("LARM_LOWERCASE_PATH") is True and now.get("LARM_LOWERCASE_PATH") is None:
+            was["LARM_LOWERCASE_PATH"] = None
     return next(
         (part for part in (*now, *was) if _comparable(was, part) != _comparable(now, part)), ""
     )

@@ -21,7 +21,7 @@ from larmspider.middlewares.filter_middleware import MAX_ERRORS_LOGGED, FilterMi
 from larmspider.middlewares.normalize import NormalizeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.requests import page_request
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import forms_from_settings
 
 RESPONSE = Response("http://h/start", request=Request("http://h/start", meta={"depth": 2}))
 
@@ -42,7 +42,7 @@ def counters() -> MemoryStatsCollector:
 
 @pytest.fixture
 def middleware(counters: MemoryStatsCollector) -> FilterMiddleware:
-    return FilterMiddleware(NoPrivate(), counters, normalizer_from_settings(Settings()))
+    return FilterMiddleware(NoPrivate(), counters, forms_from_settings(Settings()))
 
 
 def spider_output(middleware: FilterMiddleware, items: Iterable[Any]) -> list[Any]:
@@ -159,7 +159,7 @@ class Short(UrlFilter):
 
 def test_a_filter_with_too_few_verdicts_rejects(counters: MemoryStatsCollector) -> None:
     """Whichever link it forgot, none passes unasked."""
-    middleware = FilterMiddleware(Short(), counters, normalizer_from_settings(Settings()))
+    middleware = FilterMiddleware(Short(), counters, forms_from_settings(Settings()))
     page = Page("http://h/", links=[Link("http://h/a"), Link("http://h/b")])
     spider_output(middleware, [page])
     assert [link.rejected_by for link in page.links] == ["short", "short"]

@@ -53,7 +53,7 @@ def test_text_links_and_headers_of_a_page_are_in_json(
     (page,) = json.loads(written) if format_ == "json" else map(json.loads, written.splitlines())
     assert (page["url"], page["text"], page["status"]) == (PAGE.url, "words of it", 200)
     assert page["links"][0] == {
-        "url": "http://h/b", "normalized": "http://h/b", "type": 0, "anchor": "B",
+        "url": "http://h/b", "normalized": "http://h/b", "type": 0, "anchor": "B", "exact": None,
         "nofollow": False, "rejected_by": "scope", "reason": "",
     }  # fmt: skip
     assert page["headers"] == [

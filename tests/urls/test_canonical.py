@@ -13,7 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.urls.canonical import Canonicalizer, canonicalize
+from larmspider.urls.canonical import Canonicalizer, canonicalize, exact_form
+from larmspider.urls.equivalence import (
+    DOUBLE_SLASH,
+    FOLDER_FILE,
+    PATH_CASE,
+    SESSION_ID,
+    EquivalenceRules,
+)
 from larmspider.urls.normalizer import LONGEST_CACHED, UrlMemo
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
@@ -197,6 +204,70 @@ def test_session_ids_are_dropped(rest: str, expected: str) -> None:
     assert canonicalize("http://h" + rest) == "http://h" + expected
 
 
+# -- the exact form -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url, expected",
+    [
+        ("HTTP://me:word@WIKI.example.:80/a/./b/../C?#top", "http://wiki.example/a/C"),
+        ("http://h/%7euser/%c3%84 b", "http://h/~user/%C3%84%20b"),
+        ("http://h", "http://h/"),
+        ("http://h/FAQ.html", "http://h/FAQ.html"),
+        ("http://h/a/index.html", "http://h/a/index.html"),
+        ("http://h/a//b", "http://h/a//b"),
+        ("http://h/a;jsessionid=1?sid=2&x", "http://h/a;jsessionid=1?sid=2&x"),
+    ],
+)
+def test_the_exact_form_has_what_the_standards_call_equal(url: str, expected: str) -> None:
+    """RFC 3986 6.2 and the URL Standard; no guess: case, folder files, double slashes, sessions."""
+    assert exact_form(url) == exact_form(expected) == expected
+    assert canonicalize(expected) == canonicalize(url)
+
+
+@pytest.mark.parametrize("name", ["index.pdf", "index.txt", "default.zip", "index.xml", "index.js"])
+def test_a_folder_file_is_a_page(name: str) -> None:
+    """index.pdf beside a folder is a document of its own, and LARM's form keeps it, too."""
+    assert canonicalize(f"http://h/a/{name}") == f"http://h/a/{name}"
+    assert canonicalize("http://h/a/index.html") == "http://h/a/"
+
+
+@pytest.mark.parametrize(
+    "one, other, expected",
+    [
+        ("http://h/FAQ.html", "http://h/faq.html", PATH_CASE),
+        ("http://h/a/index.html", "http://h/a/", FOLDER_FILE),
+        ("http://h/a/index.html", "http://h/a/Default.asp", FOLDER_FILE),
+        ("http://h/a//b", "http://h/a/b", DOUBLE_SLASH),
+        ("http://h/a?sid=1", "http://h/a?sid=2&", SESSION_ID),
+        ("http://h/A/index.html", "http://h/a/", PATH_CASE | FOLDER_FILE),
+        ("http://h/a%41", "http://h/aA", 0),
+        ("http://h/a", "http://h/b", None),
+    ],
+)
+def test_the_rules_that_a_pair_needs(one: str, other: str, expected: int | None) -> None:
+    """Those without which the two differ."""
+    assert Canonicalizer().needed(one, other) == Canonicalizer().needed(other, one) == expected
+
+
+def test_rules_may_be_in_the_exact_form_by_host() -> None:
+    """always: one URL, as LARM has it. never: two, in either form."""
+    rules = EquivalenceRules(
+        EquivalenceRules.parse({"iis*": {"path-case": "always"}, "git": "never", "*": "proven"})
+    )
+    forms = Canonicalizer(rules=rules).forms
+    assert forms("http://iis7/A/index.html") == ("http://iis7/a/", "http://iis7/a/index.html")
+    assert forms("http://git/A/index.html") == ("http://git/A/index.html",) * 2
+    assert forms("http://wiki/A") == ("http://wiki/a", "http://wiki/A")
+
+
+@pytest.mark.parametrize("value", ["maybe", 3, {"*": {"case": "always"}}, {"a b": "never"}, "{"])
+def test_rules_that_cannot_be_are_errors(value: object) -> None:
+    """The error says what is accepted."""
+    with pytest.raises(ConfigError, match="expected"):
+        EquivalenceRules.parse(value)
+
+
 # -- the options ----------------------------------------------------------------------------------
 
 
@@ -221,13 +292,13 @@ def test_lowercase_path_can_be_off() -> None:
 def test_lowercase_exceptions_keep_the_case_of_paths(url: str, expected: str) -> None:
     """Shell patterns of whole host names, in any case."""
     canonical = Canonicalizer(lowercase_exceptions=["*.Case.example", "git"])
-    assert canonical(url) == canonical.complete(url) == expected
+    assert canonical(url) == canonical.complete(url).normalized == expected
 
 
 @pytest.mark.parametrize("pattern", ["", "münchen.*", "a b"])
 def test_a_host_pattern_that_never_matches_is_an_error(pattern: str) -> None:
     """Hosts are in punycode when patterns are matched, and never empty."""
-    with pytest.raises(ConfigError, match="lowercase exception"):
+    with pytest.raises(ConfigError, match="host pattern"):
         Canonicalizer(lowercase_exceptions=[pattern])
 
 
@@ -407,8 +478,8 @@ def test_fast_path_agrees_with_the_complete_one(options: dict[str, Any]) -> None
     @example("http://h/a;sid=1")
     @example("http://wiki/A?B")
     def agree(url: str) -> None:
-        forms: list[str | None] = []
-        for way in (canonical, canonical.complete):
+        forms: list[tuple[str, str] | None] = []
+        for way in (canonical.forms, canonical.complete):
             try:
                 forms.append(way(url))
             except InvalidURL:

@@ -58,7 +58,8 @@ class IndexProgress:
 
 def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
     """In this process. Raises CrawlDirError; IndexBusyError while another process does it."""
-    Update(crawl.path, crawl.committed(), crawl.began, progress=progress).run()
+    exact = lambda url: crawl.forms(url).exact  # noqa: E731
+    Update(crawl.path, crawl.committed(), crawl.began, exact, progress=progress).run()
 
 
 class IndexBuilder:

@@ -205,17 +205,17 @@ class LogIndex:
         return int(self.state().get("positions", {}).get(log, 0))
 
     def offsets(self, table: str, url: str) -> list[int]:
-        """Where the last line of ``url`` begins: in ``fetched`` by canonical form, in ``stored``
-        (by canonical form) and ``sources`` (by the URL as fetched) for each worker with one."""
+        """Where the last line of ``url`` begins: in ``fetched`` by exact form, in ``stored``
+        (by exact form) and ``sources`` (by the URL as fetched) for each worker with one."""
         rows = self._rows(f"SELECT offset FROM {table} WHERE key = ?", url_key(url))  # noqa: S608
         return [offset for (offset,) in rows]
 
-    def target(self, normalized: str) -> Target | None:
-        """The links to a canonical form."""
-        return self.target_of(url_key(normalized))
+    def target(self, exact: str) -> Target | None:
+        """The links to an exact form."""
+        return self.target_of(url_key(exact))
 
     def target_of(self, key: bytes) -> Target | None:
-        """The links to a canonical form by its url_key()."""
+        """The links to an exact form by its url_key()."""
         rows = self._rows("SELECT pages, offsets FROM targets WHERE key = ?", key)
         return Target(rows[0][0], _unpack_offsets(rows[0][1])) if rows else None
 

@@ -1,7 +1,7 @@
 """Brings the index up to date, from where it ended to where the logs were committed last.
 
-    Update(Path("crawl"), ends={"links.log": 81_264, ...}, began="2026-01-31T12:00:00Z").run()
-    Update(Path("crawl"), ends={"atlas-1/links.log": 7_200, "atlas-2/links.log": ...}, ...).run()
+    Update(Path("crawl"), {"links.log": 81_264, ...}, "2026-01-31T12:00:00Z", exact).run()
+    Update(Path("crawl"), {"atlas-1/links.log": 7_200, "atlas-2/links.log": ...}, ...).run()
 
 What lies behind ``ends`` may be dropped after a crash, so it is not read. A log that is another
 one than last time (a crawl that started over, a log cut short) makes the index begin anew: the
@@ -48,6 +48,7 @@ NOT_ASKED = frozenset({"robots", "scope", "ignored"})
 """Results in fetch.log of URLs that were not asked for."""
 _CHUNK = 4 << 20
 _CACHE_KB = 64 << 10
+_REMEMBERED = 100_000
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with bytes read and bytes in all."""
@@ -66,19 +67,23 @@ def is_failure(result: str) -> bool:
 
 class Update:
     """``ends``: how far each log may be read, in bytes, by its path from ``directory``; ``began``:
-    crawl.json's, which names the crawl. Raises CrawlDirError where the index cannot be written,
-    IndexBusyError while another process does."""
+    crawl.json's, which names the crawl; ``exact`` makes a URL's exact form, None: it is the
+    canonical one. Raises CrawlDirError where the index cannot be written, IndexBusyError while
+    another process does."""
 
     def __init__(
         self,
         directory: Path,
         ends: Mapping[str, int],
         began: str,
+        exact: Callable[[str], str] | None = None,
+        *,
         clock: Callable[[], float] = time.time,
         progress: Progress = lambda _done, _all: None,
     ) -> None:
         self.directory, self.ends, self.began, self.clock = directory, ends, began, clock
         self._progress = progress
+        self._exact = ExactForms(exact)
         self._state: dict[str, Any] = {}
         self._done = self._all = 0
 
@@ -114,7 +119,7 @@ class Update:
         for kind, batch in _BATCHES.items():
             for log in sorted(log for log in self.ends if kind_of(log) == kind):
                 while positions.get(log, 0) < self.ends[log]:
-                    self._read_batch(log, batch(workers.index(worker_of(log))))
+                    self._read_batch(log, batch(workers.index(worker_of(log)), self._exact))
         self._write_state(time=began, seconds=round(self.clock() - began, 3))
 
     def _checked_state(self) -> dict[str, Any]:
@@ -169,14 +174,34 @@ class Update:
         self._database.execute("REPLACE INTO state (rowid, state) VALUES (1, ?)", (state,))
 
 
+class ExactForms(dict[bytes, bytes]):
+    """The exact forms of URLs in the logs, each made once: navigation stands on each page."""
+
+    def __init__(self, exact: Callable[[str], str] | None = None) -> None:
+        super().__init__()
+        self._exact = exact
+
+    def of(self, url: bytes, normalized: bytes) -> bytes:
+        """By the two columns of a log; b"" where the URL has no forms."""
+        return self[url] if normalized and self._exact else normalized
+
+    def __missing__(self, url: bytes) -> bytes:
+        assert self._exact is not None
+        form = self._exact(_text(url)).encode()
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        self[url] = form
+        return form
+
+
 class Batch:
     """Lines of a worker's log, gathered until they are worth a transaction.
 
     Rows are written in the order of their keys, so that neighbours share pages of the file.
     """
 
-    def __init__(self, worker: int) -> None:
-        self.worker, self.base = worker, joined_offset(worker, 0)
+    def __init__(self, worker: int, exact: ExactForms) -> None:
+        self.worker, self.base, self.exact = worker, joined_offset(worker, 0), exact
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
@@ -196,10 +221,10 @@ class LinkBatch(Batch):
     with more than 10,000 links: of these a target may count twice.
     """
 
-    def __init__(self, worker: int) -> None:
-        super().__init__(worker)
+    def __init__(self, worker: int, exact: ExactForms) -> None:
+        super().__init__(worker, exact)
         self.targets: dict[bytes, list[int]] = {}
-        """By canonical URL: pages, then the offsets of the first links."""
+        """By exact form: pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
         self.host_links: dict[tuple[str, str], int] = defaultdict(int)
         self.pairs = 0
@@ -216,6 +241,8 @@ class LinkBatch(Batch):
         if len(fields) < 4:
             return True
         page, url, target, _ = fields
+        if url != target:
+            target = self.exact.of(url, target)
         offset += self.base
         if page != self._page:
             if self.full:
@@ -279,8 +306,8 @@ class LinkBatch(Batch):
 class FetchBatch(Batch):
     """Lines of fetch.log."""
 
-    def __init__(self, worker: int) -> None:
-        super().__init__(worker)
+    def __init__(self, worker: int, exact: ExactForms) -> None:
+        super().__init__(worker, exact)
         self.fetched: list[tuple[bytes, int, str, bool]] = []
         self.results: list[tuple[str, str, int, int, int, int]] = []
         self.failures: list[tuple[str, int]] = []
@@ -296,7 +323,8 @@ class FetchBatch(Batch):
         offset += self.base
         result, host, took = _text(word), host_of(_text(url)), _number(millis)
         failed = is_failure(result)
-        self.fetched.append((_key_of(normalized or url), offset, _text(time_), failed))
+        key = _key_of(self.exact.of(url, normalized) or url)
+        self.fetched.append((key, offset, _text(time_), failed))
         self.results.append((host, result, 1, _number(size), took, took))
         if failed:
             self.failures.append((host, offset))
@@ -324,8 +352,8 @@ class FetchBatch(Batch):
 class StoreBatch(Batch):
     """Lines of store.log."""
 
-    def __init__(self, worker: int) -> None:
-        super().__init__(worker)
+    def __init__(self, worker: int, exact: ExactForms) -> None:
+        super().__init__(worker, exact)
         self.stored: list[tuple[bytes, int, int]] = []
 
     def add(self, line: bytes, offset: int) -> bool:
@@ -334,7 +362,7 @@ class StoreBatch(Batch):
         fields = line.split(b"\t", 3)
         if len(fields) == 4:
             self.lines += 1
-            key = _key_of(fields[2] or fields[1])
+            key = _key_of(self.exact.of(fields[1], fields[2]) or fields[1])
             self.stored.append((key, self.worker, self.base + offset))
         return True
 

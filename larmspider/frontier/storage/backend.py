@@ -25,7 +25,7 @@ At all times ``discovered = queued + leased + stored + failed + refused``, in al
 States of a host belong to the frontier (frontier/hosts.py); a backend keeps the packed record of a
 host as bytes.
 
-Keys. A URL is named by 16 bytes (records.url_key): 4 from its host and 12 from its canonical form.
+Keys. A URL is named by 16 bytes (records.url_key): 4 from its host and 12 from its exact form.
 Equal keys count as equal URLs, so a collision loses one page. Among URLs of one host the odds are
 n^2 / 2^97: 6e-16 at 10 million, against 3e-6 for 8 bytes in all. The host's part comes first, so
 that the links of a page, most of them to its own host, are neighbours on disk. A host is named

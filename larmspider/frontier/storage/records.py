@@ -56,7 +56,7 @@ def _origin_prefix(origin: str) -> bytes:
 
 
 def url_key(normalized: str) -> bytes:
-    """16 bytes for a canonical URL. 1.2 us; unlike hash() the same in every process."""
+    """16 bytes for a URL in exact form. 1.2 us; unlike hash() the same in every process."""
     slash = normalized.find("/", 8)
     origin = normalized if slash < 0 else normalized[:slash]
     data = normalized.encode("utf-8", "surrogatepass")
@@ -114,9 +114,10 @@ class QueuedUrl:
     """A URL that is to be fetched.
 
     ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
-    url_key() of that. ``host`` names its queue. ``depth`` and ``redirects`` (in a row) are at most
-    65535, ``link_type`` as in items.py. ``priority`` is 0..65535, 0 first. ``payload`` is bytes of
-    the caller, for example a packed Request. ``attempts`` counts the fetches that failed.
+    url_key() of its exact form. ``exact`` is that, or "": it is not kept. ``host`` names its queue.
+    ``depth`` and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py.
+    ``priority`` is 0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed
+    Request. ``attempts`` counts the fetches that failed.
     """
 
     url: str
@@ -130,6 +131,7 @@ class QueuedUrl:
     from_page: str = ""
     payload: bytes = b""
     attempts: int = 0
+    exact: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from larmspider.frontier.storage.records import host_of
 from larmspider.reports.explain import explain
 from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
-from larmspider.urls.normalizer import normalizer_from_settings
+from larmspider.urls.normalizer import exact_from_settings
 from larmspider.web.auth import HEADERS
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
@@ -30,11 +30,11 @@ def url(request: WebRequest) -> WebResponse:
     crawl = source.crawl.within(SEARCH_SECS)
     found = explain(asked, source.settings, crawl)
     around = None
-    if found.canonical is not None:
+    if found.exact is not None:
         fetched_as = (
             found.fetched.url if found.fetched else found.stored.url if found.stored else ""
         )
-        around = neighbours(crawl, found.canonical, fetched_as)
+        around = neighbours(crawl, found.exact, fetched_as)
     host = host_of(found.fetched.url if found.fetched else asked)
     with crawl.frontier() as frontier:
         now = time.time()
@@ -68,7 +68,7 @@ def copy(request: WebRequest) -> WebResponse:
 def _text_of(request: WebRequest, page: StoredPage) -> str:
     """The page's text in the index; "" if there is none."""
     with suppress(CrawlDirError):
-        if (document := request.source.searcher().get(page.normalized)) is not None:
+        if (document := request.source.searcher().get(page.exact)) is not None:
             return document.text
     return ""
 
@@ -77,10 +77,10 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
     asked = request.text("u").strip()
     crawl = request.source.crawl.within(SEARCH_SECS)
     try:
-        normalized = normalizer_from_settings(request.source.settings)(asked)
+        exact = exact_from_settings(request.source.settings)(asked)
     except InvalidURL as error:
         raise HttpError(f"Not a URL of a page: {error}", 400) from None
-    page = crawl.stored(normalized)
+    page = crawl.stored(exact)
     if page is None:
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     return asked, page
