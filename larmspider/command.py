@@ -20,6 +20,7 @@ from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
+from larmspider.formatting import json_escaped
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.workdir.access import follow_mode
 
@@ -150,7 +151,7 @@ def one_argument(args: list[str], what: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print ``value`` as JSON, in ASCII if the encoding of standard output lacks a character."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
+    text = json_escaped(json.dumps(value, ensure_ascii=False, indent=1))
     try:
         text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +30,35 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+INVISIBLE = (
+    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+)
+"""As in a class of a regular expression: the format characters (Unicode's category Cf) that show
+nothing themselves. They turn the direction of what stands beside them, or hide in it."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_NOT_FOR_JSON = re.compile(f"[\x7f-\x9f\u2028\u2029{INVISIBLE}]")
+
+
+def escaped(text: str) -> str:
+    r"""``text`` with its invisible characters written as in Python.
+
+    >>> escaped("invoice\u202efdp.exe")
+    'invoice\\u202efdp.exe'
+    """
+    return text if text.isascii() else _INVISIBLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def json_escaped(text: str) -> str:
+    """JSON that is the same data, with its invisible characters, and controls, as escapes."""
+    return _NOT_FOR_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 
 import pytest
 
-from larmspider.formatting import counted, duration, rate, size
+from larmspider.formatting import counted, duration, json_escaped, rate, size
 from larmspider.web.render import above, curve, href, outward, times, when
 
 
@@ -66,3 +67,11 @@ def test_times_of_the_logs_are_shown_as_all_others() -> None:
     assert times("at 2026-01-31T12:00:00.123Z.") == "at 2026-01-31 12:00:00."
     assert times("from 2026-01-31T12:00:00Z on") == "from 2026-01-31 12:00:00 on"
     assert times("HTTP status 200T") == "HTTP status 200T"
+
+
+def test_json_shows_what_it_holds() -> None:
+    """Invisible characters and controls are escapes, and mean themselves when it is read."""
+    text = "a\u202eb\u200d\x9b31m\x7f\u2028\U000e0041 \N{SNOWMAN} \\u202e \ufeff"
+    written = json_escaped(json.dumps({text: text}, ensure_ascii=False))
+    assert json.loads(written) == {text: text}
+    assert {char for char in written if not char.isascii()} == {"\N{SNOWMAN}"}

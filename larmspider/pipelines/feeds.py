@@ -19,6 +19,7 @@ from itemadapter import ItemAdapter
 from scrapy import exporters
 
 from larmspider import options
+from larmspider.formatting import escaped
 from larmspider.items import Page, header_list
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class XmlFeed(_FeedItems, exporters.XmlItemExporter):
 
 
 class CsvFeed(_FeedItems, exporters.CsvItemExporter):
-    """For ``-O pages.csv``: links and headers are JSON in their cells. A CSV file has the columns
+    """For ``-O pages.csv``: links and headers are JSON in their cells, invisible characters are
+    escaped. A CSV file has the columns
     of its first item, so failed fetches fill only those that pages have too."""
 
     def record(self, item: Any) -> Any:
@@ -98,4 +100,7 @@ class CsvFeed(_FeedItems, exporters.CsvItemExporter):
         if isinstance(item, Page):
             for name in ("headers", "links"):
                 record[name] = json.dumps(record[name])
+            for name, value in record.items():
+                if isinstance(value, str):
+                    record[name] = escaped(value)
         return record

@@ -17,7 +17,7 @@ from math import cos, hypot, log, pi, sin, sqrt
 from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.reader import CrawlDir
-from larmspider.formatting import counted
+from larmspider.formatting import counted, escaped
 from larmspider.items import FRAME, REDIRECT
 
 LIMIT = 50
@@ -228,11 +228,11 @@ def defused(cell: object) -> str:
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180, with CRLF."""
+    """RFC 4180, with CRLF; invisible characters are escaped."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
-    writer.writerows([defused(cell) for cell in row] for row in rows)
+    writer.writerows([escaped(defused(cell)) for cell in row] for row in rows)
     return out.getvalue()
 
 

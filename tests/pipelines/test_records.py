@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import resource
+import sys
 import threading
+import unicodedata
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +29,11 @@ from larmspider.pipelines.records import (
     read_records,
 )
 
+VISIBLE = (
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    + ("".join(map(chr, range(0x13430, 0x13440))))
+)
+"""Format characters that show something: signs of Arabic, Syriac and Kaithi, and hieroglyphs."""
 NASTY = ["\t", "\r", "\n", "\r\n", "\0", "\v", "\f", "\x1b[2J", "\x85", "\u2028", "\u2029", "\x7f"]
 
 
@@ -37,6 +44,26 @@ def test_what_breaks_a_record_becomes_spaces(char: str) -> None:
     assert cleaned.startswith("a ")
     assert cleaned.splitlines() == [cleaned]
     assert "\t" not in cleaned
+
+
+INVISIBLES = [
+    chr(code) for code in range(sys.maxunicode + 1)
+    if unicodedata.category(chr(code)) == "Cf" and chr(code) not in VISIBLE
+]  # fmt: skip
+
+
+def test_what_shows_nothing_is_escaped(tmp_path: Path) -> None:
+    """Each format character that turns text, or hides in it; the file is ASCII then, and has its
+    fields."""
+    assert {"\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\u061c"} <= {*INVISIBLES}
+    log = RecordLog(tmp_path / "test.log", ("a", "b"))
+    for char in INVISIBLES:
+        log.append("x", f"a{char}b")
+    log.close()
+    written = (tmp_path / "test.log").read_text("ascii").splitlines()
+    assert written == [f"x\ta{char.encode('unicode_escape').decode()}b".replace("\\xad", "\\u00ad")
+                       for char in INVISIBLES]  # fmt: skip
+    assert clean("\u202eexe.\u0440\t\u202c") == "\\u202eexe.\u0440 \\u202c"
 
 
 def test_ordinary_text_is_kept() -> None:
@@ -68,7 +95,7 @@ def test_naughty_strings_keep_their_fields(suites: Path, tmp_path: Path) -> None
     assert {fields[2] for fields in read} == {"end"}
 
 
-@pytest.mark.parametrize("beside", ["", "ü", "\ufffd\u200b"])
+@pytest.mark.parametrize("beside", ["", "ü", "\ufffd\u2010"])
 def test_each_char_that_breaks_a_record_is_seen(tmp_path: Path, beside: str) -> None:
     """Controls of ASCII and beyond, and Unicode's separators, one at a time among many records."""
     chars = [chr(code) for code in (*range(32), *range(127, 160), 0x2028, 0x2029)]

@@ -28,6 +28,13 @@ def test_other_text_stays(cell: str) -> None:
     assert defused(-3) == "-3"
 
 
+def test_csv_shows_what_it_holds() -> None:
+    """Characters that turn or hide text are escapes."""
+    assert to_csv(("a",), [("x\u202efdp.exe",), ("a\u200bb\ufeff",)]) == (
+        "a\r\nx\\u202efdp.exe\r\na\\u200bb\\ufeff\r\n"
+    )
+
+
 def test_quotes_and_commas_survive() -> None:
     """RFC 4180."""
     text = to_csv(("a", "b"), [('say "x", y', 3), ("two\nlines", -1)])
