@@ -84,12 +84,13 @@ def commands(beginning: str) -> list[str]:
 
 
 HERE = (
-    r"scrapy (crawl intranet|search|explain|page|hosts|links|report)|redis-cli|make|python -m bench"
+    r"scrapy (crawl intranet|search|explain|page|hosts|links|report|reindex)"
+    r"|redis-cli|make|python -m bench"
 )
 CRAWLS = [
     one for one in commands("scrapy crawl intranet -a start=(?!http://127)") if "REDIS" not in one
 ]
-READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report)")
+READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex)")
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)

@@ -16,6 +16,7 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import QueryError
+from larmspider.index.normal import normalized
 from larmspider.index.schema import HOST_LIMIT, KINDS, tongue_of, typed_host
 
 MAX_QUERY_CHARS = 1_000
@@ -72,7 +73,9 @@ def parse_query(query: str) -> list[Clause]:
     if len(query) > MAX_QUERY_CHARS:
         raise QueryError(f"the query has {len(query)} characters, {MAX_QUERY_CHARS} are the most")
     # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
-    query = query.encode("utf-8", "replace").decode()
+    query = normalized(query.encode("utf-8", "replace").decode())
+    if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
+        raise QueryError(f"the query is too long: {MAX_QUERY_CHARS} characters are the most")
     clauses = [_clause(match) for match in _CLAUSE.finditer(query)]
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from

@@ -27,6 +27,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
+from larmspider.index.normal import normalized
 from larmspider.index.query import Clause
 from larmspider.index.results import Document
 from larmspider.index.schema import exact_analyzer, stemmed_analyzer, typed_host
@@ -107,7 +108,7 @@ class Ranking:
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
-        return self._exact.analyze(text.encode("utf-8", "replace").decode())
+        return self._exact.analyze(normalized(text.encode("utf-8", "replace").decode()))
 
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
@@ -118,7 +119,7 @@ class Ranking:
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         """Pages that share the salient words of this one."""
         words = salient_words(
-            self._stemmed.analyze(f"{document.title} {document.text[:_LIKE_CHARS]}"),
+            self._stemmed.analyze(normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")),
             lambda word: searcher.doc_freq("body", word),
             searcher.num_docs,
         )

@@ -4,7 +4,8 @@ One page becomes one document, keyed by the exact form of its URL. Searched are 
 the title, the description, the words of the URL, the texts of the links that point to the page,
 and the body twice - stemmed, so that "listener" finds "listening", and exact, so that
 ``object.__init__`` or "C++" finds itself, quoted phrases hold and fuzzy words compare with words
-and not with stems. Example::
+and not with stems. All views are normalized (normal.py); what is shown is stored as it was.
+Example::
 
     stored = page_fields(page, digest="9f86d081")
     writer.add_document(to_document(stored, anchors=["join()", "the join function"]))
@@ -23,11 +24,12 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.index.normal import normalized
 from larmspider.items import Page
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
-refuses an index of another version."""
+refuses an index of another version, rebuild.py makes it anew."""
 
 TEXT_LIMIT = 1_000_000
 """Characters of a page's text that are stored and searched."""
@@ -48,6 +50,9 @@ STEMMERS = frozenset(
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
+SHOWN = ("title", "description", "body")
+"""Texts that are stored as they were, beside the words that they are searched by."""
+_STORED = "stored_{}"
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
 
@@ -141,15 +146,18 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("tongue", fast=True, tokenizer_name="raw", index_option="basic")
     # words, stemmed
-    builder.add_text_field("title", stored=True, tokenizer_name=_STEMMED)
-    builder.add_text_field("description", stored=True, tokenizer_name=_STEMMED, index_option="freq")
-    builder.add_text_field("body", stored=True, tokenizer_name=_STEMMED, index_option="freq")
+    builder.add_text_field("title", tokenizer_name=_STEMMED)
+    builder.add_text_field("description", tokenizer_name=_STEMMED, index_option="freq")
+    builder.add_text_field("body", tokenizer_name=_STEMMED, index_option="freq")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
     builder.add_text_field("mime", stored=True, tokenizer_name=_EXACT)
     builder.add_text_field("language", stored=True, tokenizer_name=_EXACT)
+    # as they were, in UTF-8: not what is searched
+    for name in SHOWN:
+        builder.add_bytes_field(_STORED.format(name), stored=True)
     # values
     builder.add_integer_field("depth", stored=True, fast=True)
     builder.add_integer_field("size", stored=True, fast=True)
@@ -185,19 +193,31 @@ def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Docum
     """The document of ``stored`` (`page_fields`, or what the index gave back) and link texts."""
     fields = {
         **stored,
+        **{name: normalized(stored[name]) for name in SHOWN},
+        **{_STORED.format(name): stored[name].encode("utf-8", "replace") for name in SHOWN},
         "domains": _domains(stored["host"]),
         "kind": kind_of(stored["mime"]),
         "date": stored.get("modified", stored["fetched"]),
-        "url_words": url_words(stored["url"]),
-        "exact": [stored["title"], stored["body"]],
-        "anchors": list(anchors),
+        "url_words": normalized(url_words(stored["url"])),
+        "anchors": list(map(normalized, anchors)),
     }
+    fields["exact"] = [fields["title"], fields["body"]]
     if tongue := tongue_of(stored["language"]):
         fields["tongue"] = tongue
     try:
         return tantivy.Document(**fields)
     except ValueError:  # a lone surrogate, which UTF-8 cannot hold
         return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
+
+
+def stored_fields(document: tantivy.Document) -> dict[str, Any]:
+    """What `page_fields` gave, of a document that the index gave back."""
+    fields = {name: values[0] for name, values in document.to_dict().items()}
+    for name in SHOWN:
+        text = fields.pop(_STORED.format(name), None)
+        if text is not None:  # an index of version 2 stored it under its name
+            fields[name] = text.decode()
+    return fields
 
 
 def url_words(url: str) -> str:

@@ -27,7 +27,7 @@ from larmspider.index.facets import Facets, count_facets
 from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
-from larmspider.index.schema import kind_of
+from larmspider.index.schema import kind_of, stored_fields
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.version import is_panic, open_index
@@ -199,7 +199,7 @@ def check_window(limit: int, offset: int) -> None:
 
 
 def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
-    return {name: values[0] for name, values in searcher.doc(address).to_dict().items()}
+    return stored_fields(searcher.doc(address))
 
 
 def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:

@@ -17,6 +17,8 @@ from html import escape
 
 import tantivy
 
+from larmspider.index.normal import Offsets, normalized, offset_in
+
 SNIPPET_LENGTH = 200
 """Characters of a snippet, about."""
 _SEARCHED = 100_000  # characters of a page
@@ -92,14 +94,25 @@ class SnippetMaker:
 
     def snippet(self, body: str, description: str) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body."""
-        passage = self._passage(body[:_SEARCHED])
-        if passage is None:
-            passage = _beginning_of(description or body)
-        highlights = tuple(m.span() for m in _WORD.finditer(passage) if self._wanted(m[0]))
-        return Snippet(one_line(passage), highlights)
+        body = body[:_SEARCHED]
+        span = self._passage(body)
+        if span is None and (plain := normalized(body)) is not body:
+            # the words are there in another form: with accents apart, or soft hyphens
+            span = self._passage(plain)
+            span = span and (offset_in(body, span[0]), offset_in(body, span[1]))
+        passage = body[slice(*span)] if span else _beginning_of(description or body)
+        return Snippet(one_line(passage), self._highlights(passage))
 
-    def _passage(self, body: str) -> str | None:
-        """The first stretch of text in which most of the query's words begin."""
+    def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
+        plain = normalized(passage)
+        wanted = [m.span() for m in _WORD.finditer(plain) if self._wanted(m[0])]
+        if plain is passage:
+            return tuple(wanted)
+        offsets = Offsets(passage)
+        return tuple(offsets.span(start, end) for start, end in wanted)
+
+    def _passage(self, body: str) -> tuple[int, int] | None:
+        """Where the first stretch of text is in which most of the query's words begin."""
         lower = body.lower()
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
@@ -134,7 +147,7 @@ class SnippetMaker:
         end = min(len(body), start + SNIPPET_LENGTH)
         if end < len(body):
             end = max(body.rfind(" ", best, end), best + span // 2)
-        return body[start:end]
+        return start, end
 
     def _wanted(self, word: str) -> bool:
         known = self._known.get(word)

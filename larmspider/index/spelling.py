@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from larmspider.errors import QueryError
+from larmspider.index.normal import normalized
 from larmspider.index.query import NO_FILTERS, Clause, Filters, parse_query
 from larmspider.index.results import Results
 
@@ -69,7 +70,7 @@ def did_you_mean(
     dictionary: Dictionary, query: str, filters: Filters = NO_FILTERS
 ) -> Suggestion | None:
     """A better query, or None. Raises QueryError for an invalid one."""
-    suggested = query
+    query = suggested = normalized(query)
     for typed, word in _doubtful_words(dictionary, parse_query(query)):
         if better := _better(dictionary, word, dictionary.occurrences(word)):
             alone = rf"(?<!\w){re.escape(typed)}(?!\w)"

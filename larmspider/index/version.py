@@ -1,17 +1,19 @@
 """Records which schema an index was written with, so that no program misreads it.
 
 ``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``. An index
-of another version is refused with a message that says what to do, not migrated::
+of another version is refused with a message that says what to do; rebuild.py makes it anew::
 
     open_index(Path("crawl/index"))
-    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 2: ...
+    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 3: ...
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 import tantivy
 
@@ -19,6 +21,9 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
+_SEARCHED = frozenset((2, SCHEMA_VERSION))
+"""Versions that can be searched; only the newest is written. The words of version 2 are not
+normalized."""
 
 
 def is_panic(error: BaseException) -> bool:
@@ -31,9 +36,35 @@ def has_index(directory: Path) -> bool:
     return (directory / META_NAME).exists() and (directory / "meta.json").exists()
 
 
+def outdated(directory: Path) -> bool:
+    """Whether ``directory`` has an index of an earlier version, which is to be made anew."""
+    version = version_of(directory)
+    return version is not None and version < SCHEMA_VERSION
+
+
+def version_of(directory: Path) -> int | None:
+    """The version of an index; None where there is none, or its record cannot be read."""
+    version = _meta(directory).get("schema")
+    return version if isinstance(version, int) else None
+
+
+def stemmer_of(directory: Path) -> str | None:
+    """The stemmer of an index; None as in `version_of`."""
+    stemmer = _meta(directory).get("stemmer")
+    return stemmer if stemmer in STEMMERS else None
+
+
+def _meta(directory: Path) -> dict[str, Any]:
+    try:
+        meta = json.loads((directory / META_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
 def open_index(directory: Path) -> tuple[tantivy.Index, str]:
     """An existing index and its stemmer. Raises CrawlDirError for none, or another version."""
-    stemmer = _read_meta(directory / META_NAME)
+    stemmer = _read_meta(directory / META_NAME, _SEARCHED)
     try:
         index = tantivy.Index.open(str(directory))
     except (ValueError, OSError) as error:
@@ -79,7 +110,7 @@ def _prepare(index: tantivy.Index, stemmer: str) -> tantivy.Index:
     return index
 
 
-def _read_meta(path: Path) -> str:
+def _read_meta(path: Path, versions: Container[int] = (SCHEMA_VERSION,)) -> str:
     """The stemmer of the index."""
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
@@ -88,10 +119,13 @@ def _read_meta(path: Path) -> str:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CrawlDirError(f"{path}: cannot be read: {error}") from error
-    if version != SCHEMA_VERSION:
+    if version not in versions:
+        advice = "use the larmspider that wrote it"
+        if isinstance(version, int) and version < SCHEMA_VERSION:
+            advice = "scrapy reindex makes it anew, and so does a crawl that goes on"
         raise CrawlDirError(
             f"{path.parent}: the search index has version {version}, this larmspider needs "
-            f"{SCHEMA_VERSION}: crawl again into an empty directory"
+            f"{SCHEMA_VERSION}: {advice}"
         )
     if stemmer not in STEMMERS:
         raise CrawlDirError(f"{path}: unknown stemmer {stemmer!r}")

@@ -29,7 +29,7 @@ import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import AnchorTable
-from larmspider.index.schema import page_fields, to_document
+from larmspider.index.schema import page_fields, stored_fields, to_document
 from larmspider.index.version import create_index, is_panic
 from larmspider.items import Page
 
@@ -96,6 +96,10 @@ class IndexWriter:
         # fields, not the page, whose body of 16 MB must not be kept until a commit
         self._enqueue(page.name, page_fields(page, digest))
 
+    def add_stored(self, stored: dict[str, Any]) -> None:
+        """`add` for what `page_fields` or another index gave."""
+        self._enqueue(stored["key"], stored)
+
     def remove(self, normalized: str) -> None:
         """Remove the page with this URL, in exact form, at the next `commit`."""
         self._enqueue(normalized, None)
@@ -140,6 +144,11 @@ class IndexWriter:
             if refreshed < _REFRESH_ROUND:
                 break
         return total
+
+    def count(self) -> int:
+        """Pages in the index, as of the last `commit`."""
+        self._index.reload()
+        return self._index.searcher().num_docs
 
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         """Commit, wait for merges and release the index. May be called twice.
@@ -249,8 +258,7 @@ class IndexWriter:
             query = tantivy.Query.term_query(schema, "key", normalized)
             hits = searcher.search(query, 1, count=False).hits
             if hits:
-                stored = {name: v[0] for name, v in searcher.doc(hits[0][1]).to_dict().items()}
-                self._upsert(stored, texts)
+                self._upsert(stored_fields(searcher.doc(hits[0][1])), texts)
             else:
                 self._indexed[normalized] = None
             refreshed += 1

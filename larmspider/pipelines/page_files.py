@@ -7,16 +7,17 @@ store.log                             one line a page, ten tab-separated fields 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
-from larmspider.pipelines.records import AppendFile, LogStore, truncate_file
+from larmspider.pipelines.records import AppendFile, LogStore, read_records, truncate_file
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -146,6 +147,26 @@ class PageFilesPipeline(LogStore):
             for file in (*self._full, self._file):
                 file.close()
         super().close_spider()
+
+
+def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], bytes]]]:
+    """The records of store.log in their order, each with what reads its body. Raises CrawlDirError,
+    as that does too."""
+    try:
+        for fields in read_records(directory / "store.log", len(STORE_LOG_COLUMNS)):
+            yield fields, partial(_body, directory, *map(int, (fields[8], fields[9], fields[6])))
+    except (OSError, ValueError) as error:
+        raise CrawlDirError(f"{directory / 'store.log'}: cannot be read: {error}") from error
+
+
+def _body(directory: Path, number: int, offset: int, size: int) -> bytes:
+    path = directory / page_file_name(number)
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+    except OSError as error:
+        raise CrawlDirError(f"{path}: {error.strerror or error}") from error
 
 
 def _sync(files: Iterable[AppendFile]) -> None:

@@ -9,23 +9,33 @@ meanwhile stops; the next run continues there.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
-from larmspider.errors import CrawlDirError
-from larmspider.index.schema import STEMMERS
-from larmspider.index.version import META_NAME
+from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.extraction.formats import extractor_for
+from larmspider.formatting import counted, duration
+from larmspider.index.rebuild import Documents, finish, rebuild
+from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, page_fields
+from larmspider.index.version import META_NAME, outdated, version_of
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import REDIRECT, Page
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.page_files import stored_pages
+from larmspider.pipelines.records import read_records
 from larmspider.pipelines.store import Store
+from larmspider.urls.canonical import Forms
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -36,6 +46,7 @@ logger = logging.getLogger(__name__)
 REFRESH_PAGES = 200
 """Pages whose link texts a checkpoint updates, in a thread, about 1 ms each."""
 
+_PROGRESS_SECS = 5.0
 _EXISTS = b"index"
 _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth"})
 """Verdicts on links whose targets may be in the index."""
@@ -45,7 +56,7 @@ class SearchIndexPipeline(Store):
     """Writes index/."""
 
     needs = ("url", "text")
-    files = ("index",)
+    files = ("index", "index.new", "index.old")
 
     def __init__(
         self,
@@ -55,13 +66,15 @@ class SearchIndexPipeline(Store):
         counters: StatsCollector,
         wake: Callable[[], object] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to."""
+        """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
+        ``given_up`` whether it was told to stop while it opens."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
         self.counters = counters
-        self.wake, self.stopping = wake, stopping
+        self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -81,13 +94,36 @@ class SearchIndexPipeline(Store):
             crawler.stats,
             wake=partial(crawler.signals.send_catch_log, signals.wake),
             stopping=lambda: not (crawler.crawling and crawler.engine.running),
+            given_up=lambda: not crawler.crawling,
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
 
-    def open_spider(self) -> None:
+    def open_spider(self) -> Coroutine[Any, Any, None] | None:
         options.writable_dir(self.directory.parent)
+        finish(self.directory)
+        if outdated(self.directory):
+            return self._open_anew()
+        self._open()
+        return None
+
+    def _open(self) -> None:
         self._writer = IndexWriter(self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer)
+
+    async def _open_anew(self) -> None:
+        """Rebuild the index while the crawl waits, and keep its lease."""
+        await asyncio.to_thread(self._rebuild)
+        self._open()
+
+    def _rebuild(self) -> None:
+        telling = RebuildLog(self.directory, self.given_up)
+        rebuild(
+            self.directory,
+            partial(from_page_files, self.directory.parent, self._forms),
+            heap_bytes=self.heap_bytes,
+            progress=telling,
+        )
+        telling.end()
 
     def spider_idle(self) -> None:
         """Nothing is queued or in flight: update all link texts before the crawl ends."""
@@ -119,7 +155,7 @@ class SearchIndexPipeline(Store):
             self._index(page, self._writer)
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
-        if page.status == 200 and not page.noindex and not _has_moved(page):
+        if _is_for_readers(page):
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:
@@ -146,6 +182,7 @@ class SearchIndexPipeline(Store):
 
     def recover(self, position: bytes) -> None:
         """Raises CrawlDirError if the index is gone."""
+        finish(self.directory)
         if position == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
@@ -193,6 +230,89 @@ class SearchIndexPipeline(Store):
             logger.error("%s", error)  # and flush() raises it
         finally:
             self._writer = None  # not before: a checkpoint meanwhile must wait for this commit
+
+
+class RebuildLog:
+    """Says in the log how far a rebuild is, every 5 s; False ends it when the crawl stops."""
+
+    def __init__(self, directory: Path, stopping: Callable[[], bool] = lambda: False) -> None:
+        self.directory, self.stopping = directory, stopping
+        self._began = self._said = time.monotonic()
+        self._done = 0
+        logger.info(
+            "The search index %s has version %s: it is made anew in version %s, beside the old one",
+            *(directory, version_of(directory), SCHEMA_VERSION),
+        )
+
+    def __call__(self, done: int, total: int) -> bool:
+        self._done = done
+        now = time.monotonic()
+        if now - self._said >= _PROGRESS_SECS:
+            self._said = now
+            left = (now - self._began) / done * max(0, total - done)
+            logger.info(
+                "Making the search index anew: %s of %s, about %s left",
+                *(f"{done:,}", counted(total, "page"), duration(left)),
+            )
+        return not self.stopping()
+
+    def end(self) -> None:
+        took = duration(time.monotonic() - self._began)
+        logger.info("The search index is new: %s in %s", counted(self._done, "page"), took)
+
+
+def from_page_files(directory: Path, forms: Callable[[str], Forms]) -> tuple[int, Documents]:
+    """The number of pages in store.log, and what the index would have of each. What only the server
+    said is not known: a charset or noindex in a header, Last-Modified."""
+    total = sum(1 for _ in stored_pages(directory))
+    return total, _from_page_files(directory, forms)
+
+
+def _from_page_files(directory: Path, forms: Callable[[str], Forms]) -> Documents:
+    times = _FetchTimes(directory / "fetch.log")
+    depths: dict[int, int] = {}
+    for fields, body in stored_pages(directory):
+        from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
+        depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
+        depths[hash(url)] = depth
+        page, extract = Page(url), extractor_for(mime)
+        if status == "200" and extract is not None:
+            page = extract(body(), url, None)
+            for link in page.links:
+                with suppress(InvalidURL):
+                    link.normalized, link.exact = forms(link.url)
+        elif status == "200":
+            page = Page(url, body=body())
+        with suppress(InvalidURL):
+            page.exact = forms(url).exact
+        page.normalized, page.status, page.mime = normalized, int(status), mime
+        page.title, page.depth, page.fetched = page.title or title, max(0, depth), times.of(url)
+        digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
+        yield page.name, page_fields(page, digest) if _is_for_readers(page) else None
+
+
+class _FetchTimes:
+    """When pages were fetched, by fetch.log, which has them in nearly the order of store.log."""
+
+    def __init__(self, path: Path) -> None:
+        self._records = iter(read_records(path, len(FETCH_LOG_COLUMNS)) if path.exists() else ())
+        self._passed: dict[str, float] = {}
+        self._last = 0.0
+
+    def of(self, url: str) -> float:
+        while url not in self._passed:
+            fields = next(self._records, None)
+            if fields is None:
+                return self._last
+            if fields[4].isdecimal():
+                with suppress(ValueError):
+                    self._last = datetime.fromisoformat(fields[0]).timestamp()
+                self._passed[fields[1]] = self._last
+        return self._passed.pop(url)
+
+
+def _is_for_readers(page: Page) -> bool:
+    return page.status == 200 and not page.noindex and not _has_moved(page)
 
 
 def _has_moved(page: Page) -> bool:

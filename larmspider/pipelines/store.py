@@ -20,7 +20,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -86,8 +86,9 @@ class Store(ABC):
     def build(cls, crawler: Crawler) -> Self:
         """The store by the settings, which are checked here; opens nothing."""
 
-    def open_spider(self) -> None:  # noqa: B027 - a store without files opens nothing
+    def open_spider(self) -> Coroutine[Any, Any, None] | None:
         """Open files."""
+        return None
 
     def close_spider(self) -> Awaitable[None] | None:
         """Write buffers and close."""

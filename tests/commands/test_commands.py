@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from examples.intranet.serve import DemoServer
+from larmspider.files import lock
 from tests.support.crawling import FAST, PROJECT, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
@@ -44,6 +46,25 @@ def test_page_prints_the_bytes_that_were_served(server: DemoServer, folder: Path
     assert ran.out == (site / "wiki" / "index.html").read_text("utf-8")
     record = scrapy("page", url, "--json", cwd=folder).json
     assert (record["status"], record["title"], record["mime"]) == (200, "Wiki", "text/html")
+
+
+def test_reindex_makes_an_old_index_anew(folder: Path, tmp_path: Path) -> None:
+    """Of an earlier version, or one that is gone; else there is nothing to do."""
+    crawl = shutil.copytree(folder / "crawl", tmp_path / "crawl")
+    assert "nothing to do" in scrapy("reindex", cwd=tmp_path).out
+    (crawl / "index" / "larmspider-index.json").write_text('{"schema": 1, "stemmer": "english"}')
+    ran = scrapy("search", "Reisekosten", cwd=tmp_path)
+    assert ran.status == 1
+    assert "scrapy reindex makes it anew" in ran.err
+    for _ in range(2):
+        ran = scrapy("reindex", cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert f"{crawl}: the search index is new, " in ran.out
+        assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
+        shutil.rmtree(crawl / "index")
+    with lock(crawl / "lock"):
+        ran = scrapy("reindex", cwd=tmp_path)
+    assert (ran.status, "is in use" in ran.err) == (1, True)
 
 
 def test_search_marks_the_words(folder: Path) -> None:

@@ -201,13 +201,55 @@ def test_no_index_is_a_crawl_dir_error(tmp_path: Path) -> None:
         Searcher.open(tmp_path)
 
 
-def test_another_version_is_refused(writer: IndexWriter) -> None:
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [(99, "use the larmspider that wrote it"), (1, "scrapy reindex makes")],
+)
+def test_another_version_is_refused(writer: IndexWriter, version: int, advice: str) -> None:
     """Reader and writer say what to do."""
     writer.close()
-    (writer.directory / META_NAME).write_text('{"schema": 99, "stemmer": "english"}')
+    (writer.directory / META_NAME).write_text(f'{{"schema": {version}, "stemmer": "english"}}')
     for opened in (Searcher.open, IndexWriter):
-        with pytest.raises(CrawlDirError, match=r"version 99.*crawl again into an empty directory"):
+        with pytest.raises(CrawlDirError, match=f"version {version}.*{advice}"):
             opened(writer.directory)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("the cafe\u0301 here", "café", "the *cafe\u0301* here"),
+        ("the café here", "cafe\u0301", "the *café* here"),
+        ("we co\u00adop\u00aderate now", "cooperate", "we *co\u00adop\u00aderate* now"),
+        ("the pass\u200bword is", '"password is"', "the *pass\u200bword* *is*"),
+        ("a \ufb01le here", "file", "a *\ufb01le* here"),
+        ("Java\u2122 Platform", '"java platform"', "*Java*\u2122 *Platform*"),
+        ("5\u338f of it", "kg", "5*\u338f* of it"),
+        ("ガギ here", "ｶﾞｷﾞ", "*ガギ* here"),
+    ],
+)
+def test_words_are_found_in_any_spelling(
+    writer: IndexWriter, make_page, text: str, query: str, shown: str
+) -> None:
+    """With accents apart (NFD), soft hyphens, zero-width spaces and compatibility characters, in
+    the page or in the query; what is stored and shown is the page's own text."""
+    writer.add(make_page("a", text, title=text, description=text))
+    writer.add(make_page("b", "other words"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    (hit,) = searcher.search(query).hits
+    assert hit.snippet.marked("*", "*") == shown
+    page = searcher.get("http://wiki.example/a")
+    assert page is not None
+    assert (page.text, page.title, page.description) == (text, text, text)
+    assert searcher.suggestion(query) is None
+
+
+def test_link_texts_and_urls_are_normalized_too(writer: IndexWriter, make_page, find) -> None:
+    writer.add(make_page("Cafe%CC%81/menu", "soup"))
+    writer.add_anchors([("http://wiki.example/Cafe%CC%81/menu", "de\u0301jeuner")])
+    assert find("url:café") == ["menu"]
+    writer.refresh_all_anchors()
+    assert find("déjeuner") == ["menu"]
 
 
 def test_a_page_without_canonical_form_is_kept_by_its_url(find, writer) -> None:

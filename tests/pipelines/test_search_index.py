@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from scrapy.crawler import Crawler
 
 from larmspider.index.search import Searcher
 from larmspider.items import REDIRECT, Link, Page
-from larmspider.pipelines.search_index import SearchIndexPipeline
+from larmspider.pipelines.search_index import SearchIndexPipeline, from_page_files
+from larmspider.urls.canonical import Canonicalizer
 
+EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
 RELOAD = Link("http://h/?sid=2", "http://h/", REDIRECT)
 
@@ -43,3 +47,42 @@ def test_what_can_be_found(
     store.write(Page("http://h/?sid=1", "http://h/", text="zebra", **fields))
     asyncio.run(store.close_spider())
     assert Searcher.open(store.directory).search("zebra").total == found
+
+
+def test_an_index_of_an_earlier_version_is_made_anew(
+    crawler_for: Callable[..., Crawler], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the crawl goes on; the log says so."""
+    caplog.set_level("INFO")
+    shutil.copytree(EARLIER, tmp_path / "crawl")
+    before = Searcher.open(tmp_path / "crawl" / "index").count()
+    store = SearchIndexPipeline.from_crawler(crawler_for())
+    store.given_up = store.stopping = lambda: False
+    opening = store.open_spider()
+    assert opening is not None
+    asyncio.run(opening)
+    store.write(Page("http://h/", "http://h/", text="zebra"))
+    asyncio.run(store.close_spider())
+    searcher = Searcher.open(store.directory)
+    assert (searcher.count(), searcher.search("zebra").total) == (before + 1, 1)
+    told = [record.getMessage() for record in caplog.records]
+    assert any("has version 2: it is made anew in version 3" in line for line in told)
+    assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
+
+
+def test_an_index_is_made_from_page_files(tmp_path: Path) -> None:
+    """As the old one: the same pages with their texts, titles, times and depths."""
+    crawl = shutil.copytree(EARLIER, tmp_path / "crawl")
+    old = Searcher.open(crawl / "index")
+    total, found = from_page_files(crawl, Canonicalizer().forms)
+    pages = dict(found)
+    assert total == len(pages) > old.count() > 0  # the crawl was killed before a checkpoint
+    for key, stored in pages.items():
+        assert stored is not None
+        if (page := old.get(key)) is None:
+            continue
+        assert (stored["url"], stored["title"], stored["body"]) == (page.url, page.title, page.text)
+        assert (stored["depth"], stored["size"], stored["mime"], stored["digest"]) == (
+            page.depth, page.size, page.mime, page.digest,
+        )  # fmt: skip
+        assert abs(stored["fetched"].timestamp() - page.fetched) < 0.01

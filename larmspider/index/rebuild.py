@@ -1,0 +1,155 @@
+"""Makes an index of an earlier version anew, beside the old one, and swaps it in by rename.
+
+    if outdated(Path("crawl/index")):
+        rebuild(Path("crawl/index"), progress=lambda done, total: print(done, total))
+
+The pages come from what the old index has stored, their texts as the crawl read them: with the
+charset that a server named and without what its headers kept out, which page files do not know.
+Where it cannot be read, ``instead`` gives them, from the page files. Link texts are taken over. A
+rebuild that is killed begins again; a crash between the renames is mended by `finish`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import tantivy
+
+from larmspider.errors import CrawlDirError
+from larmspider.index.schema import stored_fields
+from larmspider.index.version import META_NAME, is_panic, stemmer_of, version_of
+from larmspider.index.writer import IndexWriter
+
+Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
+"""Canonical URL and what `page_fields` gives; None: not in the index."""
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with pages done and in all."""
+
+_COMPLETE = "complete"
+_CHUNK = 10_000
+_NEEDED = ("key", "url", "host", "title", "description", "body", "mime", "language", "fetched")
+
+
+class RebuildStoppedError(CrawlDirError):
+    """``progress`` returned False; the old index stands."""
+
+
+def files_of(directory: Path) -> tuple[Path, Path]:
+    """The new index while it is made, and the old one until it is deleted."""
+    return directory.with_name(f"{directory.name}.new"), directory.with_name(
+        f"{directory.name}.old"
+    )
+
+
+def rebuild(
+    directory: Path,
+    instead: Callable[[], tuple[int, Documents]] | None = None,
+    *,
+    stemmer: str = "",
+    from_old: bool = True,
+    heap_bytes: int = 64_000_000,
+    progress: Progress = lambda _done, _total: None,
+) -> int:
+    """Replace the index in ``directory`` by one of this version; its number of pages.
+
+    ``instead`` gives the number of pages and the pages, where the old index cannot be read.
+    ``stemmer`` is that of the old index by default; without ``from_old`` the old index is not read
+    but for its link texts. Raises CrawlDirError, RebuildStoppedError; the
+    old index then stands as it was.
+    """
+    finish(directory)
+    draft, _ = files_of(directory)
+    stemmer = stemmer or stemmer_of(directory) or "english"
+    try:
+        if not from_old and instead is not None:
+            raise CrawlDirError("not to be read")
+        total, documents = _stored(directory)
+    except CrawlDirError:
+        if instead is None:
+            raise
+        total, documents = instead()
+    anchors = directory / "anchors" / "data.mdb"
+    if anchors.exists():
+        (draft / "anchors").mkdir(parents=True)
+        shutil.copyfile(anchors, draft / "anchors" / anchors.name)
+    try:
+        with IndexWriter(draft, heap_bytes=heap_bytes, stemmer=stemmer) as writer:
+            for done, (key, stored) in enumerate(documents, 1):
+                if stored is None:
+                    writer.remove(key)
+                else:
+                    writer.add_stored(stored)
+                if done % _CHUNK == 0:
+                    writer.commit()
+                if progress(done, total) is False:
+                    raise RebuildStoppedError(f"{directory}: the index was not made anew")
+            writer.commit()
+            count = writer.count()
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    (draft / _COMPLETE).touch()
+    try:
+        _swap(directory)
+    except OSError as error:
+        raise CrawlDirError(f"{directory}: cannot be replaced: {error}") from error
+    finish(directory)
+    return count
+
+
+def finish(directory: Path) -> None:
+    """Swap a complete new index in, and delete one that is not complete. Raises CrawlDirError."""
+    draft, old = files_of(directory)
+    try:
+        if (draft / _COMPLETE).exists() and _is_newer(draft, directory):
+            _swap(directory)
+        elif not directory.exists() and old.exists():
+            old.rename(directory)
+        (directory / _COMPLETE).unlink(missing_ok=True)
+        for left in (draft, old):
+            if left.exists():
+                shutil.rmtree(left)
+    except OSError as error:
+        raise CrawlDirError(f"{directory}: cannot be replaced: {error}") from error
+
+
+def _swap(directory: Path) -> None:
+    draft, old = files_of(directory)
+    if directory.exists():
+        directory.rename(old)
+    draft.rename(directory)
+
+
+def _is_newer(draft: Path, directory: Path) -> bool:
+    """Whether ``draft`` was made of the index in ``directory``, which a crawl of this version has
+    not replaced since."""
+    return not (directory / META_NAME).exists() or version_of(directory) != version_of(draft)
+
+
+def _stored(directory: Path) -> tuple[int, Documents]:
+    """What an index of another version has stored. Raises CrawlDirError if it cannot be read."""
+    try:
+        searcher = tantivy.Index.open(str(directory)).searcher()
+        every, total = tantivy.Query.all_query(), searcher.num_docs
+        first = searcher.search(every, 1, count=False).hits
+        for _, address in first:
+            lacking = set(_NEEDED) - stored_fields(searcher.doc(address)).keys()
+            if lacking:
+                raise CrawlDirError(f"{directory}: the index has not stored {', '.join(lacking)}")
+    except CrawlDirError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise CrawlDirError(f"{directory}: the old index cannot be read: {error}") from error
+
+    def documents() -> Documents:
+        for start in range(0, total, _CHUNK):
+            for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
+                stored = stored_fields(searcher.doc(address))
+                yield stored["key"], stored
+
+    return total, documents()

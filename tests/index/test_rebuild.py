@@ -1,0 +1,95 @@
+"""larmspider/index/rebuild.py: an index of an earlier version is made anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from larmspider.errors import CrawlDirError
+from larmspider.index.rebuild import RebuildStoppedError, files_of, finish, rebuild
+from larmspider.index.schema import SCHEMA_VERSION, page_fields
+from larmspider.index.search import Searcher
+from larmspider.index.version import META_NAME, has_index, outdated, version_of
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+
+EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone" / "index"
+"""Of version 2."""
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    return shutil.copytree(EARLIER, tmp_path / "index")
+
+
+def test_an_old_index_has_the_same_pages_afterwards(old: Path) -> None:
+    """Stored texts, times, ranks by link texts; progress is told, and nothing is left beside it."""
+    assert outdated(old)
+    before = Searcher.open(old).search("page", limit=100, facets=True)
+    told: list[tuple[int, int]] = []
+    count = rebuild(old, progress=lambda done, total: told.append((done, total)))
+    after = Searcher.open(old).search("page", limit=100, facets=True)
+    assert version_of(old) == SCHEMA_VERSION
+    assert not outdated(old)
+    assert told[-1] == (count, count)
+    assert {hit.normalized: (hit.fetched, hit.title, hit.snippet) for hit in after.hits} == {
+        hit.normalized: (hit.fetched, hit.title, hit.snippet) for hit in before.hits
+    }
+    assert (after.total, after.facets) == (before.total, before.facets)
+    assert [path.name for path in old.parent.iterdir()] == ["index"]
+    with IndexWriter(old) as writer:
+        writer.refresh_all_anchors()
+
+
+def test_a_rebuild_that_is_stopped_leaves_the_old_index(old: Path) -> None:
+    with pytest.raises(RebuildStoppedError):
+        rebuild(old, progress=lambda done, _: done < 2)
+    assert (version_of(old), [path.name for path in old.parent.iterdir()]) == (2, ["index"])
+
+
+def test_what_cannot_be_read_is_made_from_elsewhere(old: Path) -> None:
+    """Link texts are kept; without another source the error says what is wrong."""
+    (old / "meta.json").write_text("{")
+    with pytest.raises(CrawlDirError, match="old index cannot be read"):
+        rebuild(old)
+    pages = [Page(f"http://wiki.example/{name}", text=f"word {name}") for name in "ab"]
+    found = [(page.url, page_fields(page, "")) for page in pages]
+    assert rebuild(old, lambda: (3, iter([*found, (pages[0].url, None)]))) == 1
+    assert [hit.url for hit in Searcher.open(old).search("word").hits] == ["http://wiki.example/b"]
+    assert (old / "anchors" / "data.mdb").exists()
+
+
+def _complete(old: Path) -> tuple[Path, Path]:
+    """A new index beside the old one, as before the first rename."""
+    kept = shutil.copytree(old, old.with_name("kept"))
+    rebuild(old)
+    new, aside = files_of(old)
+    old.rename(new)
+    (new / "complete").touch()
+    kept.rename(old)
+    return new, aside
+
+
+@pytest.mark.parametrize("killed", ["before", "between", "after", "early"])
+def test_a_crash_while_they_are_swapped_is_mended(old: Path, killed: str) -> None:
+    """Whatever was done by then, the index is whole, and nothing is left beside it."""
+    new, aside = _complete(old)
+    if killed == "early":
+        (new / "complete").unlink()
+    if killed in ("between", "after"):
+        old.rename(aside)
+    if killed == "after":
+        new.rename(old)
+    finish(old)
+    assert version_of(old) == (2 if killed == "early" else SCHEMA_VERSION)
+    assert has_index(old)
+    assert [path.name for path in old.parent.iterdir()] == ["index"]
+    assert not (old / "complete").exists()
+
+
+def test_a_later_index_is_not_older_than_this(tmp_path: Path) -> None:
+    (tmp_path / META_NAME).write_text(json.dumps({"schema": SCHEMA_VERSION + 1}))
+    assert not outdated(tmp_path)
