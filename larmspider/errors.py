@@ -9,6 +9,11 @@ class ConfigError(LarmspiderError):
     """A setting, argument or file that cannot be used: says what is wrong and what is expected."""
 
 
+class TemporaryError(LarmspiderError):
+    """Something that waiting may change, and has not yet: the same command may be started again
+    (exit status 75, EX_TEMPFAIL)."""
+
+
 class InvalidURL(LarmspiderError, ValueError):  # noqa: N818 - the name others rely on
     """A string that is not a URL that can be fetched; says why."""
 

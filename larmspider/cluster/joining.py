@@ -22,11 +22,10 @@ from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
-from larmspider.cluster.redis_client import RedisLink, lasting, link_to, why
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.cluster.redis_client import RedisLink, lasting, link_to, patiently, why
+from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
-from larmspider.frontier.storage.backend import BackendError
 from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
 
@@ -62,8 +61,6 @@ def _unlink(link: RedisLink, found: list[bytes]) -> int:
 
 T = TypeVar("T")
 
-AWAY_SECS = 60.0
-"""How long a Redis that stops answering while a worker joins is waited for."""
 SHARED = (
     "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
@@ -113,20 +110,17 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
 
 
 def insist(ask: Callable[[], T], where: str) -> T:
-    """Call ``ask`` until Redis answers, for AWAY_SECS. Raises ConfigError, BackendError."""
-    end, warned = time.monotonic() + AWAY_SECS, False
-    while True:
+    """Call ``ask`` until Redis answers, as patiently() does. Raises ConfigError, TemporaryError."""
+
+    def asked() -> T:
         try:
             return ask()
         except UNREACHABLE as error:
             if (refusal := lasting(error, where, starting=True)) is not None:
                 raise refusal from None
-            if time.monotonic() > end:
-                raise BackendError(f"Redis at {where} cannot be used: {why(error)}") from None
-            if not warned:
-                logger.warning("Redis at %s cannot be used (%s): waiting", where, why(error))
-            warned = True
-            time.sleep(0.2)
+            raise TemporaryError(f"Redis at {where} cannot be used: {why(error)}") from None
+
+    return patiently(asked)
 
 
 def description(crawler: Crawler) -> dict[str, Any]:

@@ -16,14 +16,17 @@ else, as in scrapy-redis; ``redis_cls``: "redis.cluster.RedisCluster" is for a c
 from __future__ import annotations
 
 import logging
+import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
@@ -32,7 +35,7 @@ from redis.retry import Retry
 from scrapy.settings import BaseSettings
 from scrapy_redis.connection import get_redis_from_settings
 
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
 
 if TYPE_CHECKING:
@@ -56,11 +59,12 @@ _PASSING = (
 )
 _PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "OOM")
 _REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
+_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"
 
 
 def passing(error: Exception) -> bool:
     """Whether waiting may help: Redis is away, loading, full, a replica."""
-    if refused(error):
+    if refused(error) or _CERTIFICATE in str(error):
         return False
     return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
 
@@ -143,8 +147,9 @@ NEEDED = (7, 0)
 """The oldest Redis that the backend was tested with."""
 PIPELINE_BYTES = 4 << 20
 """Arguments in one round trip, about."""
-LOADING_SECS = 60.0
-"""How long a Redis that has just been started may read its file before a crawl begins."""
+START_SECS = 300.0
+"""How long a worker that starts waits for a Redis that cannot be used; then it ends with status 75.
+A run of this length ends a row of restarts (workers/supervisor.py), so there is always a next."""
 _FIRST_WAIT_SECS, _LONGEST_WAIT_SECS = 0.05, 2.0
 
 
@@ -169,18 +174,20 @@ class RedisLink:
         return isinstance(self.client, redis.RedisCluster)
 
     def check(self) -> None:
-        """Raise ConfigError where this Redis cannot hold a frontier. Loads the scripts."""
+        """Raise ConfigError where this Redis cannot hold a frontier, TemporaryError where it cannot
+        do so now. Loads the scripts."""
         try:
-            info = self._when_loaded()
+            info = self._info()
             version = str(info.get("redis_version", "0"))
             if tuple(int(part) for part in version.split(".")[:2]) < NEEDED:
                 wanted = ".".join(map(str, NEEDED))
                 raise ConfigError(f"Redis at {self.name} is {version}: {wanted} or newer is needed")
             if info.get("role") in ("slave", "replica"):
-                raise ConfigError(f"Redis at {self.name} is a replica: name its master")
+                raise TemporaryError(f"Redis at {self.name} is a replica: name its master")
             self._load_scripts()
         except (redis.RedisError, RedisClusterException, OSError) as error:
-            raise ConfigError(
+            kind = TemporaryError if passing(error) else ConfigError
+            raise kind(
                 f"Redis at {self.name} cannot be used: {why(error)}{self._tls_hint(error)}"
             ) from None
         except TypeError as error:  # arguments of a connection, which is made only now
@@ -194,17 +201,6 @@ class RedisLink:
         if with_tls and isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
             return "; rediss:// is for a port that speaks TLS"
         return ""
-
-    def _when_loaded(self) -> dict[str, Any]:
-        end = time.monotonic() + LOADING_SECS
-        while True:
-            try:
-                info: dict[str, Any] = self._info()
-            except redis.BusyLoadingError:
-                if time.monotonic() > end or self.stop.wait(0.1):
-                    raise
-            else:
-                return info
 
     def _info(self) -> dict[str, Any]:
         self.round_trips += 1
@@ -320,8 +316,8 @@ def connect(
             warnings.simplefilter("ignore", DeprecationWarning)
             client = get_redis_from_settings(own)
     except (redis.RedisError, RedisClusterException, OSError) as error:
-        why = " ".join(str(error).split())
-        raise ConfigError(f"{which}: Redis cannot be used: {why}") from None
+        kind = TemporaryError if passing(error) else ConfigError
+        raise kind(f"{which}: Redis cannot be used: {why(error)}") from None
     except Exception as error:  # noqa: BLE001 - whatever is wrong with values of the user's
         # the text of the error may hold a part of the password
         raise ConfigError(
@@ -333,8 +329,60 @@ def connect(
 
 
 def link_to(settings: Settings) -> RedisLink:
-    """A link to a Redis that has just answered check(). Raises ConfigError, within some seconds
-    where nobody answers: a wrong port, or one that does not speak TLS."""
+    """A link to a Redis that has just answered check(), which is waited for as patiently() does.
+    Raises ConfigError, TemporaryError."""
+    return patiently(lambda: _link_to(settings))
+
+
+T = TypeVar("T")
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Call ``ask`` until it raises no TemporaryError, for START_SECS, or until SIGINT or SIGTERM
+    comes; warns at once and then every 30 s."""
+    begun = time.monotonic()
+    warned, wait = 0.0, _FIRST_WAIT_SECS
+    with _told_to_stop() as stop:
+        while True:
+            try:
+                return ask()
+            except TemporaryError as error:
+                now = time.monotonic()
+                if now > begun + START_SECS or stop.is_set():
+                    raise
+                if not warned or now > warned + SAY_AGAIN_SECS:
+                    warned = now
+                    logger.warning("%s: waiting", error)
+            stop.wait(wait)
+            wait = min(2 * wait, _LONGEST_WAIT_SECS)
+
+
+@contextmanager
+def _told_to_stop() -> Iterator[threading.Event]:
+    """Set when SIGINT or SIGTERM comes within this block. Their handlers get them after it, unless
+    that is how Python ends a process and an error ends it anyway."""
+    stop, signals = threading.Event(), list[int]()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def note(number: int, _frame: object) -> None:
+        signals.append(number)
+        stop.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
+        failed = sys.exc_info()[0] is not None
+        for number in map(signal.Signals, signals):
+            if not failed or before[number] not in (signal.SIG_DFL, signal.default_int_handler):
+                signal.raise_signal(number)
+
+
+def _link_to(settings: Settings) -> RedisLink:
     probe, where = connect(settings, answer_secs=ANSWER_SECS, retry=Retry(NoBackoff(), 0))
     try:
         RedisLink(probe, where).check()

@@ -1,9 +1,9 @@
 """scrapy crawl SPIDER: Scrapy's command with a summary at the end.
 
 Exit status 0: the crawl ended, or was stopped by a signal; 1: it stopped because of an error or a
-second signal, or stored nothing; 2: bad arguments or settings, nothing was begun; 75: other workers
-have taken over from this one, which is to be started again. The summary is in LOG_FILE too, as
-scrapyd shows nothing else of a job.
+second signal, or stored nothing; 2: bad arguments or settings, nothing was begun; 75: to be started
+again, as other workers have taken over from this one, or Redis cannot be used now. The summary is
+in LOG_FILE too, as scrapyd shows nothing else of a job.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
 
 from larmspider import options
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.status.summary import Summary
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ class Command(CrawlCommand):
         error = _error_of(task)
         if isinstance(error, LarmspiderError):
             self._complain(str(error))
-            self.exitcode = 2 if isinstance(error, ConfigError) else 1
+            temporary = 75 if isinstance(error, TemporaryError) else 1
+            self.exitcode = 2 if isinstance(error, ConfigError) else temporary
         elif error is not None or self.crawler_process.bootstrap_failed:
             logger.critical("The crawl broke off", exc_info=error)
             self.exitcode = 1

@@ -2,7 +2,8 @@
 
 Exit status 0: all workers ended, or were stopped by a signal; 1: one failed, was stopped by a
 second signal or could not be kept running, or nothing is stored; 2: bad arguments, settings or
-LARM_DIR, nothing was begun.
+LARM_DIR, nothing was begun; 75: Redis cannot be used now, or a worker that was to be started again
+was started too often: the same command may be started again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
-from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.extensions.preflight import check, check_components
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import UrlState
@@ -32,7 +33,7 @@ from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
 from larmspider.workdir.manifest import MANIFEST, WORKER_LOG
 from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
-from larmspider.workers.supervisor import StopSignals, Supervisor, WorkerProcess
+from larmspider.workers.supervisor import TEMPORARY, StopSignals, Supervisor, WorkerProcess
 
 SPIDER = "intranet"
 MAX_WORKERS = 256
@@ -87,7 +88,8 @@ class Command(ScrapyCommand):
                 self.exitcode = 0
                 return
             refused = not self._begun and isinstance(error, (ConfigError, CrawlDirError))
-            self.exitcode = 2 if refused else 1
+            temporary = TEMPORARY if isinstance(error, TemporaryError) else 1
+            self.exitcode = 2 if refused else temporary
         except KeyError as unknown:
             print(f"scrapy workers: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2

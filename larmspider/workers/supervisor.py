@@ -265,7 +265,8 @@ class Supervisor:
 
     @property
     def exit_status(self) -> int:
-        """0: all ended well; 2: all were refused; 1: one did not end as it should."""
+        """0: all ended well; 2: all were refused; 75: a worker was started again too often, and
+        the same command may start it once more; 1: one did not end as it should."""
         statuses = {worker.status for worker in self.workers}
         if self._stop.count:
             statuses -= {None}  # never started
@@ -273,4 +274,6 @@ class Supervisor:
             statuses -= _ENDED_BY_US
         if statuses <= {0}:
             return 0
+        if statuses <= {0, TEMPORARY}:
+            return TEMPORARY
         return 2 if statuses == {2} else 1

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
 import socket
+import ssl
 import threading
-import time
 from collections import Counter
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,16 +20,17 @@ from scrapy.settings import Settings
 from larmspider.cluster import redis_client as scheduler_redis
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.redis_client import RedisLink, connect, link_to
-from larmspider.errors import ConfigError
+from larmspider.cluster.redis_client import RedisLink, connect, link_to, patiently
+from larmspider.errors import ConfigError, TemporaryError
 from larmspider.frontier.storage.records import Counts, host_of, url_key
 from tests.support.frontier.conformance import OK, entries, entry
 from tests.support.frontier.redis_store import RedisStore
+from tests.support.servers.certificate import Authority
 
 SECRET = "s3cr%40t"
 
 
-def refusal(**settings):
+def refusal(kind=ConfigError, **settings):
     """What connecting with these settings and checking is refused with."""
 
     def use():
@@ -35,7 +40,7 @@ def refusal(**settings):
         finally:
             client.close()
 
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(kind) as caught:
         use()
     text = str(caught.value)
     assert "\n" not in text
@@ -116,27 +121,26 @@ def test_parameters_that_are_none(params):
 
 
 def test_nobody_there():
-    """A port on which nothing listens."""
+    """A port on which nothing listens: waiting may help."""
     with socket.socket() as free:
         free.bind(("127.31.0.1", 0))
         port = free.getsockname()[1]
-    text = refusal(REDIS_URL=f"redis://:{SECRET}@127.31.0.1:{port}/0")
+    text = refusal(TemporaryError, REDIS_URL=f"redis://:{SECRET}@127.31.0.1:{port}/0")
     assert text.startswith(f"Redis at 127.31.0.1:{port}/0 cannot be used: ")
     assert "refused" in text
+    assert "nosuch.invalid" in refusal(TemporaryError, REDIS_URL="redis://nosuch.invalid:6379/0")
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss"])
-def test_who_never_answers_is_refused_soon(monkeypatch, scheme):
-    """Another server's port, or one that waits for the rest of what TLS begins with; in mid-crawl
-    it would be waited for."""
+def test_who_never_answers_is_waited_for_and_then_told_of(monkeypatch, scheme):
+    """Another server's port, or one that waits for the rest of what TLS begins with."""
     monkeypatch.setattr(scheduler_redis, "ANSWER_SECS", 0.2)
+    monkeypatch.setattr(scheduler_redis, "START_SECS", 0.1)
     with socket.create_server(("127.31.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        begun = time.monotonic()
         settings = Settings({"REDIS_URL": f"{scheme}://:{SECRET}@127.31.0.1:{port}/0"})
-        with pytest.raises(ConfigError, match="cannot be used: Timeout") as caught:
+        with pytest.raises(TemporaryError, match="cannot be used: Timeout") as caught:
             link_to(settings)
-        assert time.monotonic() < begun + 10
     assert ("speaks TLS" in str(caught.value)) == (scheme == "rediss")
 
 
@@ -153,11 +157,69 @@ def test_how_long_answers_are_waited_for_later_is_the_users_choice(redis_server)
         client.close()
 
 
-def test_a_replica_is_refused(redis_server):
-    """It would refuse the first commit."""
+def test_a_replica_is_waited_for(redis_server):
+    """It would refuse the first commit, and becomes a master in a failover."""
     server = redis_server()
     replica = redis_server(replicaof=f"{server.host} {server.port}")
-    assert "is a replica: name its master" in refusal(REDIS_URL=replica.url)
+    assert "is a replica: name its master" in refusal(TemporaryError, REDIS_URL=replica.url)
+    promotion = threading.Timer(0.2, replica.client().replicaof, ("NO", "ONE"))
+    promotion.start()
+    link = link_to(Settings({"REDIS_URL": replica.url}))
+    assert link.client.info()["role"] == "master"
+    link.client.close()
+    promotion.join()
+
+
+def test_a_certificate_that_does_not_verify_is_refused(tmp_path):
+    """Waiting does not change it."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("127.31.0.1")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.31.0.1", 0)) as listening:
+
+        def shake_hands():
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection, suppress(ssl.SSLError):
+                        context.wrap_socket(connection, server_side=True).close()
+
+        server = threading.Thread(target=shake_hands, daemon=True)
+        server.start()
+        port = listening.getsockname()[1]
+        assert "CERTIFICATE_VERIFY_FAILED" in refusal(REDIS_URL=f"rediss://127.31.0.1:{port}/0")
+        listening.shutdown(socket.SHUT_RDWR)
+        server.join()
+
+
+def test_a_redis_that_is_away_at_the_start_is_waited_for(redis_server, caplog):
+    """With one warning."""
+    server = redis_server()
+    server.kill()
+    start = threading.Timer(0.3, server.start)
+    start.start()
+    with caplog.at_level(logging.WARNING):
+        link = link_to(Settings({"REDIS_URL": server.url}))
+    start.join()
+    assert link.client.ping()
+    link.client.close()
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["waiting"]
+
+
+def test_a_signal_ends_the_waiting():
+    """And reaches whoever wanted it."""
+    got = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        with pytest.raises(TemporaryError, match="refused"):
+            link_to(Settings({"REDIS_URL": "redis://127.31.0.1:9/0"}))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGTERM, before)
+    assert got == [signal.SIGTERM]
 
 
 def test_a_user_who_may_not_do_enough_is_refused(redis_server):
@@ -198,7 +260,7 @@ def test_what_is_no_redis_is_refused():
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def test_waits_for_a_redis_that_reads_its_file(monkeypatch, redis_server):
+def test_a_redis_that_reads_its_file_is_waited_for(monkeypatch, redis_server):
     """Both were started just now."""
     client, name = connect(Settings({"REDIS_URL": redis_server().url}))
     info, answers = client.info, [redis.BusyLoadingError("LOADING"), None]
@@ -209,7 +271,7 @@ def test_waits_for_a_redis_that_reads_its_file(monkeypatch, redis_server):
         return info()
 
     monkeypatch.setattr(client, "info", loading)
-    RedisLink(client, name).check()
+    patiently(RedisLink(client, name).check)
     assert not answers
     client.close()
 

@@ -168,7 +168,6 @@ def test_fresh_starts_over_for_all(
         (["-n", "2", "-a", "begin=http://h/"], "is no argument of this spider"),
         (["-n", "2", "--logfile", "x"], "each worker logs to"),
         (["-n", "2", "nobody"], "Spider not found: nobody"),
-        (["-n", "2", "-s", "REDIS_URL=redis://127.33.0.3:9/0"], "Redis at 127.33.0.3:9/0"),
     ],
 )
 def test_what_cannot_be_used_is_refused_once(

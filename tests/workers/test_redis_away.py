@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.crawling import begin
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.workers.crew import Crew
 from tests.support.workers.hosts import Hosts
@@ -64,6 +65,25 @@ def test_a_worker_waits_for_its_own_lease_and_for_redis_when_it_joins(tmp_path: 
         crew.check_politeness()
         crew.check_refetched()
         assert "Traceback" not in crew.said("w1")
+
+
+@pytest.mark.parametrize("command", [("crawl", "intranet"), ("workers", "-n", "2")])
+def test_without_redis_at_the_start_it_waits_and_ends_with_75(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """systemd starts it again then; 2 would leave it down for good."""
+    arguments = ("-a", "start=http://127.32.1.1/", "-s", "REDIS_URL=redis://127.32.0.1:9/0")
+    with (tmp_path / "out").open("wb") as out:
+        waiting = begin(*command, *arguments, cwd=tmp_path, out=out)
+    end = time.monotonic() + 60
+    while "refused.: waiting" not in (said := (tmp_path / "out").read_text()):
+        assert waiting.poll() is None, said
+        assert time.monotonic() < end, said
+        time.sleep(0.05)
+    waiting.send_signal(signal.SIGTERM)
+    assert waiting.wait(60) == 75
+    assert "Redis at 127.32.0.1:9/0 cannot be used" in (tmp_path / "out").read_text()
+    assert not (tmp_path / "crawl").exists()
 
 
 # A user of Redis who may not do enough: refused at the start, waited for in mid-crawl.

@@ -118,7 +118,7 @@ def test_but_not_for_ever(
         a=COUNTS.format(times=99, end="sys.exit(75)"), b=ENDS_WITH.format(0)
     )
     supervisor.run()
-    assert supervisor.exit_status == 1
+    assert supervisor.exit_status == 75
     assert (tmp_path / "a" / "runs").stat().st_size == RESTARTS + 1
     assert said[-1].endswith("it is given up")
 
