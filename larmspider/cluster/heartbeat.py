@@ -21,7 +21,7 @@ from collections.abc import Callable
 import redis
 from redis.exceptions import RedisClusterException
 
-from larmspider.cluster.membership import Beat, Membership, WorkerLease
+from larmspider.cluster.membership import NO_LOAD, Beat, Membership, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 
 logger = logging.getLogger(__name__)
@@ -57,6 +57,8 @@ class Heartbeat:
     ) -> None:
         self.membership, self.lease = membership, lease
         self._on_beat, self._on_fenced = on_beat, on_fenced
+        self.load = NO_LOAD
+        """What keeps the worker busy, for the next beat."""
         self._stopped = threading.Event()
         self._now = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -65,7 +67,7 @@ class Heartbeat:
     def beat(self) -> Beat:
         """Renew the lease. Raises Fenced, and what UNREACHABLE lists."""
         sent = self.lease.now()
-        beat = self.membership.beat()
+        beat = self.membership.beat(self.load)
         self.lease.renewed(sent)
         return beat
 

@@ -36,10 +36,12 @@ SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire
 """lua/NAME.lua, each behind lua/membership.lua."""
 KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
-    "ended", "runs",
+    "ended", "runs", "load", "moves",
 )  # fmt: skip
 """Behind ``<crawl>:{crawl}:``; docs/workers.md says what each holds. Scripts get the commit record
 of a worker too."""
+PARTITIONS = 4_096
+"""Those of a new crawl, where LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384
 """The largest LARM_BLOCKS: the number of slots of a Redis Cluster."""
 NOTHING_KNOWN = "0 "
@@ -49,7 +51,10 @@ MARGIN = 0.1
 
 
 class ClusterSettings(NamedTuple):
-    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE."""
+    """LARM_LEASE_SECS, LARM_KEEP_ALIVE, LARM_BLOCKS, LARM_BATCH_URLS, LARM_LOCAL_QUEUE.
+
+    ``partitions`` is 0 where the crawl in Redis says how many there are: partitions_of().
+    """
 
     lease_secs: float
     keep_alive: bool
@@ -62,7 +67,7 @@ def cluster_settings(settings: Settings) -> ClusterSettings:
     return ClusterSettings(
         lease_secs=options.seconds(settings, "LARM_LEASE_SECS", minimum=1),
         keep_alive=options.boolean(settings, "LARM_KEEP_ALIVE"),
-        partitions=options.integer(settings, "LARM_BLOCKS", minimum=1, maximum=MAX_PARTITIONS),
+        partitions=options.integer(settings, "LARM_BLOCKS", minimum=0, maximum=MAX_PARTITIONS),
         batch_urls=options.integer(settings, "LARM_BATCH_URLS", minimum=1),
         local_queue=options.integer(settings, "LARM_LOCAL_QUEUE", minimum=1),
     )
@@ -129,6 +134,19 @@ class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
         self.known, self.living = known, living
 
 
+class Load(NamedTuple):
+    """What keeps a worker busy, for its next beat. ``hosts``: those with work. ``candidates``:
+    partitions of such hosts that may move to a worker with less, and how many each has.
+    ``arrived``: partitions that came by such a move and count now."""
+
+    hosts: int = 0
+    candidates: Mapping[int, int] = {}
+    arrived: tuple[int, ...] = ()
+
+
+NO_LOAD = Load()
+
+
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What Redis answers to a sign of life.
@@ -139,7 +157,10 @@ class Beat:
     them it has to give up. ``dead``: epoch and name of workers whose last commit may have to be
     applied. ``silent``: workers that have not renewed their lease for half of it, and the seconds
     until they count as dead. ``ended``: the crawl is at its end. ``moving``: this worker has more
-    than its share of partitions, or less.
+    than its share of partitions, or less, or some are on their way to it. ``moved``: those of the
+    given ones that another worker gives up for this one, as they keep it too busy. ``going``:
+    partitions that this one is to give up for others. ``arrived``: those of the load that was
+    sent.
     """
 
     workers: int = 1
@@ -152,6 +173,9 @@ class Beat:
     silent: Mapping[str, float] = field(default_factory=dict)
     ended: bool = False
     moving: bool = False
+    moved: frozenset[int] = frozenset()
+    going: frozenset[int] = frozenset()
+    arrived: tuple[int, ...] = ()
 
 
 class Membership:
@@ -177,6 +201,8 @@ class Membership:
         self.epoch = 0
         self.held: dict[int, int] = {}
         """This worker's partitions, and their tokens."""
+        self._version = ""  # of all that the last beat told
+        self._known = self._excess = 0
         self._server = server
         self._prefix = f"{crawl}:{{crawl}}:"
         self._keys = [self._prefix + key for key in KEYS]
@@ -203,34 +229,50 @@ class Membership:
                 raise NameTaken(self.name, int(answer[1]), int(answer[2]) / 1000)
             if answer[0] == "OTHER":
                 raise OtherCrawl(answer[1], int(answer[2]))
-            self.epoch, self.held = int(answer[1]), {}
+            self.epoch, self.held, self._version = int(answer[1]), {}, ""
             return int(answer[2]), int(answer[3] or 0)
 
-    def beat(self) -> Beat:
-        """Renew the lease."""
+    def beat(self, load: Load = NO_LOAD) -> Beat:
+        """Renew the lease. What this worker holds is told where anything has changed since the last
+        beat, else nothing grows with the number of partitions."""
         with self._lock:
-            answer = self._checked("beat", _named(self.held))
-            _, workers, quiet, given, excess, dead, ended, silent = answer
-            found = {int(partition): int(token) for partition, token, _ in given}
+            candidates = _named(load.candidates)
+            arrived = " ".join(map(str, load.arrived))
+            more = (str(load.hosts), candidates, arrived)
+            answer: list[Any] = ["TELL"]
+            if self._version and len(self.held) == self._known:
+                answer = self._checked("beat", self._version, "-", *more)
+            if answer[0] == "TELL":
+                answer = self._checked("beat", "", _named(self.held), *more)
+            kind, workers, quiet, given, excess, dead, ended, silent = answer[:8]
+            version, going, coming = answer[8:]
+            found = {int(partition): int(token) for partition, token, *_ in given}
             self.held.update(found)
+            self._version, self._known = version, len(self.held)
+            if kind != "SAME":
+                self._excess = int(excess)
             fair = self.partitions // int(workers)
             return Beat(
                 workers=int(workers),
                 quiet=bool(quiet),
                 given=found,
-                fresh=frozenset(int(partition) for partition, _, fresh in given if fresh),
+                fresh=frozenset(int(partition) for partition, _, fresh, _ in given if fresh),
                 held=dict(self.held),
-                excess=int(excess),
+                excess=self._excess,
                 dead={int(dead[at]): dead[at + 1] for at in range(0, len(dead), 2)},
                 silent={silent[at]: silent[at + 1] / 1000 for at in range(0, len(silent), 2)},
                 ended=bool(ended),
-                moving=bool(excess) or len(self.held) < fair,
+                moving=bool(self._excess or going or int(coming)) or len(self.held) < fair,
+                moved=frozenset(int(partition) for partition, _, _, move in given if move),
+                going=frozenset(map(int, going)),
+                arrived=load.arrived,
             )
 
     def release(self, partitions: Iterable[int]) -> None:
         """Give up partitions of which everything is committed."""
         with self._lock:
             gone = {at: self.held[at] for at in partitions if at in self.held}
+            self._version = ""  # the next beat tells, and hears, everything
             self._run("release", _named(gone))
             for partition in gone:
                 del self.held[partition]
@@ -282,7 +324,8 @@ class Membership:
         whether the crawl was found to be at its end before.
         """
         with self._lock:
-            _, commits, ended = self._checked("idle", str(taken), known)
+            version = self._version if taken == len(self.held) == self._known else ""
+            _, commits, ended = self._checked("idle", str(taken), known, version)
             return str(commits), bool(ended)
 
     def finish(self, commits: str) -> bool:

@@ -122,6 +122,9 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Whether a URL is in a partition of this worker."""
         return self.keys.partition_of_key(key) in self._owned.tokens
 
+    def owns_partition(self, partition: int) -> bool:
+        return partition in self._owned.tokens
+
     def partition_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""
         return self._owned.partition_of(host)

@@ -16,7 +16,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Beat, Membership, WorkerLease, cluster_settings
+from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     ComplaintLog,
     connect,
@@ -119,8 +120,10 @@ class ClusterWorker:
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
         self._rebalance = Rebalance()
+        self._busy_hosts: BusyHosts | None = None
         self._given: dict[int, int] = {}
         self._new_run: set[int] = set()
+        self._moved: set[int] = set()  # those of the given ones that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
         self._task: asyncio.Task[None] | None = None
@@ -167,6 +170,12 @@ class ClusterWorker:
         Blocks the event loop, which has nothing else to do yet."""
         self._frontier = frontier
         self._budget = Budget(frontier, self.membership, self._checkpointing)
+        self._busy_hosts = BusyHosts(
+            frontier,
+            self.backend.partition_of,
+            self._loop.time,
+            may_move=frontier.addresses is None or not frontier.addresses.grouped,
+        )
         try:
             if self._earlier:
                 while not self.membership.reap(self._earlier):
@@ -250,7 +259,10 @@ class ClusterWorker:
         self._rebalance.note(beat)
         self._given.update(beat.given)
         self._new_run |= beat.fresh
+        self._moved |= beat.moved
         self._warn_of_silent(beat)
+        if self._busy_hosts is not None:
+            self._busy_hosts.told(beat.arrived)
         if self._frontier is not None:
             self._note_end(ended=beat.ended)
             self._wake()  # the lease may have run out before
@@ -323,10 +335,14 @@ class ClusterWorker:
             await self._load()
             self._wake()
         partitions = self.partitions
-        partitions.leave(self._rebalance.next(partitions.leaving | self._to_release))
+        assert self._busy_hosts is not None
+        leaving = partitions.leaving | self._to_release
+        self.heart.load = self._busy_hosts.look(self.backend.owns_partition, leaving)
+        if going := self._rebalance.next(leaving, self._busy_hosts.partitions.keys() | self._moved):
+            partitions.leave(going)
         assert self._budget is not None
         await self._budget.look()
-        owns_seeds = 0 in self.backend.owned and 0 not in partitions.leaving
+        owns_seeds = self.backend.owns_partition(0) and 0 not in partitions.leaving
         await self.start_urls.read(mine=owns_seeds and self.stores_open)
         await self._look_for_end()
 
@@ -358,6 +374,9 @@ class ClusterWorker:
 
     def _enter(self, loaded: object, new_run: set[int]) -> None:
         hosts = self.partitions.enter(loaded, new_run=new_run)
+        assert self._busy_hosts is not None
+        self._busy_hosts.came(self._moved)
+        self._moved = set()
         logger.debug("%s, %d hosts came", self.partitions, hosts)
 
     # Termination detection. A worker that has nothing to fetch, nothing uncommitted and no
@@ -481,36 +500,3 @@ class SharedOverrides:
         factor = float(found.pop(FACTOR, own.factor))
         kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
         return Overrides(factor, own.hosts | kept, own.restrict, own.instead_of)
-
-
-class Rebalance:
-    """Which partitions a worker is to give up: as many as Redis asked for last, less those given up
-    since.
-
-        rebalance.note(beat)                  # each heartbeat: what is held, how much is too much
-        rebalance.next(partitions.leaving)    # [17, 201]: these are to leave as well
-        rebalance.release([17, 201])          # they are on their way back to Redis
-
-    A beat may be noted after partitions were released that it still counts; they count as given up
-    then, or as many again would leave. Called on the event loop only.
-    """
-
-    def __init__(self) -> None:
-        self._held: Mapping[int, int] = {}
-        self._excess = 0
-        self._released: set[int] = set()
-
-    def note(self, beat: Beat) -> None:
-        self._held, self._excess = beat.held, beat.excess
-        self._released = (self._released & beat.held.keys()) - beat.given.keys()
-
-    def release(self, partitions: Iterable[int]) -> None:
-        """These are given up."""
-        self._released.update(partitions)
-
-    def next(self, leaving: Collection[int]) -> list[int]:
-        """Partitions that are to leave, beside those that do: those that came last, by token."""
-        going = self._held.keys() & (self._released | set(leaving))
-        staying = sorted((token, at) for at, token in self._held.items() if at not in going)
-        number = max(0, self._excess - len(going))
-        return [at for _, at in staying[len(staying) - number :]]

@@ -140,14 +140,15 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, stop, private.tend if is_private else str
             )
-            self._begun = True
+            self._begun, began = True, time.time()
             supervisor.run()
             stop.end_at_once()
             if not (root / MANIFEST).exists():  # all were refused, or stopped before they began
                 return supervisor.exit_status or int(not stop.count)
             crawl = open_crawl(root, settings=settings)
             assert isinstance(crawl, CrawlOfWorkers)
-            outcome = Outcome.of(crawl)
+            names = [worker.name for worker in supervisor.workers]
+            outcome = Outcome.of(crawl, names, began)
         with suppress(OSError):  # as in _say()
             print("\n".join(outcome.lines()), flush=True)
         nothing = not stop.count and not outcome.total[UrlState.STORED]

@@ -5,6 +5,7 @@
 atlas-1    1,204 pages stored, 31 refused, 2 failed
 atlas-2    1,187 pages stored, 12 refused, 0 failed
 in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
+2 of 4 workers had nothing to do: 2 hosts
 
 Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
 others: what each worker has done over all runs, and the sum, in which a page that two workers have
@@ -15,14 +16,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Self
 
 from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.formatting import counted, utc
-from larmspider.frontier.storage.records import UrlState
+from larmspider.frontier.storage.records import UrlState, host_of
 from larmspider.status.monitor import MONITOR_COLUMNS
 
 MONITOR_LOG = "Monitor.log"
@@ -100,23 +102,37 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Numbers of URLs by final state, for each worker. ``left`` are still queued; None: unknown."""
+    """Numbers of URLs by final state, for each worker. ``left`` are still queued; None: unknown.
+    ``idle``: how many of the ``number`` workers of this run had nothing to do, while the others
+    asked ``hosts`` hosts."""
 
     root: Path
     workers: dict[str, Counter[UrlState]]
     left: int | None = None
+    idle: int = 0
+    number: int = 0
+    hosts: int = 0
 
     @classmethod
-    def of(cls, crawl: CrawlOfWorkers) -> Self:
-        """Reads every record: a second for 300,000."""
+    def of(cls, crawl: CrawlOfWorkers, names: Sequence[str] = (), began: float = inf) -> Self:
+        """Reads every record: a second for 300,000. ``names`` are the workers of this run, which
+        ``began`` then, in seconds since the epoch."""
         found = {}
+        hosts: set[str] = set()
+        idle = set(names)
         for worker in crawl.parts:
+            name = worker.path.name
+            states = found[name] = Counter[UrlState]()
             with worker.frontier() as frontier:
-                visits = () if frontier is None else frontier.visits()
-                found[worker.path.name] = Counter(visit.state for _, visit in visits)
+                for _, visit in () if frontier is None else frontier.visits():
+                    states[visit.state] += 1
+                    if visit.time >= began:
+                        idle.discard(name)
+                        hosts.add(host_of(visit.url))
         with crawl.frontier() as frontier:
             counts = None if frontier is None else frontier.counts()
-        return cls(crawl.path, found, None if crawl.remark or counts is None else counts.queued)
+        left = None if crawl.remark or counts is None else counts.queued
+        return cls(crawl.path, found, left, len(idle), len(names), len(hosts))
 
     @property
     def total(self) -> Counter[UrlState]:
@@ -131,6 +147,9 @@ class Outcome:
             f"; {self.left:,} still queued; run the same command to continue" if self.left else ""
         )
         yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
+        if 0 < self.idle < self.number:
+            hosts = counted(self.hosts, "host")
+            yield f"{self.idle} of {self.number} workers had nothing to do: {hosts}"
 
 
 def _listed(counts: Counter[UrlState]) -> str:

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from larmspider.cluster.heartbeat import Heartbeat, pause
-from larmspider.cluster.membership import Beat, Membership, WorkerLease
+from larmspider.cluster.membership import NO_LOAD, Beat, Load, Membership, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 
 SECS = 0.3
@@ -22,7 +22,7 @@ class Said(Membership):
     def __init__(self, answer: Callable[[int], Beat]) -> None:
         self.answer, self.asked = answer, 0
 
-    def beat(self) -> Beat:
+    def beat(self, load: Load = NO_LOAD) -> Beat:
         self.asked += 1
         return self.answer(self.asked)
 

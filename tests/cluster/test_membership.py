@@ -10,12 +10,14 @@ import redis
 
 from larmspider.cluster.membership import (
     Beat,
+    Load,
     Membership,
     NameTaken,
     OtherCrawl,
     WorkerLease,
     clock,
 )
+from larmspider.cluster.placement import Rebalance
 from larmspider.frontier.storage.backend import Fenced
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
@@ -449,3 +451,133 @@ def test_a_lease_that_was_ended_is_over() -> None:
 def test_the_clock_is_one_that_nobody_sets_and_no_sleep_stops() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     assert before <= clock() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def test_while_nothing_changes_a_beat_tells_no_blocks(make: Make, connection: redis.Redis) -> None:
+    """Neither the worker nor Redis goes through them, whatever their number; a change is heard."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    a.beat()
+    whole = len(a.held)
+    connection.config_resetstat()
+    beat = a.beat()
+    commands = connection.info("commandstats")
+    assert "cmdstat_hgetall" in commands  # of workers, moves and the dead
+    assert commands["cmdstat_evalsha"]["calls"] == 1
+    assert (len(beat.held), beat.excess, beat.moving) == (whole, 0, False)
+    b.leave()
+    assert len(a.beat().given) == BLOCKS - whole
+
+
+def test_what_redis_forgot_is_told_again(
+    make: Make, server: Server, connection: redis.Redis
+) -> None:
+    """It came back without the last changes: its version is older than the worker's."""
+    a, b = joined(make, "a", "b")
+    a.beat()
+    saved = {key: connection.dump(key) for key in connection.scan_iter()}
+    a.release(list(a.held)[:6])
+    assert len(b.beat().given) == 6
+    a.beat()
+    connection.flushall()
+    for key, value in saved.items():
+        connection.restore(key, 0, value)
+    server.run = "second"
+    for worker in (b, a, b, a):
+        worker.beat()
+    assert owners(a, b) == [6, 6]
+    server.wait(LEASE * 0.9)
+    [worker.beat() for worker in (a, b)]
+    server.wait(LEASE * 0.9)
+    [worker.beat() for worker in (a, b)]
+    assert owners(a, b) == [6, 6]
+
+
+def settled(loads: dict[str, dict[int, int]], members: dict[str, Membership]) -> dict[str, int]:
+    """Beats with these busy blocks, and moves, until none moves: busy hosts of each worker."""
+    hosts = {block: number for held in loads.values() for block, number in held.items()}
+    arrived: dict[str, set[int]] = {name: set() for name in members}
+    rebalance = {name: Rebalance() for name in members}
+    for _ in range(12):
+        for name, member in members.items():
+            busy = {block: hosts[block] for block in member.held if block in hosts}
+            load = Load(sum(busy.values()), busy, tuple(arrived[name]))
+            beat = member.beat(load)
+            arrived[name] -= set(load.arrived)
+            arrived[name] |= beat.moved
+            rebalance[name].note(beat)
+            leaving = rebalance[name].next((), busy.keys() | beat.moved)
+            rebalance[name].release(leaving)
+            member.release(leaving)
+    return {
+        name: sum(hosts.get(block, 0) for block in member.held) for name, member in members.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("busy", "expected"),
+    [
+        ((2, 0), [1, 1]),
+        ((1, 0), [0, 1]),
+        ((3, 0), [1, 2]),
+        ((3, 0, 0), [1, 1, 1]),
+        ((4, 2, 0), [2, 2, 2]),
+        ((2, 1), [1, 2]),
+        ((3, 3, 0, 0), [1, 1, 2, 2]),
+    ],
+)
+def test_hosts_move_from_who_is_busy_to_who_is_not(
+    make: Make, busy: tuple[int, ...], expected: list[int]
+) -> None:
+    """One by one, each to who has least; shares of blocks stay, as others that are not busy come
+    back for them."""
+    names = "abcd"[: len(busy)]
+    workers = joined(make, *names)
+    settle(*workers)
+    members = dict(zip(names, workers, strict=True))
+    loads = {
+        name: dict.fromkeys(list(members[name].held)[:number], 1)
+        for name, number in zip(names, busy, strict=True)
+    }
+    before = owners(*workers)
+    assert sorted(settled(loads, members).values()) == expected
+    assert owners(*workers) == before
+    assert sum(before) == BLOCKS
+
+
+def test_two_hosts_of_one_block_do_not_move_for_nothing(make: Make) -> None:
+    """The other worker would have two then, and this one none."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    block = next(iter(a.held))
+    assert settled({"a": {block: 2}}, {"a": a, "b": b}) == {"a": 2, "b": 0}
+
+
+@pytest.mark.parametrize("gone", ["a", "b"])
+def test_a_move_is_off_when_one_of_the_two_is_gone(make: Make, server: Server, gone: str) -> None:
+    """Who is left has everything in the end."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    block, other = list(a.held)[:2]
+    assert a.beat(Load(2, {block: 1, other: 1})).going == {block}
+    assert b.beat().moving
+    {"a": a, "b": b}[gone].leave()
+    left = b if gone == "a" else a
+    left.beat()
+    beat = left.beat(Load(0, {}, (block,) if gone == "a" else ()))
+    assert len(beat.held) == BLOCKS
+    assert not beat.going
+    assert not left.beat().moving
+
+
+def test_who_moves_a_block_is_told_until_it_is_released(make: Make) -> None:
+    """An answer may be lost."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    block, other = list(a.held)[:2]
+    load = Load(2, {block: 1, other: 1})
+    assert [a.beat(load).going, a.beat(load).going, a.beat().going] == [{block}] * 3
+    a.release([block])
+    assert not a.beat(Load(1, {other: 1})).given, "it is not taken back"
+    beat = b.beat()
+    assert (set(beat.given), beat.moved, beat.excess) == ({block}, {block}, 1)

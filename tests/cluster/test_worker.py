@@ -17,9 +17,10 @@ from larmspider.cluster import worker as scheduler_budget
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Beat, Membership
+from larmspider.cluster.placement import Rebalance
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.start_urls import StartUrls
-from larmspider.cluster.worker import Budget, ClusterWorker, Rebalance, SharedOverrides
+from larmspider.cluster.worker import Budget, ClusterWorker, SharedOverrides
 from larmspider.frontier.overrides import HostOverride, Overrides
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 

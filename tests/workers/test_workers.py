@@ -73,3 +73,23 @@ def test_redis_is_killed_and_started_again(crew: Crew, away_secs: float) -> None
     if away_secs:
         asked = [a for a in crew.requests() if killed + LEASE_SECS < a.begin < resting]
         assert not asked, "a worker whose lease is over asks nobody"
+
+
+def test_hosts_move_to_workers_that_have_none(tmp_path: Path) -> None:
+    """The first worker has all three hosts; each of the two that join later gets one of them."""
+    if REDIS_SERVER is None:
+        pytest.skip("redis-server is not installed (Debian package redis-server)")
+    with (
+        RedisServer("127.32.0.1") as server,
+        Hosts(3, pages=150, delay=0.03) as hosts,
+        Crew(hosts, server, tmp_path) as crew,
+    ):
+        crew.start("w1")
+        crew.until_asked(60)
+        crew.start("w2", "w3")
+        crew.end()
+        crew.check_stores()
+        crew.check_politeness()
+        asked = crew.requests()
+    last = {host: [a.who for a in asked if a.host == host][-1] for host in {a.host for a in asked}}
+    assert sorted(last.values()) == ["w1", "w2", "w3"]

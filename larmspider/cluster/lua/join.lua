@@ -25,6 +25,7 @@ note_pulse(others)
 local new = next_token()
 redis.call('HSET', WORKERS, name, new .. ' ' .. whole(now + lease))
 redis.call('DEL', ENDED)
+touch()
 if living == 0 then
   redis.call('HSET', PULSE, 'begun', new)
 end

@@ -9,6 +9,7 @@ else
   bury(epoch)
   redis.call('HDEL', WORKERS, name)
   redis.call('HDEL', IDLE, name)
+  redis.call('HDEL', LOAD, name)
 end
 if ARGV[7] ~= '' and forgotten(ARGV[7]) then
   return {'FORGOTTEN'}

@@ -1,8 +1,8 @@
 -- What all scripts of the membership begin with. Times are milliseconds since the epoch, by Redis.
 -- KEYS: those of the crawl, and the commit record of the worker that it is about
 -- ARGV: name, epoch, lease in ms, number of blocks, and for tests the time and the run of Redis.
-local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS,
-  RECORD = unpack(KEYS)
+local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS, LOAD,
+  MOVES, RECORD = unpack(KEYS)
 local name, epoch = ARGV[1], ARGV[2]
 local lease, total = tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -43,6 +43,16 @@ local function next_token()
   local token = whole(math.max(last + 1, now * 1000))
   redis.call('SET', TOKEN, token)
   return token
+end
+
+-- Who owns what has changed, or how many workers there are. The number is never used again, also
+-- where Redis came back without its last seconds: who knows it knows all that led to it.
+local function touch()
+  redis.call('HSET', PULSE, 'version', next_token())
+end
+
+local function version()
+  return redis.call('HGET', PULSE, 'version') or ''
 end
 
 -- Until when nobody expires: for a lease after Redis was started again, or after it had heard of
@@ -91,15 +101,19 @@ local function bury(of)
       redis.call('HDEL', BLOCKS, block)
     end
   end
+  touch()
 end
 
 local function die(who, of)
   redis.call('HSET', DEAD, of, who)
   redis.call('HDEL', WORKERS, who)
   redis.call('HDEL', IDLE, who)
+  redis.call('HDEL', LOAD, who)
+  touch()
 end
 
 -- The number of commits so far if nobody has work and every block has a living owner, else ''.
+-- Blocks are looked through once for each change of owners.
 local function at_rest()
   if redis.call('HLEN', DEAD) > 0 then
     return ''
@@ -111,6 +125,10 @@ local function at_rest()
     end
     living[worker[1]] = true
   end
+  local commits = redis.call('GET', COMMITS) or '0'
+  if redis.call('HGET', PULSE, 'whole') == version() then
+    return commits
+  end
   local blocks = all_blocks()
   for block = 0, total - 1 do
     local owner = blocks[whole(block)]
@@ -118,7 +136,8 @@ local function at_rest()
       return ''
     end
   end
-  return redis.call('GET', COMMITS) or '0'
+  redis.call('HSET', PULSE, 'whole', version())
+  return commits
 end
 
 local function has_ended()
