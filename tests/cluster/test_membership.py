@@ -493,6 +493,20 @@ def test_what_redis_forgot_is_told_again(
     assert owners(a, b) == [6, 6]
 
 
+def test_what_is_free_after_a_restart_is_given_out_a_lease_later(
+    make: Make, server: Server
+) -> None:
+    """Although nothing else happens meanwhile."""
+    a, b = joined(make, "a", "b")
+    server.run = "second"
+    assert not a.beat().given
+    for _ in range(4):
+        server.wait(LEASE / 3)
+        a.beat()
+        b.beat()
+    assert owners(a, b) == [6, 6]
+
+
 def settled(loads: dict[str, dict[int, int]], members: dict[str, Membership]) -> dict[str, int]:
     """Beats with these busy blocks, and moves, until none moves: busy hosts of each worker."""
     hosts = {block: number for held in loads.values() for block, number in held.items()}

@@ -81,9 +81,9 @@ def test_pages_and_failed_of_the_progress_are_those_of_the_summary(demo: tuple[P
     _, ran = demo
     progress = next(line for line in ran.err.splitlines() if "all workers have ended" in line)
     assert re.search(r": 64 pages \(.*/s\), 1 failed$", progress), ran.err
-    assert ran.out.splitlines()[-1].split(", in /")[0].split(None, 2)[2] == (
-        "64 pages stored, 2 refused, 1 failed"
-    )
+    in_all, idle = ran.out.splitlines()[-2:]
+    assert in_all.split(", in /")[0].split(None, 2)[2] == "64 pages stored, 2 refused, 1 failed"
+    assert idle == "2 of 3 workers had nothing to do: 1 host"
 
 
 def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) -> None:
