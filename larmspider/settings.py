@@ -140,6 +140,11 @@ LARM_BACKOFF_MAX_SECS = 600.0
 # A longer `Retry-After` is cut to this.
 LARM_RETRY_AFTER_MAX_SECS = 3600.0
 
+# A crawl that has no page yet ends with status 1 when none of its seeds could be had for so many
+# seconds: each host that is left has failed, or not answered. 0: it goes on trying, as any crawl
+# does with hosts that fail later. The log says within 30 s which seeds cannot be had, and why.
+LARM_SEED_PATIENCE_SECS = 45.0
+
 # Failures in a row after which a host is parked, that is, left alone for a while.
 LARM_HOST_MAX_FAILURES = 5
 
@@ -469,6 +474,7 @@ LARM_WEB_OPEN: list[str] = []
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": 100,
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
+    "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be had
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,

@@ -76,11 +76,8 @@ class Command(CrawlCommand):
         else:
             summary = Summary.of(crawler)
             self._say(summary)
-            if summary.broken:
-                self._complain(
-                    f"the crawl broke off: {summary.broken};"
-                    " run the same command to continue from its last checkpoint"
-                )
+            if summary.complaint:
+                self._complain(summary.complaint)
             self.exitcode = summary.exit_status
 
     def _say(self, summary: Summary) -> None:

@@ -263,6 +263,11 @@ def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
     return max(visits, key=lambda visit: visit.time, default=None)
 
 
+def has_page(visit: FetchRecord) -> bool:
+    """Whether the page is in store.log: it was stored, or is an error that the server answered."""
+    return visit.state is UrlState.STORED or (visit.state is UrlState.FAILED and visit.status > 0)
+
+
 def fetch_of(fields: list[str]) -> LoggedFetch:
     """A record of fetch.log."""
     when, url, normalized, from_page, result, _, _, message = fields
@@ -396,4 +401,5 @@ class WorkerDirectory(CrawlDir):
 
     def _has(self, exact: str) -> bool:
         with self.frontier() as frontier:
-            return frontier is not None and frontier.state(url_key(exact)) is UrlState.STORED
+            visit = None if frontier is None else frontier.visit(url_key(exact))
+        return visit is not None and has_page(visit)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
-from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, last_visit
+from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, has_page, last_visit
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -352,4 +352,4 @@ class LatestWins(Deduplicator):
         """When a worker has stored the page last; None: it has not."""
         reader = self._readers[at]
         visit = None if reader is None else last_visit(reader, exact)
-        return visit.time if visit is not None and visit.state is UrlState.STORED else None
+        return visit.time if visit is not None and has_page(visit) else None

@@ -1,6 +1,6 @@
 """Acknowledgement: a URL has its final state when its Page has passed every store, and not before.
 
-    every store has it           stored (failed, if it was the last of several errors of the server)
+    every store has it           stored (failed, if its status is 404, 503, ...)
     a store dropped it           refused, with the reason
     a store or the spider raised failed, with the error
     a store cannot write         none: the crawl breaks off, and fetches it again when resumed
@@ -22,7 +22,6 @@ from scrapy import Request, signals
 from scrapy.http import Response
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import GIVE_BACK, LEASE
@@ -175,9 +174,10 @@ def _ended(response: Response | Failure | None, state: UrlState, reason: str) ->
 
 
 def visit_of_page(page: Page) -> FetchRecord:
-    """What the frontier keeps of a stored page; a last answer such as 503 counts as failed."""
+    """What the frontier keeps of a page. An error (404, 503 at last) has failed, although its body
+    is in the page files."""
     kind = f"http-{page.status}"
-    failed = failure_kind(kind).blames_host
+    failed = page.status >= 400
     return FetchRecord(
         UrlState.FAILED if failed else UrlState.STORED,
         time=page.fetched,

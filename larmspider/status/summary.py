@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """The reason of a crawl that was ended before it could close, as by a second Ctrl-C."""
+NO_SEED = "no-seed"
+"""The reason of a crawl that ended because none of its seeds could be had."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
 _RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
@@ -76,8 +78,10 @@ class Summary:
             failed = _matching(counters, _RUN_FAILED)
         else:
             seen = get(stats.FOLLOW_PAGES, 0) or get("item_scraped_count", 0)
-            pages, statuses = get(stats.PAGE_FILES_PAGES, seen), _matching(counters, _STATUS)
-            failed = _matching(counters, _FAILED)
+            statuses, failed = _matching(counters, _STATUS), _matching(counters, _FAILED)
+            errors = {name: statuses.pop(name) for name in [*statuses] if name[:1] in "45"}
+            pages = get(stats.PAGE_FILES_PAGES, seen) - sum(errors.values())
+            failed |= {f"http-{name}": number for name, number in errors.items()}
         return cls(
             directory=options.larm_dir(crawler.settings),
             reason=str(counters.get("finish_reason", UNKNOWN)),
@@ -104,12 +108,43 @@ class Summary:
         75 (EX_TEMPFAIL): other workers have taken over, it is to be started again."""
         if self.fenced:
             return 75
-        if self.broken or self.reason == UNKNOWN:
+        if self.broken or self.reason in (UNKNOWN, NO_SEED):
             return 1
-        if self.shared:
-            return 0
-        nothing = not (self.pages or self.urls.get("stored"))
-        return 1 if self.reason == "finished" and nothing else 0
+        return int(self.has_nothing)
+
+    @property
+    def has_nothing(self) -> bool:
+        """Whether the crawl came to its end without a page, redirects apart."""
+        if self.shared or self.reason != "finished":
+            return False
+        cut = self.beyond_max_pages or self.beyond_host_budget
+        return max(self.pages, self.urls.get("stored", 0)) <= (0 if cut else self._redirects)
+
+    @property
+    def _redirects(self) -> int:
+        return sum(number for status, number in self.statuses.items() if status[:1] == "3")
+
+    @property
+    def complaint(self) -> str:
+        """Why a crawl that ended has status 1, in words; "" for another one."""
+        if self.broken:
+            return (
+                f"the crawl broke off: {self.broken};"
+                " run the same command to continue from its last checkpoint"
+            )
+        if self.reason == NO_SEED:
+            return "none of the seeds could be had (LARM_SEED_PATIENCE_SECS); the log says why"
+        if not self.has_nothing:
+            return ""
+        refused = self.urls.get("refused", 0)
+        parts = [f"{counted(self.pages - self._redirects, 'page')} stored"]
+        if self._redirects:
+            parts.append(counted(self._redirects, "redirect"))
+        if any(self.failed.values()):
+            parts.append(_failures(self.failed))
+        if refused:
+            parts.append(f"{refused:,} refused by robots.txt, a store or the operator")
+        return f"nothing to search: {', '.join(parts)}; the log says more"
 
     def lines(self) -> Iterator[str]:
         """The last lines of a crawl: about this run, then all of it. One of many workers counts
@@ -128,7 +163,7 @@ class Summary:
         )
         told = f", each with its reason in {self.directory / 'fetch.log'}"
         yield (
-            f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_listed(self.failed)})"
+            f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_failures(self.failed)})"
             f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
         count = self.urls.get
@@ -169,6 +204,17 @@ def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:
     """Counters whose keys match, by the part that varies, largest first."""
     found = {match[1]: value for name, value in counters.items() if (match := key.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+_GONE = ("http-404", "http-410")
+
+
+def _failures(failed: dict[str, int]) -> str:
+    """By kind: ``12 not found, http-500 3``."""
+    gone = sum(failed.get(kind, 0) for kind in _GONE)
+    others = {kind: number for kind, number in failed.items() if kind not in _GONE}
+    parts = [f"{gone:,} not found"] * bool(gone) + [_listed(others)] * bool(others)
+    return ", ".join(parts) or "none"
 
 
 def _listed(counts: dict[str, int], prefix: str = "") -> str:

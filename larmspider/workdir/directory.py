@@ -226,7 +226,7 @@ class CrawlDirectory:
         """What was stored, in words; "" if nothing was."""
         try:
             with (self.path / "store.log").open("rb") as log:
-                stored = sum(1 for _ in log)
+                stored = sum(_is_page(line) for line in log)
         except OSError:
             stored = 0
         return counted(stored, "stored page") if stored else self._held_by_own_stores()
@@ -303,6 +303,12 @@ class CrawlDirectory:
             replace_file(target, content, draft=self.path / _DRAFT)
         except OSError as error:
             raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def _is_page(line: bytes) -> bool:
+    """Whether a line of store.log is of a page, and not of an error such as 404."""
+    fields = line.split(b"\t", 5)
+    return len(fields) < 6 or not fields[4].startswith((b"4", b"5"))
 
 
 def asked_fresh(settings: BaseSettings) -> str:

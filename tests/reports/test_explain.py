@@ -137,7 +137,9 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     ran = scrapy(*arguments, cwd=tmp_path, settings_module="fewer")
     assert ran.status == 0, ran.err
     assert not (tmp_path / "crawl" / "fetch.log").exists()
-    assert re.search(r"^failed    2 URLs \(http-500 1, too-big 1\)$", ran.out, re.MULTILINE)
+    assert re.search(
+        r"^failed    3 URLs \(1 not found, http-500 1, too-big 1\)$", ran.out, re.MULTILINE
+    )
 
     def explained(path: str, *options: str) -> str:
         arguments = ["explain", server.url(path), *options]
@@ -153,7 +155,7 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     }
     assert results == {
         "/": ("stored", "200"),
-        "/a": ("stored", "404"),
+        "/a": ("failed", "404"),
         "/no": ("refused", "robots"),
         "/bad": ("failed", "500"),
         "/cut": ("failed", "too-big"),

@@ -55,12 +55,12 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
     lines = summary_lines({})
     assert lines == [
         "ended     finished",
-        "stored    1,200 pages, 3.0 MB in page files"
-        " (HTTP 200 1,189, HTTP 404 10, replaced 1) in /x",
+        "stored    1,190 pages, 3.0 MB in page files (HTTP 200 1,189, replaced 1) in /x",
         "rejected  12 links (scope 9, traps 3); 4,000 more led to pages already known",
-        f"failed    10 URLs (http-503 8, dns 2), each with its reason in {Path('/x/fetch.log')}",
+        "failed    20 URLs (10 not found, http-503 8, dns 2), each with its reason in"
+        f" {Path('/x/fetch.log')}",
         "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt, a store or the operator,"
-        " 10 failed",
+        " 20 failed",
         "left      100 URLs still queued; run the same command to continue",
     ]
 
@@ -71,7 +71,7 @@ def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
     assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
     assert own[4] == (
         "its hosts 1,300 URLs of hosts that it has now, by whichever worker and run:"
-        " 1,190 stored, 0 refused by robots.txt, a store or the operator, 10 failed"
+        " 1,190 stored, 0 refused by robots.txt, a store or the operator, 20 failed"
     )
     assert own[:1] + own[2:4] + own[5:] == alone[:1] + alone[2:4] + alone[5:]
 
@@ -88,13 +88,14 @@ def summary_lines(
 def test_without_stores_the_frontier_says_what_was_stored() -> None:
     """No bytes, and no file that is not there; what failed is counted even so."""
     lines = summary_lines({}, {})
-    assert lines[1].startswith("stored    1,200 pages, without page files (HTTP 200 1,189,")
-    assert lines[3] == "failed    10 URLs (http-503 8, dns 2)"
+    assert lines[1].startswith("stored    1,190 pages, without page files (HTTP 200 1,189,")
+    assert lines[3] == "failed    20 URLs (10 not found, http-503 8, dns 2)"
 
 
 def test_nothing_failed_points_nowhere() -> None:
     """No reason is to be found where there is none."""
-    counted = {"larm/run/failed/http-503": 0, "larm/run/failed/dns": 0}
+    kinds = ("http-503", "http-404", "dns")
+    counted = {f"larm/run/failed/{kind}": 0 for kind in kinds}
     assert "failed    0 URLs (none)" in summary_lines(counted)
 
 
@@ -166,6 +167,8 @@ def test_under_another_scheduler_stores_or_spider_count(
             1,
         ),
         ({"larm/page_files/pages": 1}, 1),
+        ({"finish_reason": "no-seed"}, 1),
+        ({"finish_reason": "finished", "larm/run/stored": 1, "larm/run/status/301": 1}, 1),
     ],
 )
 def test_status_tells_an_end_from_a_break(counted: dict[str, object], status: int) -> None:
@@ -191,15 +194,15 @@ class _Counters:
             "larm/scope/rejected": 9,
             "larm/fetch/failed": 2,
             "larm/fetch/failed/dns": 2,
-            "larm/run/stored": 1200,
-            "larm/run/failed": 10,
-            "larm/run/status/404": 10,
+            "larm/run/stored": 1190,
+            "larm/run/failed": 20,
+            "larm/run/failed/http-404": 10,
             "larm/run/status/200": 1189,
             "larm/run/status/replaced": 1,
             "larm/run/failed/dns": 2,
             "larm/run/failed/http-503": 8,
             "larm/frontier/discovered": 1300,
             "larm/frontier/stored": 1190,
-            "larm/frontier/failed": 10,
+            "larm/frontier/failed": 20,
             "larm/frontier/queued": 100,
         }

@@ -80,9 +80,9 @@ def test_pages_and_failed_of_the_progress_are_those_of_the_summary(demo: tuple[P
     """Each URL once: one that ended in a server error has failed, though its answer is kept."""
     _, ran = demo
     progress = next(line for line in ran.err.splitlines() if "all workers have ended" in line)
-    assert re.search(r": 64 pages \(.*/s\), 1 failed$", progress), ran.err
+    assert re.search(r": 63 pages \(.*/s\), 2 failed$", progress), ran.err
     in_all, idle = ran.out.splitlines()[-2:]
-    assert in_all.split(", in /")[0].split(None, 2)[2] == "64 pages stored, 2 refused, 1 failed"
+    assert in_all.split(", in /")[0].split(None, 2)[2] == "63 pages stored, 2 refused, 2 failed"
     assert idle == "2 of 3 workers had nothing to do: 1 host"
 
 
@@ -93,8 +93,8 @@ def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) ->
     assert [line.split()[0] for line in lines[:3]] == [
         shard.name for shard in worker_dirs(folder / "crawl")
     ]
-    total = len(load().stored) - 1  # the last answer of the page that failed is stored too
-    assert lines[3].startswith(f"in all    {total} pages stored, 2 refused, 1 failed, in ")
+    total = len(load().stored) - 2  # the answers of the two that failed are stored too
+    assert lines[3].startswith(f"in all    {total} pages stored, 2 refused, 2 failed, in ")
     assert sum(int(line.split()[1]) for line in lines[:3]) == total
     assert "3 workers:" in ran.err
 
@@ -117,7 +117,7 @@ def test_the_crawl_is_read_as_one(server: DemoServer, demo: tuple[Path, Ran]) ->
     explained = scrapy("explain", url, "--json", cwd=folder).json
     assert (explained["state"], explained["rejected_by"]) == ("stored", None)
     (host,) = scrapy("hosts", "--json", cwd=folder).json["hosts"]
-    assert (host["queued"], host["failed"], host["refused"]) == (0, 1, 2)
+    assert (host["queued"], host["failed"], host["refused"]) == (0, 2, 2)
 
 
 def test_the_same_command_goes_on_and_another_is_refused_once(

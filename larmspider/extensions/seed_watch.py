@@ -1,0 +1,182 @@
+"""Says in words which seeds cannot be had, and ends a crawl none of whose seeds can be.
+
+    Seed http://wiki.nosuch.example/: no such host: wiki.nosuch.example
+    Seed http://wiki.example/Start: not found (HTTP 404)
+
+Hosts are otherwise tried again for hours, as a server that is down comes back. At the start the
+reason is rather a slip of the pen, or a network that is not there, and who waits is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import create_looping_call
+
+from larmspider import options, stats
+from larmspider.fetch.dns import DnsCache
+from larmspider.formatting import duration
+from larmspider.frontier.describe import failure_in_words
+from larmspider.frontier.hosts import Host, name_of
+from larmspider.frontier.storage.records import UrlState, host_of
+from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+from larmspider.status.summary import NO_SEED
+from larmspider.urls.normalizer import forms_from_settings
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+SAY_SECS = 25.0
+"""A host that has neither answered nor failed by then is named as well."""
+MAX_SEEDS = 1_000
+"""Seeds of a crawl that are looked at one by one; of further ones only their hosts are."""
+_TICK_SECS = 1.0
+
+
+class SeedWatchExtension:
+    """Looks once a second until each seed has its answer, or has been named. ``patience`` in
+    seconds; 0: the crawl goes on trying."""
+
+    def __init__(self, crawler: Crawler, seeds: list[str], patience: float) -> None:
+        self.crawler, self.patience = crawler, patience
+        self._by_host: dict[str, list[str]] = {}
+        for seed in seeds:
+            self._by_host.setdefault(host_of(seed), []).append(seed)
+        self._seeds = set(seeds[:MAX_SEEDS])
+        self._forms = forms_from_settings(crawler.settings)
+        self._loop = create_looping_call(self.tick)
+        self._began, self._monotonic = 0.0, 0.0
+        self._anew = False  # nothing is stored by earlier runs
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        patience = options.seconds(crawler.settings, "LARM_SEED_PATIENCE_SECS", minimum=0)
+        seeds = [str(seed) for seed in getattr(crawler.spider, "start_urls", ())]
+        if not seeds:
+            raise NotConfigured  # those of Redis may come at any time
+        extension = cls(crawler, seeds, patience)
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.spider_idle, signal=signals.spider_idle)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self) -> None:
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None:
+            return
+        self._began, self._monotonic = time.time(), time.monotonic()
+        self._anew = not scheduler.frontier.backend.counts().stored
+        self._loop.start(_TICK_SECS, now=False)
+
+    def spider_idle(self) -> None:
+        """The crawl may end before the first tick."""
+        if self._loop.running:
+            self.tick()
+
+    def spider_closed(self) -> None:
+        if self._loop.running:
+            self._loop.stop()
+
+    def tick(self) -> None:
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is None or scheduler.closed:
+            return
+        passed = time.monotonic() - self._monotonic
+        self._name_pages(scheduler)
+        self._name_hosts(scheduler, late=passed >= SAY_SECS)
+        ends = self._anew and self.patience and not self._has_pages()
+        if ends and passed >= self.patience and self._in_vain(scheduler):
+            self._end()
+        elif not (ends or self._by_host or self._seeds) and self._loop.running:
+            self._loop.stop()
+
+    def _name_pages(self, scheduler: FrontierScheduler) -> None:
+        """Name seeds whose host has answered, and that failed all the same."""
+        frontier = scheduler.frontier
+        for seed in list(self._seeds):
+            normalized, exact = self._forms(seed)
+            visit = frontier.backend.visit(frontier.entry(seed, normalized, exact=exact).key)
+            if visit is None:
+                continue
+            self._seeds.discard(seed)
+            if visit.state is UrlState.FAILED and host_of(seed) in self._by_host:
+                gone = visit.status in (404, 410)
+                words = f"HTTP {visit.status}" if visit.status else failure_in_words(visit.reason)
+                self._say([seed], f"not found ({words})" if gone else words)
+
+    def _name_hosts(self, scheduler: FrontierScheduler, *, late: bool) -> None:
+        """Name the seeds of hosts that have failed, or not answered for so long."""
+        for name in list(self._by_host):
+            host = scheduler.frontier.hosts.get(name)
+            if host is None:
+                continue  # refused by a filter, or another worker's
+            if self._has_failed(host):
+                self._say(self._by_host.pop(name), self._why(host))
+            elif host.record.robots_time >= self._began or host.record.slot_secs is not None:
+                if not self._seeds.intersection(self._by_host[name]):
+                    del self._by_host[name]  # it has answered, and each of its seeds is done
+            elif late and (host.in_flight or host.resolving):
+                self._say(self._by_host.pop(name), f"no answer for {duration(SAY_SECS)}")
+
+    def _has_failed(self, host: Host) -> bool:
+        record = host.record
+        return bool(record.failures or record.parks) and record.last_failure >= self._began
+
+    def _why(self, host: Host) -> str:
+        name, kind = name_of(host.record.host), host.record.last_kind
+        words = failure_in_words(kind)
+        if kind.rpartition(" ")[2] == "dns":
+            known = DnsCache.from_crawler(self.crawler).known(name)
+            if known is not None and known.final:
+                return f"no such host: {name}"
+            words = f"no DNS server answered for {name}"
+        return words
+
+    @staticmethod
+    def _say(seeds: list[str], why: str) -> None:
+        more = f" and {len(seeds) - 1:,} more of its host" if seeds[1:] else ""
+        logger.error("Seed %s%s: %s", seeds[0], more, why)
+
+    def _has_pages(self) -> bool:
+        """Whether this run has stored a page, redirects apart; with many workers any."""
+        assert self.crawler.stats is not None
+        start = stats.RUN_STATUS.format(status="2")
+        return any(key.startswith(start) for key in self.crawler.stats.get_stats())
+
+    def _in_vain(self, scheduler: FrontierScheduler) -> bool:
+        """Whether all hosts that have URLs left have failed, or been asked in vain for long."""
+        frontier = scheduler.frontier
+        if frontier.control.paused or frontier.control.waiting_hosts or scheduler.searching:
+            return False
+        if frontier.partitions is not None and frontier.partitions.stored_by_others:
+            return False
+        left = list(self._hosts_left(scheduler))
+        return bool(left) and all(
+            self._has_failed(host)
+            or (host.record.slot_secs is None and bool(host.in_flight or host.resolving))
+            for host in left
+        )
+
+    @staticmethod
+    def _hosts_left(scheduler: FrontierScheduler) -> Iterator[Host]:
+        backend = scheduler.frontier.backend
+        for host in scheduler.frontier.hosts.values():
+            counts = backend.counts(host.record.host)
+            if counts.queued or counts.leased:
+                yield host
+
+    def _end(self) -> None:
+        self._loop.stop()
+        after = duration(self.patience)
+        logger.error("None of the seeds could be had in %s: the crawl ends", after)
+        close = self.crawler.engine.close_spider_async(reason=NO_SEED)
+        self._closing = asyncio.get_running_loop().create_task(close)

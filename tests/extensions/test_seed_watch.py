@@ -1,0 +1,61 @@
+"""Seeds that cannot be had: said in words, and a crawl that has no other ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import crawl
+from tests.support.servers.scripted import Raw, ScriptedServer
+
+Start = Callable[..., ScriptedServer]
+NOWHERE = f"http://{'x' * 64}.example/"
+"""No name in DNS has so long a label: the system says so without asking a server."""
+NOBODY = "http://127.0.0.9:9/"
+
+
+def test_a_seed_that_is_not_found_is_no_page(scripted_server: Start, tmp_path: Path) -> None:
+    """0 pages, status 1, and what is wrong."""
+    server = scripted_server({"/robots.txt": "", "/there": "x"})
+    ran = crawl(server.url("/gone"), tmp_path)
+    assert ran.status == 1
+    assert f"Seed {server.url('/gone')}: not found (HTTP 404)" in ran.err
+    assert "0 pages stored, 1 not found" in ran.err.splitlines()[-1]
+    assert ran.out.splitlines()[1].startswith("stored    0 pages, ")
+    assert "in all    1 URL: 0 stored, 0 refused" in ran.out
+    again = crawl(server.url("/there"), tmp_path, fresh="yes")
+    assert again.status == 0, "nothing is stored that fresh=yes would have to spare"
+
+
+@pytest.mark.acceptance
+def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path: Path) -> None:
+    """Each is named with the reason, long before the crawl would give up; what is queued stays."""
+    silent = scripted_server({"/robots.txt": Raw(b"", hang=True)}, host="127.0.0.8")
+    seeds = f"{NOWHERE} {NOBODY} {NOBODY}b {silent.url('/')}"
+    ran = crawl(seeds, tmp_path, LARM_SEED_PATIENCE_SECS="3")
+    assert ran.status == 1
+    assert f"Seed {NOWHERE}: no such host: {'x' * 64}.example" in ran.err
+    words = "connection refused while asking for robots.txt"
+    assert f"Seed {NOBODY} and 1 more of its host: {words}" in ran.err
+    assert "None of the seeds could be had in 3 s: the crawl ends" in ran.err
+    assert "ended     no-seed" in ran.out
+    assert "4 URLs still queued; run the same command to continue" in ran.out
+    assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "no-seed"
+
+
+@pytest.mark.acceptance
+def test_a_crawl_with_a_page_goes_on(scripted_server: Start, tmp_path: Path) -> None:
+    """One seed cannot be had, and is named; the other can."""
+    server = scripted_server({"/": "<a href=/a>a</a>", "/a": "a"})
+    ran = crawl(
+        f"{NOBODY} {server.url('/')}", tmp_path,
+        LARM_SEED_PATIENCE_SECS="1", LARM_HOST_MAX_FAILURES="3", LARM_HOST_MAX_PARKS="0",
+        LARM_BACKOFF_SECS="1",
+    )  # fmt: skip
+    assert ran.status == 0
+    assert f"Seed {NOBODY}: connection refused" in ran.err
+    assert "stored    2 pages" in ran.out
+    assert "ended     finished" in ran.out
