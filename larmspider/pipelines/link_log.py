@@ -1,4 +1,8 @@
-"""links.log: every link, in scope or not; one line a link, LARM's five fields."""
+"""links.log: every link, in scope or not; one line a link, LARM's five fields.
+
+A page often has one link several times, with the same text: in the menu above and in the one below.
+That is one line, unless LARM_LINK_LOG is "all".
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.statscollectors import StatsCollector
 
+ALL, DISTINCT = "all", "distinct"
 LINK_LOG_COLUMNS = ("from-page", "to-page", "to-page-normalized", "link-type", "anchor")
 
 
@@ -26,14 +31,19 @@ class LinkLogPipeline(LogStore):
     files = (file_name, "logs.idx")  # the index is made from it (crawl/log_index/)
     columns = LINK_LOG_COLUMNS
 
-    def __init__(self, directory: Path, counters: StatsCollector) -> None:
+    def __init__(
+        self, directory: Path, counters: StatsCollector, *, every_link: bool = False
+    ) -> None:
+        """``every_link``: one that a page repeats is written again."""
         super().__init__(directory)
         self.counters = counters
+        self.every_link = every_link
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        return cls(options.larm_dir(crawler.settings), crawler.stats)
+        kept = options.choice(crawler.settings, "LARM_LINK_LOG", (ALL, DISTINCT))
+        return cls(options.larm_dir(crawler.settings), crawler.stats, every_link=kept == ALL)
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and len(item.links) > MANY_LINKS:
@@ -41,13 +51,20 @@ class LinkLogPipeline(LogStore):
         return super().process_item(item)
 
     def write(self, page: Page) -> None:
-        self._write(page, page.links)
+        self._write(page, self._wanted(page.links))
+
+    def _wanted(self, links: list[Link]) -> list[Link]:
+        if self.every_link:
+            return links
+        # of equal ones the place of the first
+        return list({(link.url, link.anchor, link.type): link for link in links}.values())
 
     async def _write_in_turns(self, page: Page) -> Page:
         """Write the links in parts and yield to the crawl between them; lines of other pages may
         come between."""
-        for start in range(0, len(page.links), MANY_LINKS):
-            self._write(page, page.links[start : start + MANY_LINKS])
+        links = self._wanted(page.links)
+        for start in range(0, len(links), MANY_LINKS):
+            self._write(page, links[start : start + MANY_LINKS])
             await asyncio.sleep(0)
         return page
 

@@ -17,7 +17,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
-from larmspider.items import FailedFetch, Link, Page
+from larmspider.items import FRAME, FailedFetch, Link, Page
 from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
@@ -85,6 +85,28 @@ def test_what_has_no_links_has_none_to_log(
     assert store.process_item(item) is item
     store.close_spider()
     assert (tmp_path / "crawl" / "links.log").read_bytes() == b""
+
+
+@pytest.mark.parametrize(("kept", "lines"), [("distinct", "abcde"), ("all", "aabcdeab")])
+def test_a_link_that_a_page_repeats_is_one_line(
+    crawler_for: Callable[..., Crawler], tmp_path: Path, kept: str, lines: str
+) -> None:
+    """Where it is first; another text or type makes another link, and each page has its own."""
+    a, b, c = Link("http://a/", anchor="A"), Link("http://b/"), Link("http://a/", anchor="other")
+    d, e = Link("http://a/", type=FRAME, anchor="A"), Link("http://a/A", anchor="A")
+    links, names = [a, a, b, c, d, e, a, b], {"a": a, "b": b, "c": c, "d": d, "e": e}
+    crawler = crawler_for(LARM_LINK_LOG=kept)
+    store = LinkLogPipeline.from_crawler(crawler)
+    store.open_spider()
+    store.write(Page("http://h/", links=links))
+    store.write(Page("http://h/2", links=[a]))
+    store.close_spider()
+    written = records(tmp_path / "crawl" / "links.log")
+    assert [(line["to-page"], line["anchor"], line["link-type"]) for line in written] == [
+        (names[name].url, names[name].anchor, str(names[name].type)) for name in lines + "a"
+    ]
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("larm/link_log/links") == len(lines) + 1
 
 
 def test_links_may_be_urls_mappings_or_links() -> None:
