@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from larmspider import options
+from larmspider import __version__, options
 from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
@@ -64,9 +64,17 @@ T = TypeVar("T")
 SHARED = (
     "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
-    "LARM_STRATEGY", "LARM_LEASE_SECS",
+    "LARM_STRATEGY", "LARM_LEASE_SECS", "USER_AGENT", "ROBOTSTXT_USER_AGENT", "LARM_GROUP_BY",
 )  # fmt: skip
 """Settings in which workers that run at the same time may not differ: hosts pass between them."""
+LIMITS = (
+    "DOWNLOAD_TIMEOUT", "LARM_CONNECT_TIMEOUT_SECS", "LARM_LOW_SPEED_BYTES", "LARM_LOW_SPEED_SECS",
+    "DOWNLOAD_MAXSIZE", "LARM_HEADER_BYTES", "LARM_HEADER_LINES", "LARM_EXTRACTION_SECS",
+    "LARM_EXTRACTION_BYTES", "LARM_RETRY_TIMES", "LARM_BACKOFF_SECS", "LARM_BACKOFF_MAX_SECS",
+    "LARM_RETRY_AFTER_MAX_SECS", "LARM_HOST_MAX_FAILURES", "LARM_HOST_PARK_SECS",
+    "LARM_HOST_MAX_PARKS", "LARM_ROBOTS_EXPIRES_SECS",
+)  # fmt: skip
+"""Settings in which they may differ, with a warning: machines and networks differ."""
 
 
 def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) -> int:
@@ -103,7 +111,8 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
         except OtherCrawl as other:
             known = json.loads(other.known)
             refuse_other(known, ours, link.name, other.living, anyway=anyway)
-            if other.living:  # the same crawl, with import paths of another version
+            if other.living:  # the same crawl; its filters, say, were once in other modules
+                warn_of_limits(known, ours)
                 text = other.known
             else:
                 before = other.known
@@ -125,10 +134,26 @@ def insist(ask: Callable[[], T], where: str) -> T:
 
 def description(crawler: Crawler) -> dict[str, Any]:
     """What all workers of a crawl have in common, for Redis."""
-    shared = {name: options.typed(crawler.settings, name) for name in SHARED}
-    if Sites.from_settings(crawler.settings).has_credentials:
+    settings = crawler.settings
+    shared: dict[str, Any] = {"larmspider version": __version__}
+    shared |= {name: options.typed(settings, name) for name in SHARED}
+    sites = Sites.from_settings(settings)
+    shared["hosts in LARM_SITES_FILE"] = sites.hosts
+    if sites.has_credentials:
         shared["LARM_SITES_FILE"] = "with credentials"  # what all fetch is not for everybody then
-    return {"crawl": identity_of(crawler), "shared": shared}
+    limits = {name: options.typed(settings, name) for name in LIMITS}
+    return {"crawl": identity_of(crawler), "shared": shared, "limits": limits}
+
+
+def warn_of_limits(known: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Log the limits in which this worker differs from the one that described the crawl."""
+    was, now = known.get("limits") or {}, ours["limits"]
+    differ = [name for name in now if name in was and was[name] != now[name]]
+    if differ:
+        logger.warning(
+            "Other workers of this crawl have other limits, and hosts pass between them: %s",
+            ", ".join(f"{name}={now[name]!r} here, {was[name]!r} there" for name in differ),
+        )
 
 
 def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:

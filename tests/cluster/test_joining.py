@@ -60,3 +60,37 @@ def test_filters_are_compared_by_class_name(server, crawler, at_work):
     join(second, link, KEYS, crawler(LENGTH, TRAPS))
     assert second.beat().workers == 1 + at_work
     join(membership(server, "w3"), link, KEYS, crawler(LENGTH, TRAPS))
+
+
+def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
+    server, crawler_for, tmp_path, monkeypatch, caplog
+):
+    """Each difference is refused by name while somebody works; limits of fetches are warned of."""
+    sites = tmp_path / "sites.toml"
+    sites.write_text(
+        '[[site]]\nhosts = ["wiki.example", "https://git.example:*"]\ntls_min = "1.2"\n'
+    )
+    first, link = membership(server, "w1"), RedisLink(server.client(), "r")
+
+    def crawler(**settings):
+        return crawler_for(REDIS_URL=server.url, LARM_BLOCKS=8, **settings)
+
+    join(first, link, KEYS, crawler())
+    for name, value, shown in (
+        ("USER_AGENT", "other/1", '"other/1" here'),
+        ("ROBOTSTXT_USER_AGENT", "other", 'null there, "other" here'),
+        ("LARM_GROUP_BY", "address", '"host" there, "address" here'),
+        ("LARM_SITES_FILE", str(sites), '"https://git.example:*", "wiki.example"'),
+    ):
+        with pytest.raises(ConfigError, match=name) as refused:
+            join(membership(server, "w2"), link, KEYS, crawler(**{name: value}))
+        assert shown in str(refused.value)
+    with monkeypatch.context() as patch:
+        patch.setattr("larmspider.cluster.joining.__version__", "0.1")
+        with pytest.raises(ConfigError, match=r'other larmspider version: .* "0\.1" here'):
+            join(membership(server, "w2"), link, KEYS, crawler())
+    other = crawler(LARM_RETRY_TIMES=7, DOWNLOAD_TIMEOUT=180)
+    join(membership(server, "w2"), link, KEYS, other)
+    assert "other limits" in caplog.text
+    assert "LARM_RETRY_TIMES=7 here, 2 there" in caplog.text
+    assert "DOWNLOAD_TIMEOUT" not in caplog.text

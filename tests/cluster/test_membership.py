@@ -237,6 +237,28 @@ def test_what_was_given_up_is_given_out_even_after_an_outage(make: Make, server:
     assert owners(a, b) == [6, 6]
 
 
+def test_who_dies_while_the_clock_is_set_back_expires_after_a_lease(
+    make: Make, server: Server
+) -> None:
+    """Redis' clock goes back an hour: no lease and no rest ends later than one that begins now."""
+    a, b = joined(make, "a", "b")
+    settle(a, b)
+    server.run = "second"  # nobody expires for a lease, by the clock that is wrong
+    a.beat()
+    server.wait(-3600)
+    b.beat()
+    again = make("a")
+    with pytest.raises(NameTaken) as taken:
+        again.join("a crawl")
+    assert taken.value.seconds <= LEASE
+    for _ in range(3):
+        server.wait(LEASE / 2)
+        dead = b.beat().dead
+    assert dead == {a.epoch: "a"}
+    b.reap(a.epoch, "a")
+    assert len(settle(b)[-1].held) == BLOCKS
+
+
 def test_who_does_not_come_back_after_an_outage_expires_then(make: Make, server: Server) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)

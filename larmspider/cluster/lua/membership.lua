@@ -16,12 +16,13 @@ if not now then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- name -> {epoch, deadline} of all who are not known to be dead
+-- name -> {epoch, deadline} of all who are not known to be dead. Nobody's lease ends later than one
+-- that begins now: where it would, Redis' clock was set back.
 local function all_workers()
   local found, flat = {}, redis.call('HGETALL', WORKERS)
   for at = 1, #flat, 2 do
     local of, deadline = flat[at + 1]:match('^(%d+) (%d+)$')
-    found[flat[at]] = {of, tonumber(deadline)}
+    found[flat[at]] = {of, math.min(tonumber(deadline), now + lease)}
   end
   return found
 end
@@ -64,7 +65,8 @@ local function note_pulse(others)
     run = redis.call('INFO', 'server'):match('run_id:(%w+)') or 'unknown'
   end
   local known = redis.call('HMGET', PULSE, 'run', 'time', 'quiet', 'unsure')
-  local quiet, unsure = tonumber(known[3] or '0'), tonumber(known[4] or '0')
+  local quiet = math.min(tonumber(known[3] or '0'), now + lease)
+  local unsure = math.min(tonumber(known[4] or '0'), now + lease)
   if not others then
     quiet, unsure = 0, 0
   elseif known[1] and known[1] ~= run then

@@ -64,6 +64,11 @@ class Sites:
         return read_sites_file(Path(name).expanduser()) if name else cls()
 
     @property
+    def hosts(self) -> list[str]:
+        """The patterns of all rules, each once."""
+        return sorted({str(pattern) for rule in self.rules for pattern in rule.patterns})
+
+    @property
     def has_credentials(self) -> bool:
         """Whether some host is sent credentials, cookies, headers or a client certificate, so that
         what is fetched may not be for everybody."""

@@ -61,12 +61,12 @@ class Crew:
     def start(
         self, *names: str, start: str | None = "", restrict: str | None = None, **settings: str
     ) -> None:
-        """Begin, or begin again. Each says who it is by its User-Agent. ``start`` and ``restrict``
+        """Begin, or begin again. Each says who it is by a header From. ``start`` and ``restrict``
         are those of the hosts; ``start`` None: without."""
         seed = self.hosts.seed if start == "" else start
         for name in names:
             given = self.settings | {"REDIS_URL": self.server.url, "LARM_WORKER": name} | settings
-            given["USER_AGENT"] = name
+            given["DEFAULT_REQUEST_HEADERS"] = json.dumps({"From": name})
             command = ["crawl", "intranet", "-a", f"restrict={restrict or self.hosts.restrict}"]
             command += [] if seed is None else ["-a", f"start={seed}"]
             command += [f"-s{key}={value}" for key, value in given.items()]
@@ -76,6 +76,10 @@ class Crew:
     def said(self, name: str) -> str:
         """Its log."""
         return (self.folder / f"{name}.out").read_text()
+
+    def text(self) -> str:
+        """The logs of all."""
+        return "".join(self.said(name) for name in self.workers)
 
     def signal(self, name: str, what: signal.Signals) -> float:
         """When it was sent, by time.monotonic()."""

@@ -35,7 +35,7 @@ def address(number: int) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """``who`` is the User-Agent. ``begin``: the head of the request was complete; ``end``: its
+    """``who`` is the header From. ``begin``: the head of the request was complete; ``end``: its
     answer was sent, or its connection lost."""
 
     host: str
@@ -106,8 +106,8 @@ class _Connection(asyncio.Protocol):
             return
         lines = self.received.decode("latin-1").split("\r\n")
         self.received = b""
-        agent = next(line for line in lines if line.lower().startswith("user-agent:"))
-        self.asked = lines[0].split()[1], agent.partition(":")[2].strip(), now
+        who = next((line for line in lines if line.lower().startswith("from:")), "")
+        self.asked = lines[0].split()[1], who.partition(":")[2].strip(), now
         asyncio.get_running_loop().call_later(self.options.delay, self.answer)
 
     def answer(self) -> None:
