@@ -68,9 +68,10 @@ LARM_WORKER = ""
 # other machines. `--shard DIR` on the command line.
 LARM_SHARDS: list[str] = []
 
-# Partitions that all hosts are divided into, 1 to 16384; each has one owner. Some 50 a worker. The
-# number cannot change while the crawl lasts (docs/workers.md#partitions).
-LARM_BLOCKS = 256
+# Partitions that all hosts are divided into, 1 to 16384; each has one owner. 0: 4,096 in a new
+# crawl, and in one that exists those that it was begun with. The number cannot change while the
+# crawl lasts (docs/workers.md#partitions).
+LARM_BLOCKS = 0
 
 # As many URLs for other workers bring the next checkpoint forward; fewer leave with it.
 LARM_BATCH_URLS = 1000

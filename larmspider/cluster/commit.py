@@ -5,12 +5,13 @@
     2. URLs for other workers go into the inboxes of their partitions
     3. the own partitions change
     4. the batch goes to the worker's own disk
-    5. the log is dropped, and the own inboxes are read
+    5. the log is dropped, and the inboxes that it has filled are marked; of the own inboxes those
+       are read that were marked since
 
-1, 2, 3 and 5 are a round trip each, and each may be done twice: steps have numbers, and a partition
-keeps the last number of each worker. Whoever takes over from a worker that died between 1 and 5
-applies its log, and so does the worker itself when it comes back. A worker whose epoch has ended
-can do 1 no more, and 3 not in a partition that has a new owner.
+1, 2, 3 and 5 are a round trip each (5 two where mail has come), and each may be done twice: steps
+have numbers, and a partition keeps the last number of each worker. Whoever takes over from a worker
+that died between 1 and 5 applies its log, and so does the worker itself when it comes back. A
+worker whose epoch has ended can do 1 no more, and 3 not in a partition that has a new owner.
 
 Redis may come back without its last second (it was killed, or a replica took over that was behind),
 before any of these commands. Where it does not know this commit any more, a step answers FORGOTTEN,
@@ -248,23 +249,27 @@ class Committer:
 
     def _finish(self, attempt: _Attempt | None, counted: int) -> None:
         """Step 5."""
-        partitions = sorted(self._owned.tokens)
-        reads = self._outbox.read_commands(partitions)
-        if attempt is not None:
-            drop = self._drop_log(self.worker, attempt.serial, attempt.id)
-            answer, *answers = self.link.run([drop, *reads])
-            while answer != b"DONE":  # some steps were forgotten, or all
-                self._carry_out(attempt, counted)
-                self._outbox.committed()
-                reads = self._outbox.read_commands(partitions)
-                answer, *answers = self.link.run([drop, *reads])
-        else:
-            answers = self.link.run(reads)
-        self._outbox.received(partitions, answers)
+        while True:
+            drop: list[Command] = []
+            if attempt is not None:
+                drop = [self._drop_log(self.worker, attempt.serial, attempt.id, attempt.log)]
+            known = self._outbox.marked(self._owned.tokens)
+            reads = self._outbox.read_commands(known)
+            answers = self.link.run([*drop, self._outbox.marks_command(), *reads])
+            if attempt is None or answers.pop(0) == b"DONE":
+                break
+            self._carry_out(attempt, counted)  # some steps were forgotten, or all
+            self._outbox.committed()
+        self._outbox.received(known, answers[1:])
+        self._outbox.note_marks(answers[0])
+        more = [at for at in self._outbox.marked(self._owned.tokens) if at not in known]
+        if more:
+            self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
-    def _drop_log(self, worker: str, serial: int, commit_id: bytes) -> Command:
-        keys = [self.keys.commit(worker), self.keys.crawl("commits")]
-        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id])
+    def _drop_log(self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step]) -> Command:
+        keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail"))]
+        filled = sorted({step.partition for step in log if not step.token})
+        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id, *filled])
 
     # commits of any worker
 
@@ -299,7 +304,7 @@ class Committer:
             key = self.keys.commit(worker)
             commit_id = b"" if self.link.is_cluster else record.id
             self.link.run([step.command(key, record.serial, commit_id) for step in log])
-            (answer,) = self.link.run([self._drop_log(worker, record.serial, record.id)])
+            (answer,) = self.link.run([self._drop_log(worker, record.serial, record.id, log)])
             replayed = True
             if answer == b"DONE":
                 return True

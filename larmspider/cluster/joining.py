@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from larmspider import __version__, options
 from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.keys import Keys
+from larmspider.cluster.loading import begun_with, partitions_of
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
 from larmspider.cluster.redis_client import RedisLink, lasting, link_to, patiently, why
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
@@ -201,13 +202,14 @@ class SharedCrawl:
     def __init__(self, settings: BaseSettings, spider: str) -> None:
         self._link = link_to(settings)
         shared = cluster_settings(settings)
-        self._keys = Keys(spider, shared.partitions)
+        partitions = partitions_of(self._link, spider, shared.partitions)
+        self._keys = Keys(spider, partitions)
         self._membership = Membership(
             self._link.client,
             spider,
             "",
             lease_secs=shared.lease_secs,
-            partitions=shared.partitions,
+            partitions=partitions,
         )
 
     def refuse_other(self, crawler: Crawler) -> None:
@@ -223,10 +225,10 @@ class SharedCrawl:
     def refuse_other_partitions(self) -> None:
         """Raise ConfigError where the crawl has another number of partitions."""
         (known,) = self._link.run([("GET", self._keys.crawl("format"))])
-        begun = re.search(rb"(\d+) blocks$", known or b"")
-        if begun is not None and int(begun[1]) != self._keys.partitions:
+        begun = begun_with(known)
+        if begun and begun != self._keys.partitions:
             raise ConfigError(
-                f"LARM_BLOCKS={self._keys.partitions}: expected {int(begun[1])}, with which the"
+                f"LARM_BLOCKS={self._keys.partitions}: expected {begun}, with which the"
                 f" crawl in Redis at {self._link.name} was begun; -a fresh=yes starts over"
             )
 

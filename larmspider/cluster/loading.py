@@ -10,14 +10,17 @@ What the owner before had committed and not applied is applied first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
 from larmspider.cluster.commit import TRIES, CommitRecord, Committer
+from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
+from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
-from larmspider.cluster.redis_client import OWN, Command, call, pairs
+from larmspider.cluster.redis_client import OWN, Command, RedisLink, call, pairs
 from larmspider.cluster.redis_records import buckets, unpack_queued, unpack_visits
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
@@ -25,9 +28,24 @@ from larmspider.frontier.storage.backend import BackendError, Fenced, FormatErro
 from larmspider.frontier.storage.records import Counts
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
+_BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
 _BUCKETS_AT_ONCE = 200
+
+
+def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
+    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0."""
+    if wanted:
+        return wanted
+    (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
+    return begun_with(known) or PARTITIONS
+
+
+def begun_with(known: bytes | None) -> int:
+    """The number of partitions in the format of a crawl in Redis; 0 where there is none."""
+    begun = _BLOCKS.search(known or b"")
+    return int(begun[1]) if begun else 0
 
 
 class Loading:
@@ -45,8 +63,11 @@ class Loading:
         for at in range(0, len(numbers), _AT_ONCE):
             part = numbers[at : at + _AT_ONCE]
             self._own(part, loaded)
-            self._load_hosts(part, loaded)
-            self._load_queues(part, loaded)
+            self._local.purge(dict.fromkeys(part, ()))
+            used = [partition for partition in part if partition not in loaded.untouched]
+            if used:
+                self._load_hosts(used, loaded)
+                self._load_queues(used, loaded)
             self._load_visited(part, loaded)
         return loaded
 
@@ -64,6 +85,8 @@ class Loading:
         for _ in range(TRIES):
             commands: list[Command] = []
             for partition, before in zip(left, self._owners(left), strict=True):
+                if not before:
+                    loaded.untouched.add(partition)
                 owner, records = self._key("owner", partition), []
                 if not self._link.is_cluster:
                     records = [self._keys.commit(name) for name in (worker, before or worker)]
@@ -108,7 +131,6 @@ class Loading:
             all_hosts |= hosts
             all_counts |= counts
             all_notes |= notes
-        self._local.purge(dict.fromkeys(partitions, ()))
         self._local.keep_hosts(all_hosts, all_counts, all_notes)
 
     def _load_queues(self, partitions: Sequence[int], loaded: Loaded) -> None:

@@ -19,7 +19,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_client import Command
@@ -136,6 +136,9 @@ class Outbox:
         self._trim_sealed: dict[int, list[Part]] = {}
         self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # what a commit tried to write
         self._gone_back: set[int] = set()  # inboxes in Redis that are not as they were read
+        self._marked: set[int] = set()  # inboxes in which there may be more
+        self._last_mark = 0
+        self._all_marked = False
 
     def __len__(self) -> int:
         """Entries that wait for a commit, and URLs whose counts of links do."""
@@ -225,10 +228,39 @@ class Outbox:
         for partition in self._gone_back:
             for table in (self._fetched, self._trim_new, self._trim_sealed):
                 table.pop(partition, None)
+        self._marked |= self._gone_back
         self._trim_sealed = {at: parts for at, parts in self._trim_sealed.items() if parts}
         self._tried, self._gone_back = (0, {}), set()
 
     # in
+
+    def marks_command(self) -> Command:
+        """The command that asks which inboxes were filled since the last time; its answer is for
+        note_marks()."""
+        mail = self._keys.crawl("mail")
+        return ("ZRANGEBYSCORE", mail, b"(%d" % self._last_mark, b"+inf", b"WITHSCORES")
+
+    def note_marks(self, answer: Sequence[Any]) -> None:
+        flat = [word for row in answer for word in (row if isinstance(row, list) else [row])]
+        for partition, number in zip(flat[::2], flat[1::2], strict=True):  # by either protocol
+            self._marked.add(int(partition))
+            self._last_mark = max(self._last_mark, int(float(number)))
+
+    def mark(self, partitions: Iterable[int]) -> None:
+        """There may be something in these inboxes: they came to this worker, or were looked at."""
+        self._marked.update(partitions)
+
+    def mark_all(self) -> None:
+        """Redis was started again, and may have forgotten marks. From any thread."""
+        self._all_marked = True
+
+    def marked(self, owned: Iterable[int]) -> list[int]:
+        """The own inboxes that are to be read."""
+        if self._all_marked:
+            self._all_marked = False
+            self._marked.update(owned)
+        self._marked.intersection_update(owned)
+        return sorted(self._marked)
 
     def read_commands(self, partitions: Sequence[int]) -> list[Command]:
         """Commands that read what is new in these inboxes; their answers are for received()."""
@@ -242,6 +274,8 @@ class Outbox:
     def received(self, partitions: Sequence[int], answers: Sequence[Sequence[bytes]]) -> None:
         """May run in a thread; deliver() follows on the event loop."""
         for partition, messages in zip(partitions, answers, strict=True):
+            if len(messages) < FETCHED:
+                self._marked.discard(partition)
             if not messages:
                 continue
             part = Part(len(messages), _digest(messages))

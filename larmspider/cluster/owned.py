@@ -17,13 +17,15 @@ from larmspider.frontier.storage.records import Counts, QueuedUrl
 @dataclass(slots=True)
 class Loaded:
     """What was read of partitions: their tokens and the totals of their visited tables, partition
-    and counters of each host, the largest serial number of a queue place."""
+    and counters of each host, the largest serial number of a queue place. ``untouched``: nobody had
+    these before, so there is nothing to read."""
 
     tokens: dict[int, int] = field(default_factory=dict)
     visited: dict[int, int] = field(default_factory=dict)
     hosts: dict[str, int] = field(default_factory=dict)
     counts: dict[str, Counts] = field(default_factory=dict)
     serial: int = 0
+    untouched: set[int] = field(default_factory=set)
 
 
 class Owned:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import redis
@@ -21,6 +21,8 @@ from redis.exceptions import RedisClusterException
 
 from larmspider import options
 from larmspider.cluster.keys import Keys
+from larmspider.cluster.loading import begun_with
+from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError
@@ -60,9 +62,7 @@ def waiting_of(
         client, where = connect(
             wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS
         )
-        partitions = options.integer(settings, "LARM_BLOCKS", minimum=1)
-        reader = RedisReader(client, Keys(str(manifest.get("spider")), partitions))
-        reader.ping()
+        reader = RedisReader.of(client, str(manifest.get("spider")))
     except (ConfigError, CrawlDirError) as error:
         why = " ".join(str(error).split())
         yield None, f"the queues of this crawl are in Redis ({where}), which does not answer: {why}"
@@ -82,9 +82,13 @@ class RedisReader:
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._keys = client, keys
 
-    def ping(self) -> None:
-        """Raises CrawlDirError where Redis does not answer."""
-        self._run([("PING",)])
+    @classmethod
+    def of(cls, client: Any, spider: str) -> Self:
+        """With as many partitions as the crawl has. Raises CrawlDirError where Redis does not
+        answer."""
+        keys = Keys(spider, PARTITIONS)
+        (known,) = cls(client, keys)._run([("GET", keys.crawl("format"))])
+        return cls(client, Keys(spider, begun_with(known) or PARTITIONS))
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         try:

@@ -145,6 +145,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for host, counts in loaded.counts.items():
             self._counters.put(host, counts)
         self._queues.serial = max(self._queues.serial, loaded.serial)
+        self._outbox.mark(loaded.tokens)
         return list(loaded.counts)
 
     def host_records(self, hosts: Iterable[str]) -> dict[str, bytes]:
@@ -215,6 +216,20 @@ class RedisBackend(LmdbBackend, SharedBackend):
     def forwarded_lately(self, key: bytes) -> bool:
         """Whether a URL was forwarded lately; at least the last 65,536 are remembered."""
         return self._outbox.forwarded_lately(key)
+
+    def has_mail(self) -> bool:
+        """Ask Redis whether others have found URLs for this worker's partitions since the last
+        commit; in any thread, while no commit() runs."""
+        (marks,) = self.link.run([self._outbox.marks_command()])
+        self._outbox.note_marks(marks)
+        return bool(self._outbox.marked(self._owned.tokens))
+
+    def mark_inboxes(self, partitions: Iterable[int] | None = None) -> None:
+        """Read these inboxes with the next commit, all where none are named."""
+        if partitions is None:
+            self._outbox.mark_all()
+        else:
+            self._outbox.mark(partitions)
 
     def take_inbox(self) -> list[QueuedUrl]:
         """What others found for this worker's partitions, as read by the last commit. To be added

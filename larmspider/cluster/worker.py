@@ -27,7 +27,14 @@ from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.membership import Beat, Membership, WorkerLease, cluster_settings
+from larmspider.cluster.loading import partitions_of
+from larmspider.cluster.membership import (
+    PARTITIONS,
+    Beat,
+    Membership,
+    WorkerLease,
+    cluster_settings,
+)
 from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     ComplaintLog,
@@ -42,6 +49,7 @@ from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.storage.backend import Fenced
+from larmspider.workdir.directory import asked_fresh
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,15 +99,20 @@ class ClusterWorker:
         shared = cluster_settings(settings)
         seconds = shared.lease_secs
         self.link = link_to(settings)
-        self.keys = Keys(crawler.spider.name, shared.partitions)
+        spider, wanted = crawler.spider.name, shared.partitions
+        if asked_fresh(settings):
+            partitions = wanted or PARTITIONS
+        else:
+            partitions = partitions_of(self.link, spider, wanted)
+        self.keys = Keys(spider, partitions)
         own_client, _ = connect(settings, socket_timeout=max(0.5, seconds / 3))
         self._own_client = own_client
         self.membership = Membership(
             own_client,
-            crawler.spider.name,
+            spider,
             self.name,
             lease_secs=seconds,
-            partitions=shared.partitions,
+            partitions=partitions,
         )
         self.overrides = SharedOverrides(own_client, self.keys)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
@@ -116,6 +129,7 @@ class ClusterWorker:
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
         self._commit_wanted = False  # to see the end there is something to commit, or to bring
         self._next_end_look = 0.0
+        self._empty_at = ""  # the number of commits at which all inboxes were empty
         self._complaints = ComplaintLog(self.link.name)
         self._loop = asyncio.get_running_loop()
         self._beat = Beat()
@@ -255,6 +269,8 @@ class ClusterWorker:
         self._break_off(str(error))
 
     def _note(self, beat: Beat) -> None:
+        if beat.quiet and not self._beat.quiet and self._frontier is not None:
+            self.backend.mark_inboxes()  # Redis may have forgotten which were filled
         self._beat = beat
         self._rebalance.note(beat)
         self._given.update(beat.given)
@@ -419,12 +435,19 @@ class ClusterWorker:
         if self.ended:
             self._wake()
             return
-        # the inboxes of others are theirs to read, unless this may be the end
-        inboxes = range(self.keys.partitions) if commits else sorted(owned)
-        filled = await asyncio.to_thread(self._filled, inboxes)
-        if filled & owned:
-            self._commit_wanted = True  # which reads them
-        if not commits or filled or self._keep_alive or await self.start_urls.waiting():
+        if await asyncio.to_thread(self.backend.has_mail):
+            self._commit_wanted = True  # which reads it
+            return
+        # before the end all inboxes are looked at, once: that grows with their number
+        if commits and commits != self._empty_at:
+            filled = await asyncio.to_thread(self._filled, range(self.keys.partitions))
+            if filled & owned:
+                self.backend.mark_inboxes(filled & owned)
+                self._commit_wanted = True
+            if filled:
+                return
+            self._empty_at = commits
+        if not commits or self._keep_alive or await self.start_urls.waiting():
             return
         if await asyncio.to_thread(membership.finish, commits):
             self.ended = True

@@ -11,6 +11,8 @@ import pytest
 import redis
 
 from larmspider.cluster.keys import Keys
+from larmspider.cluster.loading import partitions_of
+from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.frontier import Frontier
@@ -382,7 +384,7 @@ def test_a_lease_that_ends_between_two_cuts_is_in_their_commit(store, workers):
 
 
 def test_round_trips_do_not_grow_with_pages(store, workers):
-    """Four a commit at most: record, mail, own blocks, and the end with the mail for us."""
+    """Four a commit: record, mail, own blocks, and the end; one more where mail has come for us."""
     one, two = workers("w1", "w2")
     store.assign(one, range(6))
     store.assign(two, range(6, 8))
@@ -394,6 +396,47 @@ def test_round_trips_do_not_grow_with_pages(store, workers):
     assert one.link.round_trips - before == 4
     one.checkpoint({})
     assert one.link.round_trips - before == 5
+    before = two.link.round_trips
+    two.checkpoint({})
+    assert two.link.round_trips - before == 2, "it had nothing to commit"
+    assert len(two.take_inbox()) > 100
+
+
+def test_a_commit_reads_the_inboxes_that_were_filled_and_no_others(store, workers):
+    """Whatever their number; those that came with their partition are read once, and one that
+    was not read to its end is read on."""
+    one, two = workers("w1", "w2")
+    store.assign(one, range(6))
+    store.assign(two, range(6, 8))
+    asked = []
+    read = two._outbox.read_commands
+    two._outbox.read_commands = lambda at: asked.extend(at) or read(at)
+    two.checkpoint({})
+    assert asked == [6, 7]
+    asked.clear()
+    two.checkpoint({})
+    assert asked == []
+    assert not two.has_mail()
+    urls = [entry(f"http://h{n}/") for n in range(60)]
+    mail = [e for e in urls if two.keys.partition_of_key(e.key) == 7]
+    one.forward(mail)
+    one.checkpoint({})
+    assert two.has_mail()
+    two.checkpoint({})
+    assert asked == [7]
+    assert {e.url for e in two.take_inbox()} == {e.url for e in mail}
+    two.mark_inboxes()
+    two.checkpoint({})
+    assert asked == [7, 6, 7]
+
+
+def test_an_existing_crawl_keeps_its_number_of_partitions(workers):
+    """LARM_BLOCKS=0 takes it from Redis; a new crawl has 4,096."""
+    (worker,) = workers("w1")
+    link = worker.link
+    assert partitions_of(link, worker.keys.prefix, 0) == len(BLOCKS)
+    assert partitions_of(link, worker.keys.prefix, 64) == 64
+    assert partitions_of(link, "another", 0) == PARTITIONS == 4096
 
 
 def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):

@@ -35,8 +35,9 @@ def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends
         finish=lambda commits: finished.append(commits) or True,
     )
     worker.backend = SimpleNamespace(  # type: ignore[assignment]
-        owned=frozenset({0}), pending=0, known="0 0"
+        owned=frozenset({0}), pending=0, known="0 0", has_mail=lambda: False
     )
+    worker._empty_at = ""
     worker.keys = Keys("intranet", 4)
     worker.link = SimpleNamespace(run=lambda commands: lengths)  # type: ignore[assignment]
 

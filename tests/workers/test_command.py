@@ -336,7 +336,7 @@ def test_the_number_of_blocks_stays(
         ran = workers(1, tmp_path, **site.options | where, LARM_BLOCKS="128")
         assert ran.status == 2
         assert len(ran.err.splitlines()) == 1
-        assert "LARM_BLOCKS=128: expected 256, with which the crawl" in ran.err
+        assert "LARM_BLOCKS=128: expected 4096, with which the crawl" in ran.err
 
 
 def test_nobody_waits_for_workers_that_were_killed(site: Site, tmp_path: Path) -> None:
