@@ -35,6 +35,7 @@ ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
     r"scrapy serve": "tests/web/test_serve.py",
+    r"scrapy control": "tests/web/test_control.py",
     r"scrapy workers": "tests/workers/test_command.py",
     r"scrapy crawl intranet -a start=http://127": "tests/examples/test_demo_site.py",
     r"python -m examples\.intranet": "tests/examples/test_demo_site.py",

@@ -18,7 +18,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -46,7 +46,7 @@ from larmspider.cluster.redis_client import (
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate
-from larmspider.frontier.overrides import HostOverride, Overrides
+from larmspider.frontier.overrides import HostOverride, Overrides, host_as_json
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.workdir.directory import asked_fresh
@@ -503,8 +503,9 @@ class SharedOverrides:
         self._client, self._key = client, keys.crawl("orders")
 
     def keep_host(self, name: str, override: HostOverride) -> bool:
-        """Also an override that was taken back. Returns whether Redis has it."""
-        return self._keep(name, json.dumps(asdict(override)))
+        """What is not for this run only; also an override that was taken back. Returns whether
+        Redis has it."""
+        return self._keep(name, json.dumps(host_as_json(override.after_run())))
 
     def keep_factor(self, factor: float) -> bool:
         """Returns whether Redis has it."""
@@ -522,4 +523,7 @@ class SharedOverrides:
         found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
         factor = float(found.pop(FACTOR, own.factor))
         kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
-        return Overrides(factor, own.hosts | kept, own.restrict, own.instead_of)
+        for name in kept.keys() & own.hosts.keys():
+            kept[name] = kept[name].with_orders_for_run(own.hosts[name])
+        found_here = replace(own, factor=factor, hosts=own.hosts | kept, for_run={})
+        return found_here.with_orders_for_run(own)

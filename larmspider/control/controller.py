@@ -141,9 +141,11 @@ class LocalController:
         }
         pages, failures = stats.pages_and_failures(counters)
         urls, paused, orders = {}, False, Overrides()
+        threads = options.integer(crawler.settings, "CONCURRENT_REQUESTS", minimum=1)
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
             orders = scheduler.frontier.control.overrides.copy()
+            threads = scheduler.frontier.slots.total
             urls = asdict(scheduler.frontier.backend.counts())
         return Gauges(
             time=time.time(),
@@ -161,6 +163,7 @@ class LocalController:
             counters=counters,
             scope=options.text(self.settings, "LARM_RESTRICT"),
             orders=orders,
+            threads=threads,
         )
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:

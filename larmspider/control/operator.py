@@ -3,7 +3,8 @@
     operator = operator_of(crawler)
     await operator.act("pause-host", {"host": "wiki:80"}, who="127.0.0.1")
 
-The web pages call it. Overrides (frontier/politeness.py) stay when the crawl is continued.
+The web pages and `scrapy control` call it. Overrides (frontier/overrides.py) stay when the crawl
+is continued, unless they were given for one run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from larmspider import options
 from larmspider import signals as larm_signals
 from larmspider.control.scope_change import ScopeChange
 from larmspider.errors import ConfigError, InvalidURL
+from larmspider.fetch.downloader import LarmDownloader
+from larmspider.fetch.limits import check_open_files
 from larmspider.formatting import counted, utc
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.pipelines.records import RecordLog
@@ -102,7 +105,7 @@ CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
 KEPT = ", once this worker owns it"
 """Ends the result for a host that another worker owns."""
 UNSHARED = " (Redis does not answer: workers that get hosts later do not know of it)"
-MAX_FACTOR, MAX_DELAY = 1_000.0, 86_400.0
+MAX_FACTOR, MAX_DELAY, MAX_THREADS = 1_000.0, 86_400.0, 10_000
 Form = Mapping[str, str]
 
 
@@ -122,7 +125,9 @@ class OperatorExtension:
             "stop": self._stop,
             "seeds": self._seeds,
             "slow": self._slow,
+            "threads": self._threads,
             "delay": self._delay,
+            "connections": self._connections,
             "pause-host": self._pause_host,
             "resume-host": self._resume_host,
             "retry-host": self._retry_host,
@@ -141,6 +146,10 @@ class OperatorExtension:
 
     def spider_opened(self) -> None:
         self.scope.apply_order()
+        scheduler = scheduler_of(self.crawler)
+        if scheduler is not None and (threads := scheduler.frontier.control.overrides.threads):
+            logger.info("Threads: %d, set by the operator", threads)
+            self._tell_downloader(threads)
         self.scope.rejudge()
 
     def flush(self) -> None:
@@ -157,10 +166,14 @@ class OperatorExtension:
         """Carry out an action and return what was done. Raises ConfigError if nothing was."""
         if name not in self._acts:
             raise ConfigError(f"unknown action {name!r}: expected one of {', '.join(self._acts)}")
+        keep = _keep(form)
         done = await self._acts[name](form)
         what = " ".join(
-            form.get(key, "") for key in ("host", "urls", "factor", "seconds", "restrict")
+            form.get(key, "")
+            for key in ("host", "urls", "factor", "seconds", "threads", "connections", "restrict")
         )
+        if not keep:
+            what += " for this run"
         logger.info("Control: %s %s: %s", name, " ".join(what.split())[:500], done)
         if self._log is None:
             path = options.writable_dir(self.directory) / "control.log"
@@ -199,13 +212,30 @@ class OperatorExtension:
         return await add_seeds(self.crawler, form.get("urls", ""))
 
     async def _slow(self, form: Form) -> str:
-        factor = _number(form, "factor", 0.01, MAX_FACTOR)
-        self._scheduler.frontier.control.slow_down(factor)
+        factor, keep = _number(form, "factor", 0.01, MAX_FACTOR), _keep(form)
+        self._scheduler.frontier.control.slow_down(factor, keep=keep)
         worker, kept = self._scheduler.worker, True
-        if worker is not None and "everywhere" in form:
+        if worker is not None and "everywhere" in form and keep:
             kept = await asyncio.to_thread(worker.overrides.keep_factor, factor)
         done = f"all delays are {factor:g} times as long as the rules say"
-        return done if kept else done + UNSHARED
+        return done + _until(keep) + ("" if kept else UNSHARED)
+
+    async def _threads(self, form: Form) -> str:
+        scheduler, keep = self._scheduler, _keep(form)
+        threads = _count(form, "threads", MAX_THREADS)
+        if threads is not None:
+            check_open_files(self.crawler.settings, threads, "threads")
+        scheduler.frontier.control.set_threads(threads, keep=keep)
+        now = scheduler.frontier.slots.total
+        self._tell_downloader(now)
+        scheduler.wake()
+        again = " again, as the settings say" if threads is None else ""
+        return f"{counted(now, 'fetch', 'fetches')} at a time{again}{_until(keep)}"
+
+    def _tell_downloader(self, threads: int) -> None:
+        downloader: object = self.crawler.engine.downloader
+        if isinstance(downloader, LarmDownloader):
+            downloader.total = threads
 
     async def _scope(self, form: Form) -> str:
         return await self.scope.change(form.get("restrict", ""))
@@ -240,15 +270,28 @@ class OperatorExtension:
         return "" if kept else UNSHARED
 
     async def _delay(self, form: Form) -> str:
-        name, later = self._ordered(form)
+        (name, later), keep = self._ordered(form), _keep(form)
         control = self._scheduler.frontier.control
         if not form.get("seconds", "").strip():
-            control.set_delay(name, None)
-            return f"{name} has the delay of the rules again{await self._share_host(name)}{later}"
-        seconds = _number(form, "seconds", 0.0, MAX_DELAY)
-        control.set_delay(name, seconds)
-        shared = await self._share_host(name)
-        return f"{name} gets at most one request every {seconds:g} s{shared}{later}"
+            control.set_delay(name, None, keep=keep)
+            done = f"{name} has the delay of the rules again"
+        else:
+            seconds = _number(form, "seconds", 0.0, MAX_DELAY)
+            control.set_delay(name, seconds, keep=keep)
+            done = f"{name} gets at most one request every {seconds:g} s"
+        return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
+
+    async def _connections(self, form: Form) -> str:
+        (name, later), keep = self._ordered(form), _keep(form)
+        connections = _count(form, "connections", MAX_THREADS)
+        scheduler = self._scheduler
+        scheduler.frontier.control.set_connections(name, connections, keep=keep)
+        scheduler.wake()
+        if connections is None:
+            done = f"{name} has the connections of the rules again"
+        else:
+            done = f"{name} gets at most {counted(connections, 'request')} at a time"
+        return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _pause_host(self, form: Form) -> str:
         name, later = self._ordered(form)
@@ -272,6 +315,25 @@ class OperatorExtension:
         gone = await self.scope.purge(name)
         scheduler.wake()
         return f"{counted(gone, 'URL')} of {name} {'was' if gone == 1 else 'were'} purged"
+
+
+def _keep(form: Form) -> bool:
+    """Whether an order holds for further runs, too."""
+    return options.as_boolean("keep", form.get("keep") or "yes")
+
+
+def _until(keep: bool) -> str:
+    return "" if keep else ", until this run ends"
+
+
+def _count(form: Form, name: str, most: int) -> int | None:
+    """A whole number; None for the empty text: as the settings say."""
+    text = form.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= most):
+        raise ConfigError(f"{name} {text!r}: expected a whole number from 1 to {most:,}")
+    return int(text)
 
 
 def _number(form: Form, name: str, low: float, high: float) -> float:

@@ -10,6 +10,7 @@ Overrides go to the backend as a note, and so to disk with the next commit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 from math import inf
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ class Control:
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
+        self._threads = frontier.slots.total  # of the settings
         self.paused = False
         """The whole crawl hands nothing out."""
 
@@ -42,8 +44,16 @@ class Control:
         return self._frontier.politeness.overrides
 
     def recover(self) -> None:
-        """Apply the overrides of the last commit; after the hosts are loaded."""
-        self._apply(Overrides.unpack(self._frontier.backend.note(NOTE)))
+        """Apply the overrides of the last commit; after the hosts are loaded. What was ordered for
+        an earlier run is over, and so is a number of threads where the settings have another one
+        than it took the place of."""
+        found = Overrides.unpack(self._frontier.backend.note(NOTE))
+        overrides = found.after_run()
+        if overrides.threads_instead_of != self._threads:
+            overrides.threads, overrides.threads_instead_of = None, 0
+        self._apply(overrides)
+        if overrides != found:
+            self.save()
 
     def merge(self, overrides: Overrides, since: Overrides) -> None:
         """Apply ``overrides``, read from Redis; what was changed here meanwhile counts more.
@@ -54,8 +64,15 @@ class Control:
         for name, override in own.hosts.items():
             if override != since.hosts.get(name, HostOverride()):
                 overrides.hosts[name] = override
-        if own.factor != since.factor:
-            overrides.factor = own.factor
+        changed = own.factor != since.factor or own.for_run != since.for_run
+        if changed or own.threads != since.threads:
+            # Redis knows no more of these than the factor
+            names = ("factor", "threads", "threads_instead_of")
+            overrides = replace(
+                overrides,
+                **{name: getattr(own, name) for name in names if changed or name != "factor"},
+                for_run=dict(own.for_run),
+            )
         if overrides != own:
             self._apply(overrides)
             self.save()
@@ -63,8 +80,10 @@ class Control:
     def _apply(self, overrides: Overrides) -> None:
         self._frontier.politeness.overrides = overrides
         for name in list(overrides.hosts):
-            if name in self._frontier.hosts:
-                self._pause(self._frontier.hosts[name], overrides.is_paused(name))
+            if host := self._frontier.hosts.get(name):
+                host.rule = self._frontier.politeness.pace_of(name)
+                self._pause(host, overrides.is_paused(name))
+        self._frontier.slots.resize(overrides.threads or self._threads)
 
     def save(self) -> None:
         """The overrides have changed."""
@@ -78,15 +97,32 @@ class Control:
 
     # pace
 
-    def slow_down(self, factor: float) -> None:
+    # each for this and further runs or, without ``keep``, until this run ends
+
+    def slow_down(self, factor: float, *, keep: bool = True) -> None:
         """All gaps are so many times as long, from the next request of each host on."""
-        self.overrides.factor = factor
+        self.overrides.order("factor", factor, keep=keep)
         self.save()
 
-    def set_delay(self, name: str, seconds: float | None) -> None:
-        """For one host, which may come later; None: what the settings say."""
-        self.overrides.of(name).delay = seconds
+    def set_threads(self, threads: int | None, *, keep: bool = True) -> None:
+        """Fetches at a time; None: as the settings say. Those under way beyond that end as ever."""
+        self.overrides.order("threads", threads, keep=keep)
+        self.overrides.threads_instead_of = self._threads
+        self._frontier.slots.resize(threads or self._threads)
         self.save()
+
+    def set_delay(self, name: str, seconds: float | None, *, keep: bool = True) -> None:
+        """For one host, which may come later; None: what the settings say."""
+        self.overrides.of(name).order("delay", seconds, keep=keep)
+        self.save()
+
+    def set_connections(self, name: str, connections: int | None, *, keep: bool = True) -> None:
+        """Fetches from one host at a time, as set_delay()."""
+        self.overrides.of(name).order("connections", connections, keep=keep)
+        self.save()
+        if host := self._frontier.hosts.get(name):
+            host.rule = self._frontier.politeness.pace_of(name)
+            schedule(self._frontier, host)
 
     # hosts
 

@@ -114,7 +114,7 @@ def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) 
 
 
 def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
-    rule = politeness.rules.of(record.host)
+    rule = politeness.pace_of(record.host)
     next_time = max(record.next_time, record.until)
     reason = trouble_of(record, politeness.limits).removeprefix("parked: ")
     due = max(next_time, now)

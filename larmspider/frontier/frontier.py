@@ -93,7 +93,7 @@ class Frontier:
         self.backend, self.politeness, self.strategy = backend, politeness, strategy
         self.slots, self.robots, self.limits = slots, robots, limits or CrawlLimits()
         self.addresses, self.clock, self.hour_of = addresses, clock, hour_of
-        self.hosts = HostTable(backend, politeness.rules)
+        self.hosts = HostTable(backend, politeness.pace_of)
         self.ready = ReadyQueue(partial(dispatch.kind_of, slots))
         self.groups: dict[str, Group] = {}
         """By address."""

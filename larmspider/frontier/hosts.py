@@ -387,8 +387,8 @@ class HostTable(dict[str, Host]):
     table.touch(host)             # save() hands its record to the backend
     """
 
-    def __init__(self, backend: Backend, rules: HostRules) -> None:
-        self._backend, self._rules = backend, rules
+    def __init__(self, backend: Backend, pace_of: Callable[[str], HostPace]) -> None:
+        self._backend, self._pace_of = backend, pace_of
         self._changed: set[str] = set()
 
     def of(self, name: str, scheme: str = "http") -> Host:
@@ -397,7 +397,7 @@ class HostTable(dict[str, Host]):
         return self._put(HostRecord(name, scheme)) if host is None else host
 
     def _put(self, record: HostRecord) -> Host:
-        host = self[record.host] = Host(record, self._rules.of(record.host))
+        host = self[record.host] = Host(record, self._pace_of(record.host))
         self._changed.add(record.host)
         return host
 
@@ -420,7 +420,7 @@ class HostTable(dict[str, Host]):
         """
         record = HostRecord(name) if data is None else unpack_host(data)
         record.restart() if new_run else record.move()
-        host = self[name] = Host(record, self._rules.of(name))
+        host = self[name] = Host(record, self._pace_of(name))
         return host
 
     def leave(self, name: str) -> None:

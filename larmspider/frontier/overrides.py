@@ -1,10 +1,11 @@
 """What the operator has ordered while the crawl ran, over what the settings say.
 
     overrides.hosts["wiki:80"] = HostOverride(paused=True, delay=10.0)
-    overrides.factor = 2.0                 # all gaps twice as long
+    overrides.factor = 2.0                              # all gaps twice as long
+    overrides.order("threads", 64, keep=False)          # until this run ends
 
-The overrides are a note of the backend, so the next run of the crawl has them still; only the pause
-of a whole crawl ends with its run.
+The overrides are a note of the backend, so the next run of the crawl has them still, but for those
+that were ordered for a run; the pause of a whole crawl ends with its run, too.
 """
 
 from __future__ import annotations
@@ -19,22 +20,52 @@ NOTE = "orders"
 
 
 @dataclass(slots=True)
-class HostOverride:
-    """``paused``: the host is not asked. ``delay`` in seconds replaces the settings', None: not."""
+class _Orders:
+    """``for_run``: fields that were ordered for this run only, with what the next run has."""
 
-    paused: bool = False
-    delay: float | None = None
+    for_run: dict[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def order(self, name: str, value: Any, *, keep: bool = True) -> None:
+        """Set a field, for all further runs or, without ``keep``, until this one ends."""
+        if keep:
+            self.for_run.pop(name, None)
+        elif self.for_run.setdefault(name, getattr(self, name)) == value:
+            del self.for_run[name]
+        setattr(self, name, value)
+
+    def after_run(self) -> Self:
+        """What the next run has."""
+        return replace(self, **self.for_run, for_run={})
+
+    def with_orders_for_run(self, other: Self) -> Self:
+        """These, with what ``other`` has for this run."""
+        mine = {name: getattr(self, name) for name in other.for_run}
+        now = {name: getattr(other, name) for name in other.for_run}
+        return replace(self, **now, for_run=mine)
 
 
 @dataclass(slots=True)
-class Overrides:
+class HostOverride(_Orders):
+    """``paused``: the host is not asked. ``delay`` in seconds, and ``connections`` at a time,
+    replace the settings', None: not."""
+
+    paused: bool = False
+    delay: float | None = None
+    connections: int | None = None
+
+
+@dataclass(slots=True)
+class Overrides(_Orders):
     """``factor``: all gaps are so many times as long. ``restrict``: the scope, in place of
-    ``instead_of``, which the settings said then; "" where the scope was not changed."""
+    ``instead_of``, which the settings said then; "" where the scope was not changed. ``threads``:
+    fetches at a time, in place of ``threads_instead_of``; None where that was not changed."""
 
     factor: float = 1.0
     hosts: dict[str, HostOverride] = field(default_factory=dict)
     restrict: str = ""
     instead_of: str = ""
+    threads: int | None = None
+    threads_instead_of: int = 0
 
     def of(self, host: str) -> HostOverride:
         """A host's own, made if there is none."""
@@ -53,13 +84,20 @@ class Overrides:
     def together(cls, found: Iterable[Overrides]) -> Overrides:
         """The overrides of a crawl's workers as one; each worker may have been given its own."""
         every = list(found)
-        factor = next((one.factor for one in every if one.factor != 1.0), 1.0)
+        factor = next((one for one in every if one.factor != 1.0), Overrides())
+        threads = next((one for one in every if one.threads is not None), Overrides())
         hosts = [pair for one in every for pair in one.hosts.items()]
-        return cls(factor, {name: own for name, own in hosts if own != HostOverride()})
+        return cls(
+            factor.factor,
+            {name: own for name, own in hosts if own != HostOverride()},
+            threads=threads.threads,
+            threads_instead_of=threads.threads_instead_of,
+            for_run=factor.for_run | threads.for_run,
+        )
 
     def pack(self) -> bytes:
-        """JSON; hosts without an override are left out."""
-        return json.dumps(asdict(self.copy())).encode("utf-8")
+        """JSON; hosts without an override are left out, and so is what is as ever."""
+        return json.dumps(self.as_json()).encode("utf-8")
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
@@ -68,13 +106,37 @@ class Overrides:
             return cls()
         return cls.from_json(json.loads(data))
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        hosts = {name: host_as_json(own) for name, own in self.copy().hosts.items()}
+        return _as_json(self, Overrides()) | {"hosts": hosts}
+
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """From what dataclasses.asdict() makes. Raises TypeError or KeyError for anything else."""
+        """The reverse of as_json(). Raises TypeError or KeyError for anything else."""
         hosts = {name: HostOverride(**own) for name, own in found["hosts"].items()}
         return cls(**{**found, "hosts": hosts})
 
     def copy(self) -> Self:
         """Hosts without an override are left out."""
-        hosts = {name: replace(own) for name, own in self.hosts.items() if own != HostOverride()}
-        return replace(self, hosts=hosts)
+        hosts = {
+            name: replace(own, for_run=dict(own.for_run))
+            for name, own in self.hosts.items()
+            if own != HostOverride()
+        }
+        return replace(self, hosts=hosts, for_run=dict(self.for_run))
+
+    def after_run(self) -> Self:
+        """What the next run has."""
+        hosts = {name: own.after_run() for name, own in self.hosts.items()}
+        return replace(self, **self.for_run, hosts=hosts, for_run={})
+
+
+def host_as_json(own: HostOverride) -> dict[str, Any]:
+    """Plain data: the arguments of HostOverride."""
+    return _as_json(own, HostOverride())
+
+
+def _as_json(some: Any, default: Any) -> dict[str, Any]:
+    usual = asdict(default)
+    return {name: value for name, value in asdict(some).items() if value != usual[name]}

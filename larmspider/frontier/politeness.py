@@ -10,11 +10,11 @@ it, and it is probed again later. Clock and randomness come from the caller.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from larmspider.frontier.hosts import HostRecord, HostRules, HostState
+from larmspider.frontier.hosts import HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.overrides import Overrides
 
 
@@ -101,6 +101,13 @@ class Politeness:
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
         self.overrides = Overrides()
+
+    def pace_of(self, host: str) -> HostPace:
+        """The rule of a host, with the connections that were ordered."""
+        rule, own = self.rules.of(host), self.overrides.hosts.get(host)
+        if own is None or own.connections is None:
+            return rule
+        return replace(rule, connections=own.connections)
 
     def take_up(self, record: HostRecord, now: float, robots_expires: float) -> None:
         """A host of another run, or another worker: its last request is not known here."""

@@ -61,13 +61,19 @@ class SlotPool:
         probe_share: float = 0.125,
         slow_secs: float = 2.0,
     ) -> None:
-        self.total, self.slow_secs = total, slow_secs
-        self.slow_slots = max(1, int(slow_share * total))
-        self.probe_slots = max(1, int(probe_share * total))
+        self.slow_secs, self._slow_share, self._probe_share = slow_secs, slow_share, probe_share
         self.held = [0] * len(Kind)
         self._young: deque[Slot] = deque()
         self._demand = 0
         self.reserved = 0  # slots kept for the quick hosts
+        self.resize(total)
+
+    def resize(self, total: int) -> None:
+        """Have so many slots from now on; those that are held beyond that stay until their end."""
+        self.total = total
+        self.slow_slots = max(1, int(self._slow_share * total))
+        self.probe_slots = max(1, int(self._probe_share * total))
+        self.change_demand(0)
 
     def __repr__(self) -> str:
         held = ", ".join(f"{self.held[kind]} {kind.name.lower()}" for kind in Kind)

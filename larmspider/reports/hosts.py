@@ -251,6 +251,7 @@ def _limits(row: HostRow, settings: BaseSettings, orders: Overrides) -> list[tup
     ordered = [
         "paused" if order.paused else "",
         "" if order.delay is None else f"delay {duration(order.delay)}",
+        "" if order.connections is None else f"{counted(order.connections, 'request')} at once",
         "" if orders.factor == 1.0 else f"all delays {orders.factor:g} times as long",
     ]
     if any(ordered):

@@ -31,7 +31,8 @@ class Gauges:
     ``links``, ``failures`` and ``counters`` (Scrapy's stats that are ours) since this run began;
     ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: what a crawl that is
     idle waits for. ``broken``: why nothing more is committed. ``scope`` as LARM_RESTRICT, the one
-    in force; ``orders`` of the operator.
+    in force; ``orders`` of the operator. ``threads``: fetches that there may be at a
+    time, of many workers of each.
     """
 
     time: float
@@ -49,9 +50,10 @@ class Gauges:
     counters: Mapping[str, int] = field(default_factory=dict)
     scope: str = ""
     orders: Overrides = field(default_factory=Overrides)
+    threads: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"orders": self.orders.as_json()}
 
     @classmethod
     def together(cls, found: Sequence[Self]) -> Self:
@@ -72,15 +74,19 @@ class Gauges:
             urls={},
             counters=_summed([one.counters for one in found]),
             orders=Overrides.together(one.orders for one in found),
+            threads=max(one.threads for one in found),
         )
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """The reverse of as_json(). Raises TypeError or KeyError for anything else."""
-        named = {one.name: found[one.name] for one in fields(cls)}
+        names = [one.name for one in fields(cls) if one.name != THREADS or THREADS in found]
+        named = {name: found[name] for name in names}
         return cls(**{**named, "orders": Overrides.from_json(found["orders"])})
 
 
+THREADS = "threads"
+"""The field that gauges of an earlier version lack."""
 _SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory")
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from examples.intranet.serve import DemoServer
+from larmspider.commands.control import _form as control_form
+from larmspider.errors import ConfigError
 from larmspider.files import lock
 from tests.support.crawling import FAST, PROJECT, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
@@ -442,3 +444,54 @@ def test_help_has_no_heading_in_the_middle_of_a_sentence(command: str, tmp_path:
     assert told.status == 0, told.err
     headings = re.findall(r"^(.+)\n==+$", told.out, re.MULTILINE)
     assert headings == ["Usage", "Options"]
+
+
+# scrapy control: what a running crawl is told.
+
+
+@pytest.mark.parametrize(
+    "arguments, form",
+    [
+        ("threads 32", {"threads": "32", "keep": "yes"}),
+        ("threads default", {"threads": "", "keep": "yes"}),
+        ("connections wiki:80 4", {"host": "wiki:80", "connections": "4", "keep": "yes"}),
+        ("delay wiki:80 0.5", {"host": "wiki:80", "seconds": "0.5", "keep": "yes"}),
+        ("delay wiki:80 default", {"host": "wiki:80", "seconds": "", "keep": "yes"}),
+        ("slow default", {"factor": "1", "keep": "yes"}),
+        ("pause-host wiki:80", {"host": "wiki:80"}),
+        ("seeds http://a/ http://b/", {"urls": "http://a/ http://b/"}),
+        ("pause", {}),
+    ],
+)
+def test_what_an_act_sends(arguments: str, form: dict[str, str]) -> None:
+    assert control_form(arguments.split(), this_run=False) == form
+
+
+def test_an_act_for_this_run() -> None:
+    assert control_form(["threads", "8"], this_run=True) == {"threads": "8", "keep": "no"}
+
+
+@pytest.mark.parametrize(
+    "arguments, this_run, words",
+    [
+        ("treads 3", False, "'treads' is no act: expected one of threads, connections"),
+        ("threads", False, "threads with 0 arguments: expected scrapy control threads THREADS"),
+        ("delay 3", False, "expected scrapy control delay HOST SECONDS"),
+        ("threads many", False, "threads 'many': expected a number, or default"),
+        ("connections wiki:80 1.5", False, "connections '1.5': expected a number, or default"),
+        ("pause", True, "--this-run: expected one of threads, connections, delay, slow, not pause"),
+    ],
+)
+def test_what_is_no_act(arguments: str, this_run: bool, words: str) -> None:
+    """Nothing is sent."""
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        control_form(arguments.split(), this_run=this_run)
+
+
+def test_a_crawl_that_does_not_run_cannot_be_controlled(folder: Path) -> None:
+    """It says how the crawl ended; an act that is none is told before."""
+    ran = scrapy("control", "threads", "3", cwd=folder)
+    assert ran.status == 1
+    assert "This crawl ended" in ran.err
+    assert "Nothing runs that could be controlled" in ran.err
+    assert scrapy("control", "threads", cwd=folder).status == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.control import PURGED
-from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.frontier import CrawlLimits, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.politeness import Limits, Politeness
@@ -123,6 +123,100 @@ def test_a_fetch_under_way_ends_as_ever_on_a_paused_host(
     frontier.acknowledge(lease, FetchRecord(UrlState.STORED, clock.now))
     assert fetch(frontier, clock) == []
     frontier.audit(deep=True)
+
+
+def in_flight(frontier: Frontier) -> int:
+    """How many fetches it begins at once; none of them ends."""
+    begun = 0
+    while frontier.pop() is not None:
+        begun += 1
+    return begun
+
+
+def test_threads_and_connections_by_order(opened: Callable[[], Frontier], clock: Clock) -> None:
+    """Of all, and of one host, at once; over a restart, or until the run ends."""
+    urls = [f"http://{host}/{n}" for host in "abcdefghij" for n in range(9)]
+
+    def begin() -> Frontier:
+        frontier = opened()
+        frontier.limits = CrawlLimits()
+        clock.now += 100.0
+        return frontier
+
+    frontier = begin()
+    add(frontier, *urls)
+    frontier.checkpoint({})
+    assert in_flight(frontier) == 8
+    assert frontier.control.overrides == Overrides()
+    frontier.control.set_threads(9)
+    assert in_flight(frontier) == 1
+    frontier.control.set_threads(3)
+    assert in_flight(frontier) == 0
+    frontier.checkpoint({})
+    frontier = begin()
+    assert in_flight(frontier) == 3
+    frontier.control.set_threads(5, keep=False)
+    assert in_flight(frontier) == 2
+    frontier.checkpoint({})
+    frontier = begin()
+    assert in_flight(frontier) == 3, "what was kept before"
+    frontier.control.set_threads(None)
+    assert in_flight(frontier) == 5
+
+
+def test_another_number_of_the_settings_counts_more(
+    opened: Callable[[], Frontier], tmp_path: Path, clock: Clock
+) -> None:
+    """Of threads, in a later run, than what was ordered in place of the one before."""
+    frontier = opened()
+    frontier.control.set_threads(3)
+    frontier.checkpoint({})
+    frontier = opened()
+    assert frontier.slots.total == 3
+    frontier.backend.close()
+    other = Frontier(
+        LmdbBackend(tmp_path), frontier.politeness, BreadthFirst(), SlotPool(16), clock=clock
+    )
+    other.recover()
+    assert other.slots.total == 16
+    assert other.control.overrides.threads is None
+    other.backend.close()
+
+
+def test_connections_of_a_host_by_order(opened: Callable[[], Frontier], clock: Clock) -> None:
+    """Also of one that comes later; its demand for slots follows, and readers see it."""
+    frontier = opened()
+    frontier.politeness.rules.of("a:80")
+    frontier.control.set_connections("a:80", 1)
+    frontier.control.set_delay("a:80", 0.0)
+    add(frontier, *(f"http://a/{n}" for n in range(9)))
+    assert in_flight(frontier) == 1
+    frontier.control.set_connections("a:80", 4, keep=False)
+    assert in_flight(frontier) == 3
+    assert frontier.politeness.pace_of("a:80").connections == 4
+    frontier.checkpoint({})
+    frontier = opened()
+    assert frontier.hosts["a:80"].rule.connections == 1
+    frontier.control.set_connections("a:80", None)
+    assert frontier.hosts["a:80"].rule.connections == 2
+    frontier.audit(deep=True)
+
+
+def test_what_holds_for_a_run_gives_way_to_what_was_kept(opened: Callable[[], Frontier]) -> None:
+    """A delay and a factor; taken back within the run there is nothing left of them."""
+    frontier = opened()
+    control = frontier.control
+    control.set_delay("a:80", 10.0)
+    control.set_delay("a:80", 2.0, keep=False)
+    control.set_delay("a:80", 3.0, keep=False)
+    control.slow_down(4.0, keep=False)
+    control.set_delay("b:80", 1.0, keep=False)
+    control.set_delay("b:80", None, keep=False)
+    assert Overrides.from_json(control.overrides.as_json()) == control.overrides.copy()
+    assert control.overrides.delay("a:80", 0.0) == 3.0
+    frontier.checkpoint({})
+    control = opened().control
+    assert control.overrides.copy() == Overrides(hosts={"a:80": HostOverride(delay=10.0)})
 
 
 def test_delays_by_order(opened: Callable[[], Frontier], clock: Clock) -> None:

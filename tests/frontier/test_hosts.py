@@ -120,7 +120,7 @@ RULES = HostRules([HostPace("slow", delay=9.0)], HostPace(delay=2.0))
 def table(disk):
     backend = MemoryBackend(disk)
     backend.recover()
-    return HostTable(backend, RULES), backend
+    return HostTable(backend, RULES.of), backend
 
 
 def test_a_host_is_made_once_with_its_rule():

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import records
-from tests.support.servers.scripted import ScriptedServer
+from tests.support.crawling import Ran, records, scrapy
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.web.browser import Browser
 from tests.support.web.crawling import Crawling, endless
 from tests.support.web.serving import request
@@ -208,6 +208,103 @@ def test_what_is_yet_to_be_done_stays_in_its_form(lasting: Crawling, browser: Br
     add = "form[action='/control/seeds'] button"
     assert done(seeds, "ftp://h/</textarea>", add, "ftp") == "ftp://h/</textarea>"
     assert done(seeds, "http://127.0.0.2:9/", add, "0 of 1 seed added") == ""
+
+
+@pytest.mark.acceptance
+def test_concurrency_is_tuned_while_the_crawl_runs(
+    scripted_server: Servers, tmp_path: Path
+) -> None:
+    """From the command line: threads, connections and delay of a host; over a restart, or not."""
+    slow = scripted_server({"/robots.txt": (404, {}, b""), "*": hanging(endless(40), 0.3)})
+    name = f"127.0.0.1:{slow.port}"
+
+    def control(*arguments: str) -> Ran:
+        return scrapy("control", *arguments, cwd=tmp_path)
+
+    def in_flight(number: int) -> Callable[[], bool]:
+        return lambda: crawl.gauges["in_flight"] == number
+
+    with Crawling(tmp_path, slow.url("/"), DOWNLOAD_DELAY="0") as crawl:
+        crawl.until(in_flight(1), "one fetch at a time")
+        ran = control("connections", name, "8")
+        assert ran.out == f"{name} gets at most 8 requests at a time\n", ran.err
+        crawl.until(in_flight(8), "eight at a time")
+        assert control("threads", "5").out == "5 fetches at a time\n"
+        crawl.until(in_flight(5), "five at a time")
+        ran = control("threads", "3", "--this-run")
+        assert ran.out == "3 fetches at a time, until this run ends\n"
+        crawl.until(in_flight(3), "three at a time")
+        assert control("delay", name, "0.01", "--this-run").status == 0
+        shown = control().out.splitlines()
+        assert shown[1:] == [
+            "threads   3 until this run ends, in place of 16",
+            "scope     the hosts of the seeds",
+            f"host      {name} 8 connections, delay 0.01 s until this run ends",
+        ]
+        assert control("--json").json["orders"]["threads"] == 3
+        for bad, words in (
+            (["threads", "0"], "threads '0': expected a whole number from 1 to 10,000"),
+            (["connections", "none:80", "2"], "'none:80' is no host of this crawl"),
+        ):
+            ran = control(*bad)
+            assert (ran.status, words in ran.err) == (1, True), ran.err
+        assert control("stop").status == 0
+        assert crawl.process.wait(30) == 0
+    with Crawling(tmp_path, slow.url("/"), DOWNLOAD_DELAY="0") as crawl:
+        assert "Threads: 5, set by the operator" in crawl.said
+        crawl.until(in_flight(5), "what was kept")
+        assert f"host      {name} 8 connections\n" in control().out
+        assert (
+            control("threads", "default").out == "16 fetches at a time again, as the settings say\n"
+        )
+        crawl.until(in_flight(8), "all that the host may have")
+    with Crawling(tmp_path, slow.url("/"), LARM_WEB_PORT="0", threads="2") as crawl:
+        crawl.until(in_flight(2), "what the command says")
+
+
+def hanging(answer: Callable[[Request], Reply], seconds: float) -> Callable[[Request], Reply]:
+    """The same, later."""
+
+    def wait(asked: Request) -> Reply:
+        time.sleep(seconds)
+        return answer(asked)
+
+    return wait
+
+
+@pytest.mark.acceptance
+def test_a_browser_tunes_concurrency(
+    server: ScriptedServer, tmp_path: Path, browser: Browser
+) -> None:
+    """On a narrow screen: threads until the run ends, connections of a host for good."""
+    with Crawling(tmp_path, server.url("/")) as crawl:
+        browser.look(390)
+        browser.driver.delete_all_cookies()
+        browser.open(f"{crawl.url}/control")
+        browser.find("input[name=token]").send_keys(crawl.token)
+        browser.find("main button").click()
+        browser.until(lambda: browser.text("h1") == "Control", "the control page")
+        assert "Threads\n16, as the settings say" in browser.text("#in-force")
+        form = "form[action='/control/threads']"
+        browser.find(f"{form} input[name=threads]").clear()
+        browser.find(f"{form} input[name=threads]").send_keys("7")
+        browser.find(f"{form} option[value=no]").click()
+        browser.find(f"{form} button").click()
+        said = "7 fetches at a time, until this run ends"
+        browser.until(lambda: browser.text("#said") == said, "what was done")
+        assert "7 until this run ends, in place of 16" in browser.text("#in-force")
+        assert crawl.gauges["threads"] == 7
+        name = f"127.0.0.1:{server.port}"
+        browser.find("input[name=host]").send_keys(name)
+        browser.find("input[name=connections]").send_keys("3")
+        browser.find("button[formaction='/control/connections']").click()
+        said = f"{name} gets at most 3 requests at a time"
+        browser.until(lambda: browser.text("#said") == said, "what was done")
+        assert f"{name} 3 at a time" in browser.text("#in-force")
+        assert browser.overflow() <= 0
+        assert browser.errors() == []
+        log = (crawl.directory / "control.log").read_text().splitlines()
+        assert [line.split("\t")[3] for line in log] == ["7 for this run", f"{name} 3"]
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,13 @@ def control(request: WebRequest) -> WebResponse:
         acts=acts,
         restrict=typed.get("restrict") or request.text("restrict") or scope,
         urls=typed.get("urls", ""),
+        typed_threads=typed.get("threads", ""),
         scope=scope,
         seeds=request.source.crawl.seeds[:SEEDS],
         factor=orders.factor,
+        threads=orders.threads,
+        in_place_of=orders.threads_instead_of,
+        for_run=orders.for_run,
         ordered=sorted(orders.hosts.items())[:HOSTS],
         more_ordered=max(0, len(orders.hosts) - HOSTS),
         host=typed.get("host") or request.text("host", limit=300),
@@ -43,7 +47,7 @@ def _in_force(request: WebRequest) -> tuple[str, Overrides]:
         return request.gauges.scope, request.gauges.orders
     with request.source.crawl.frontier() as frontier:
         orders = Overrides.unpack(None if frontier is None else frontier.note(NOTE))
-    return options.text(request.source.settings, "LARM_RESTRICT"), orders.copy()
+    return options.text(request.source.settings, "LARM_RESTRICT"), orders.after_run().copy()
 
 
 def login(request: WebRequest) -> WebResponse:
