@@ -99,6 +99,7 @@ class LarmCommand(ScrapyCommand):
             self.settings.set("LARM_SHARDS", opts.shard, priority="cmdline")
         try:
             options.check_names(self.settings)
+            self._refuse_unknown_options(args)
             self.answer([arg for arg in args if arg != "--"], opts)
         except LarmspiderError as error:
             self.fail(error)
@@ -108,6 +109,20 @@ class LarmCommand(ScrapyCommand):
         except OSError as error:
             self.exitcode = 1
             print(f"scrapy: {error}", file=sys.stderr)
+
+    words_may_begin_with_a_dash = False
+    """Whether ``-word`` is no option, as in a query."""
+
+    def _refuse_unknown_options(self, args: list[str]) -> None:
+        """Scrapy hands over options that a command does not know as arguments; behind ``--`` none
+        is an option. Raises ConfigError."""
+        for arg in args[: args.index("--") if "--" in args else None]:
+            word = self.words_may_begin_with_a_dash and not arg.startswith("--") and len(arg) > 2
+            if arg.startswith("-") and arg != "-" and not word:
+                raise ConfigError(
+                    f"{arg}: no such option; --help names those that there are, and behind --"
+                    " nothing is an option"
+                )
 
     @abstractmethod
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

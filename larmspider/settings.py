@@ -477,7 +477,7 @@ LARM_WEB_HOSTS: list[str] = []
 LARM_WEB_OPEN: list[str] = []
 
 EXTENSIONS = {
-    "larmspider.extensions.preflight.PreflightExtension": 100,
+    "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be had
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C

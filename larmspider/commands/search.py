@@ -21,6 +21,8 @@ _BOLD, _PLAIN = "\033[1m", "\033[0m"
 
 
 class Command(LarmCommand):
+    words_may_begin_with_a_dash = True
+
     def syntax(self) -> str:
         return "[options] WORDS"
 

@@ -81,6 +81,13 @@ def check(crawler: Crawler) -> None:
     for warning in Sites.from_settings(crawler.settings).warnings:
         logger.warning("%s", warning)
     keep_private(crawler.settings)
+    if crawler.settings.get("JOBDIR") and _is_a(
+        load_object(crawler.settings["SCHEDULER"]), FrontierScheduler
+    ):
+        raise ConfigError(
+            f"JOBDIR={crawler.settings['JOBDIR']}: expected none; a crawl keeps its state in"
+            " LARM_DIR (-s LARM_DIR=DIR), and the same command continues it"
+        )
     _check_filters(crawler)
     if not options.text(crawler.settings, "USER_AGENT").strip():
         raise ConfigError("USER_AGENT is empty: expected a name that identifies the crawler")

@@ -48,6 +48,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"LARM_MONITOR_SECS": "often"}, ["LARM_MONITOR_SECS=often: expected"]),
         (SEED, {"LARM_LOWERCASE_PATH": "maybe"}, ["LARM_LOWERCASE_PATH=maybe: expected"]),
         (SEED, {"LARM_INDEX_STEMMER": "klingon"}, ["klingon"]),
+        (SEED, {"JOBDIR": "job"}, ["JOBDIR=job: expected none", "LARM_DIR"]),
         (SEED, {"threads": "many"}, ["threads=many: expected"]),
         (SEED, {"threads": "0"}, ["threads=0: expected"]),
         (SEED, {"fresh": "perhaps"}, ["fresh=perhaps: expected"]),

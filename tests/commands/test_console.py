@@ -1,0 +1,99 @@
+"""The commands in any directory, and crawls that a program begins."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from larmspider.command import LarmCommand
+from larmspider.commands.explain import Command as Explain
+from larmspider.commands.search import Command as Search
+from larmspider.errors import ConfigError
+from tests.support.crawling import PROJECT, scrapy
+from tests.support.servers.scripted import ScriptedServer
+
+LARMSPIDER = str(Path(sys.executable).with_name("larmspider"))
+DOCS = (PROJECT / "docs" / "operations.md").read_text("utf-8")
+SECTION = DOCS[DOCS.index("## From a script") : DOCS.index("## Deploying")]
+SCRIPTS = re.findall(r"^ {4}import (?:.*\n(?=    |\n))+", SECTION, re.MULTILINE)
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        name: value for name, value in os.environ.items() if name != "SCRAPY_SETTINGS_MODULE"
+    }
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=90, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "refused"),
+    [
+        (Search, ["vpn", "--hots=x"], "--hots=x"),
+        (Search, ["-x", "vpn"], "-x"),
+        (Search, ["vpn", "-draft"], ""),
+        (Search, ["--", "--enable-shared", "-m"], ""),
+        (Explain, ["http://h/", "-draft"], "-draft"),
+        (Explain, ["http://h/"], ""),
+    ],
+)
+def test_an_unknown_option_is_an_error(
+    command: type[LarmCommand], args: list[str], refused: str
+) -> None:
+    """It is no word of a query; what follows -- is."""
+    if not refused:
+        command()._refuse_unknown_options(args)
+        return
+    with pytest.raises(ConfigError, match=f"^{refused}: no such option; --help"):
+        command()._refuse_unknown_options(args)
+
+
+@pytest.mark.acceptance
+def test_larmspider_has_our_commands_anywhere(tmp_path: Path) -> None:
+    """Also where another project lies."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = theirs.settings\n")
+    listed = run(LARMSPIDER, cwd=tmp_path)
+    for name in ("crawl", "search", "explain", "page", "hosts", "links", "report", "workers"):
+        assert re.search(rf"^  {name} ", listed.stdout, re.MULTILINE), listed
+    refused = run(LARMSPIDER, "search", "vpn", "--hots=x", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "scrapy search: --hots=x: no such option" in refused.stderr
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("number", range(len(SCRIPTS)))
+def test_a_program_crawls_as_shown(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path, number: int
+) -> None:
+    """Each script of docs/operations.md."""
+    server = scripted_server({"/": "<a href=/a>a</a>", "/a": "<title>A</title>needle"})
+    script = textwrap.dedent(SCRIPTS[number]).replace("http://wiki.example/", server.url("/"))
+    (tmp_path / "script.py").write_text(script)
+    ran = run(sys.executable, "script.py", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    directory = next(path.parent for path in tmp_path.glob("*/crawl.json"))
+    found = scrapy("search", "needle", "--json", "--dir", str(directory), cwd=tmp_path)
+    assert found.json["total"] == 1
+    assert "CrawlerProcess" not in script or ran.stdout.startswith("0\nended     finished")
+
+
+def test_two_scripts_are_shown() -> None:
+    assert len(SCRIPTS) == 2
+
+
+@pytest.mark.acceptance
+def test_bench_runs(tmp_path: Path) -> None:
+    """Scrapy's own benchmark, on its own server; LARM_DIR is left alone."""
+    ran = scrapy("bench", "-s", "CLOSESPIDER_TIMEOUT=1", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert "'finish_reason': 'closespider_timeout'" in ran.err
+    assert int(re.findall(r"'downloader/response_status_count/200': (\d+)", ran.err)[0]) > 10
+    assert list(tmp_path.iterdir()) == []
