@@ -27,14 +27,16 @@ PYTHON ?= python3
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
+	@echo "Installing larmspider and what it needs into $(VENV), which takes a minute or two ..."
 ifdef UV
-	$(UV) venv --quiet --allow-existing $(VENV)
-	$(UV) pip install --quiet --python $(BIN)/python -e '.[dev]'
+	@$(UV) venv --quiet --allow-existing $(VENV)
+	@$(UV) pip install --quiet --python $(BIN)/python -e '.[dev]'
 else
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 endif
 	@touch $@
+	@echo "Installed."
 
 crawl: $(VENV)/ready
 	@$(BIN)/python examples/first_crawl.py --start="$$START" --restrict="$$RESTRICT" \

@@ -140,13 +140,14 @@ class LocalController:
             if stats.is_ours(key) and isinstance(value, int)
         }
         pages, failures = stats.pages_and_failures(counters)
-        urls, paused, orders = {}, False, Overrides()
+        urls, hosts, paused, orders = {}, 0, False, Overrides()
         threads = options.integer(crawler.settings, "CONCURRENT_REQUESTS", minimum=1)
         if scheduler is not None and not scheduler.closed:
             paused = scheduler.frontier.control.paused
             orders = scheduler.frontier.control.overrides.copy()
             threads = scheduler.frontier.slots.total
             urls = asdict(scheduler.frontier.backend.counts())
+            hosts = len(scheduler.frontier.hosts)
         return Gauges(
             time=time.time(),
             began=self.began,
@@ -159,6 +160,7 @@ class LocalController:
             paused=paused,
             waiting=what_it_waits_for(crawler, time.time()),
             broken="" if scheduler is None else scheduler.broken,
+            hosts=hosts,
             urls=urls,
             counters=counters,
             scope=options.text(self.settings, "LARM_RESTRICT"),

@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
+from larmspider.formatting import counted
 from larmspider.frontier.hosts import Group, Host, HostState, Lease, name_of
 from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
@@ -284,7 +285,7 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     if rule.budget is not None:
         counts = frontier.backend.counts(record.host)
         if counts.stored + counts.leased >= rule.budget:
-            record.change(HostState.PARKED, inf, f"budget of {rule.budget} pages")
+            record.change(HostState.PARKED, inf, f"budget of {counted(rule.budget, 'page')}")
             return None
     if frontier.robots is None:
         if record.state is HostState.NEW:

@@ -167,11 +167,18 @@ def forecast(
         reasons.insert(0, f"No end while {who} {are} paused by the operator.")
     if not ends:
         return Forecast(None if held else 0.0, reasons, slowest, never, left)
-    if most is not None and most < queued:
-        queued = most
-        reasons.append(f"LARM_MAX_PAGES ends the crawl after {counted(most, 'more page')}.")
     by_host, by_rate = ends[0][0], queued / rate if rate else 0.0
-    seconds = by_rate if most is not None and queued == most and rate else max(by_host, by_rate)
+    if most is not None and most < queued:
+        # whatever host would take longest, and whatever is still found
+        pace = f", at {rate:.3g} a second" if rate else ""
+        reasons.append(
+            f"LARM_MAX_PAGES ends the crawl after {counted(most, 'more page')}{pace}."
+            if most
+            else "LARM_MAX_PAGES is reached: the crawl ends."
+        )
+        seconds = most / rate if rate else 0.0 if not most else by_host
+        return Forecast(None if held else seconds, reasons, [], never, left)
+    seconds = max(by_host, by_rate)
     if by_host >= by_rate / CLEARLY:
         reasons.append(f"{slowest[0].host} takes longest: {slowest[0].reason}.")
         others = sum(1 for need, _ in ends if need > by_host / 2)

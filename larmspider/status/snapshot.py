@@ -46,6 +46,8 @@ class Gauges:
     paused: bool
     waiting: str
     broken: str
+    hosts: int = 0
+    """Those that have or had a URL; the table of hosts has them from the next checkpoint on."""
     urls: Mapping[str, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     scope: str = ""
@@ -80,14 +82,14 @@ class Gauges:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """The reverse of as_json(). Raises TypeError or KeyError for anything else."""
-        names = [one.name for one in fields(cls) if one.name != THREADS or THREADS in found]
+        names = [one.name for one in fields(cls) if one.name not in LATER or one.name in found]
         named = {name: found[name] for name in names}
         return cls(**{**named, "orders": Overrides.from_json(found["orders"])})
 
 
-THREADS = "threads"
-"""The field that gauges of an earlier version lack."""
-_SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory")
+LATER = ("threads", "hosts")
+"""Fields that gauges of an earlier version lack."""
+_SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory", "hosts")
 
 
 def _summed(found: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -55,6 +55,12 @@ class Status:
     memory: int | None
 
     @property
+    def host_count(self) -> int:
+        """Hosts of the crawl; the table of hosts has those of the last checkpoint only."""
+        live = 0 if self.gauges is None else self.gauges.hosts
+        return max(live, sum(self.hosts.values()))
+
+    @property
     def rejected(self) -> dict[str, int]:
         """Links that each filter rejected, in all runs, without links to known URLs and URLs that
         robots.txt or a changed scope refused."""

@@ -53,7 +53,8 @@ class Progress:
         self._shown = now, sums["pages"]
         workers = f"{running} worker{'' if running == 1 else 's'}"
         return (
-            f"{workers}: {sums['pages']:.0f} pages ({pages / passed if passed > 0 else 0.0:.1f}/s),"
+            f"{workers}: {counted(round(sums['pages']), 'page')}"
+            f" ({pages / passed if passed > 0 else 0.0:.1f}/s),"
             f" {sums['queued']:.0f} queued, {sums['in-flight']:.0f} in flight,"
             f" {sums['failures']:.0f} failed, {sums['memory'] / 1e6:.0f} MB"
         )
@@ -62,7 +63,7 @@ class Progress:
         """The line when all have ended: what they have done since the beginning."""
         sums, passed = self._sums(), max(1.0, self._clock() - self._began)
         return (
-            f"all workers have ended after {passed:.0f} s: {sums['pages']:.0f} pages"
+            f"all workers have ended after {passed:.0f} s: {counted(round(sums['pages']), 'page')}"
             f" ({sums['pages'] / passed:.1f}/s), {sums['failures']:.0f} failed"
         )
 

@@ -35,6 +35,13 @@ def first_crawl(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
     )
 
 
+def test_make_says_what_it_does_first() -> None:
+    """It installs for a minute or two before anything else happens."""
+    command = ["make", "--dry-run", "--always-make", "crawl"]
+    said = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    assert said.startswith('echo "Installing larmspider and what it needs into .venv, which takes')
+
+
 def test_what_was_crawled_is_found(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

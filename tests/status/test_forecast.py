@@ -98,9 +98,18 @@ def test_what_is_still_found_moves_the_end(found_rate: float, seconds: float, wo
 def test_nothing_queued_and_a_limit_of_pages() -> None:
     """0 seconds; and no more than LARM_MAX_PAGES allows."""
     assert forecast([], rate=9.0).seconds == 0.0
-    limited = forecast([HostLoad("a:80", 2000, gap=1.0, gap_rule="delay")], rate=1.0, most=50)
+    load = HostLoad("a:80", 2000, gap=1.0, gap_rule="delay")
+    limited = forecast([load], rate=1.0, found=2.0, most=50)
     assert limited.seconds == pytest.approx(50.0)
-    assert "LARM_MAX_PAGES ends the crawl after 50 more pages" in limited.reasons[0]
+    assert limited.reasons == [
+        "LARM_MAX_PAGES ends the crawl after 50 more pages, at 1 a second."
+    ], "no host decides, nor what is still found"
+    assert limited.slowest == []
+    reached = forecast([load], rate=1.0, most=0)
+    assert (reached.seconds, reached.reasons) == (
+        0.0,
+        ["LARM_MAX_PAGES is reached: the crawl ends."],
+    )
 
 
 def test_ten_thousand_hosts_are_quick() -> None:

@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from larmspider import stats
 from larmspider.errors import CrawlDirError
 from larmspider.status.refreshing import STALE, RefreshingCache
+from larmspider.status.snapshot import Gauges
 from larmspider.status.status import CURVES_SECS, CrawlStatus
 from larmspider.web import site as sites
 from larmspider.workdir.manifest import LOCK
@@ -45,6 +47,18 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
         with crawl_status._forecast._making:
             found = crawl_status.status(None, wait=wait)
         assert found.forecast.reasons == ["Nothing is queued that this run would fetch."]
+
+
+def test_hosts_are_counted_before_the_first_checkpoint(
+    demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of hosts is empty then, while pages are stored."""
+    source = Served(demo_crawl).source
+    gauges = Gauges(1.0, 0.0, 107, 0, 0, 0, 0, 0, paused=False, waiting="", broken="", hosts=3)
+    assert CrawlStatus(source).status(gauges).host_count == 3
+    assert Gauges.from_json(gauges.as_json()).hosts == 3
+    known = CrawlStatus(source).status(None).host_count
+    assert known == CrawlStatus(source).status(replace(gauges, hosts=0)).host_count > 0
 
 
 def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path: Path) -> None:

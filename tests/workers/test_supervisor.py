@@ -308,10 +308,12 @@ def test_progress_is_the_sum_of_all(tmp_path: Path) -> None:
     a.write_text(_line(now - 60, pages=999))
     progress = Progress({"a": a, "b": b, "c": tmp_path / "none.log"}, lambda: now)
     assert progress.line(3).startswith("3 workers: 0 pages (0.0/s), 0 queued")
+    a.write_text(_line(now, pages=1))
+    assert progress.line(3).startswith("3 workers: 1 page (")
     now += 10
     a.write_text(_line(now, pages=100, queued=7) + "torn")
     b.write_text("\t".join(MONITOR_COLUMNS) + "\n" + _line(now, pages=50, queued=3))
-    assert progress.line(2).startswith("2 workers: 150 pages (15.0/s), 10 queued")
+    assert progress.line(2).startswith("2 workers: 150 pages (14.9/s), 10 queued")
     now += 10
     a.write_text(_line(now, pages=5))
     assert progress.line(1).startswith("1 worker: 155 pages (0.5/s), 3 queued")

@@ -61,7 +61,7 @@ def parts(status: Status) -> dict[str, Any]:
             "failed": count(urls.get("failed", 0)),
             "refused": count(urls.get("refused", 0)),
             "discovered": count(urls.get("discovered", 0)),
-            "hosts": count(sum(status.hosts.values())),
+            "hosts": count(status.host_count),
             "memory": "–" if status.memory is None else size(status.memory),
             "disk": size(status.disk),
             "disk-free": size(status.disk_free),
