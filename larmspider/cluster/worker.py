@@ -521,7 +521,7 @@ class SharedOverrides:
     def read(self, own: Overrides) -> Overrides:
         """``own``, replaced by what Redis has. Raises what UNREACHABLE lists."""
         found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
-        factor = float(found.pop(FACTOR, own.factor))
+        factor = float(found.pop(FACTOR, own.after_run().factor))
         kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
         for name in kept.keys() & own.hosts.keys():
             kept[name] = kept[name].with_orders_for_run(own.hosts[name])

@@ -94,3 +94,23 @@ def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
     assert "other limits" in caplog.text
     assert "LARM_RETRY_TIMES=7 here, 2 there" in caplog.text
     assert "DOWNLOAD_TIMEOUT" not in caplog.text
+
+
+def test_workers_agree_that_there_are_credentials(server, crawler_for, tmp_path):
+    """Of the same hosts: what they fetch is not for everybody then, wherever it lies."""
+    site = '[[site]]\nhosts = "https://wiki.example"\n%s\n'
+    for name, option in (("with", 'auth = "bearer"\ntoken = "x"'), ("without", 'tls_min = "1.2"')):
+        (tmp_path / name).write_text(site % option)
+    link = RedisLink(server.client(), "r")
+    having, lacking = (
+        crawler_for(REDIS_URL=server.url, LARM_BLOCKS=8, LARM_SITES_FILE=str(tmp_path / name))
+        for name in ("with", "without")
+    )
+    first = membership(server, "w1")
+    join(first, link, KEYS, having)
+    with pytest.raises(ConfigError, match='LARM_SITES_FILE: "with credentials" there, null here'):
+        join(membership(server, "w2"), link, KEYS, lacking)
+    first.leave()
+    join(membership(server, "w2"), link, KEYS, lacking)
+    with pytest.raises(ConfigError, match='LARM_SITES_FILE: null there, "with credentials" here'):
+        join(first, link, KEYS, having)

@@ -218,6 +218,33 @@ def server(redis_server):
     return redis_server()
 
 
+def test_a_host_of_any_worker_is_known(server):
+    """Once it has committed a URL of it; none is while Redis does not answer."""
+    client = server.client()
+    client.hset(KEYS.partition("counts", KEYS.partition_of("wiki:80")), "wiki:80", b"1")
+    worker = SimpleNamespace(keys=KEYS, _own_client=client)
+    assert ClusterWorker.is_known_host(worker, "wiki:80")
+    assert not ClusterWorker.is_known_host(worker, "wiki:8080")
+    server.kill()
+    assert not ClusterWorker.is_known_host(worker, "wiki:80")
+
+
+def test_orders_for_a_run_are_each_workers_own(server):
+    """What Redis keeps is what the next run has; a worker that reads it goes on as it was told."""
+    orders, own = SharedOverrides(server.client(), KEYS), Overrides()
+    own.of("a:80").order("delay", 9.0)
+    own.of("a:80").order("connections", 4, keep=False)
+    own.order("factor", 3.0, keep=False)
+    own.threads, own.threads_instead_of = 8, 16
+    assert orders.keep_host("a:80", own.of("a:80"))
+    assert orders.read(Overrides()).hosts == {"a:80": HostOverride(delay=9.0)}
+    assert orders.read(own) == own
+    assert orders.keep_factor(2.0)
+    read = orders.read(own)
+    assert (read.factor, read.after_run().factor, read.threads) == (3.0, 2.0, 8)
+    assert read.hosts == own.hosts
+
+
 def test_what_is_kept_is_newer_than_what_a_worker_has(server):
     """An order that was taken back too; of what is not kept its own holds."""
     orders = SharedOverrides(server.client(), KEYS)
