@@ -60,26 +60,32 @@ class LinkLogPipeline(LogStore):
         return list({(link.url, link.anchor, link.type): link for link in links}.values())
 
     async def _write_in_turns(self, page: Page) -> Page:
-        """Write the links in parts and yield to the crawl between them; lines of other pages may
-        come between."""
+        """Make the lines in parts and yield to the crawl between them; they are written at once, so
+        that those of other pages do not come between."""
         links = self._wanted(page.links)
+        records: list[tuple[str, ...]] = []
         for start in range(0, len(links), MANY_LINKS):
-            self._write(page, links[start : start + MANY_LINKS])
+            records += self._records(page, links[start : start + MANY_LINKS])
             await asyncio.sleep(0)
+        self._append(records)
         return page
 
     def _write(self, page: Page, links: list[Link]) -> None:
+        self._append(self._records(page, links))
+
+    def _append(self, records: list[tuple[str, ...]]) -> None:
+        self.log.extend(records)
+        self.counters.inc_value(stats.LINK_LOG_LINKS, len(records))
+
+    def _records(self, page: Page, links: list[Link]) -> list[tuple[str, ...]]:
         page_url = without_userinfo(page.url)
-        self.log.extend(
-            [
-                (
-                    page_url,
-                    without_userinfo(link.url) if "@" in link.url else link.url,
-                    link.normalized or "",
-                    "0" if link.type == ORDINARY else str(link.type),
-                    link.anchor,
-                )
-                for link in links
-            ]
-        )
-        self.counters.inc_value(stats.LINK_LOG_LINKS, len(links))
+        return [
+            (
+                page_url,
+                without_userinfo(link.url) if "@" in link.url else link.url,
+                link.normalized or "",
+                "0" if link.type == ORDINARY else str(link.type),
+                link.anchor,
+            )
+            for link in links
+        ]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
 
-FORMAT = 3
+FORMAT = 4
 FOLDER = "logs.idx"
 DATABASE = "index.sqlite"
 OWN = "."
@@ -37,6 +37,7 @@ CREATE TABLE targets (key BLOB PRIMARY KEY, pages INTEGER, offsets BLOB) WITHOUT
 CREATE INDEX frequent_targets ON targets (pages) WHERE pages >= {FREQUENT};
 CREATE TABLE sources (key BLOB, worker INTEGER, offset INTEGER, PRIMARY KEY (key, worker))
     WITHOUT ROWID;
+CREATE TABLE repeats (key BLOB, offset INTEGER, PRIMARY KEY (key, offset)) WITHOUT ROWID;
 CREATE TABLE stored (key BLOB, worker INTEGER, offset INTEGER, PRIMARY KEY (key, worker))
     WITHOUT ROWID;
 CREATE TABLE fetched (key BLOB PRIMARY KEY, offset INTEGER, time TEXT, failed INTEGER)

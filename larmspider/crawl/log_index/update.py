@@ -16,7 +16,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -34,6 +34,7 @@ from larmspider.crawl.log_index.index import (
     kind_of,
     pack_offsets,
     read_state,
+    split_offset,
     worker_of,
 )
 from larmspider.errors import CrawlDirError
@@ -119,7 +120,8 @@ class Update:
         for kind, batch in _BATCHES.items():
             for log in sorted(log for log in self.ends if kind_of(log) == kind):
                 while positions.get(log, 0) < self.ends[log]:
-                    self._read_batch(log, batch(workers.index(worker_of(log)), self._exact))
+                    worker = workers.index(worker_of(log))
+                    self._read_batch(log, batch(worker, self._exact, self._counted_of))
         self._write_state(time=began, seconds=round(self.clock() - began, 3))
 
     def _checked_state(self) -> dict[str, Any]:
@@ -168,6 +170,32 @@ class Update:
                 self._progress(done + position, self._all)
         return position
 
+    def _counted_of(self, page: bytes, before: int | None) -> set[bytes]:
+        """The targets that the lines of a page in earlier batches have, by exact form, and those
+        at ``before``."""
+        key = _key_of(page)
+        query = (
+            "SELECT offset FROM sources WHERE key = ?1"
+            " UNION SELECT offset FROM repeats WHERE key = ?1"
+        )
+        offsets = [offset for (offset,) in self._database.execute(query, (key,))]
+        found: set[bytes] = set()
+        for joined in offsets if before is None else [*offsets, before]:
+            worker, offset = split_offset(joined)
+            log = self.directory / self._state["workers"][worker] / "links.log"
+            found |= self._targets_at(log, offset, page)
+        return found
+
+    def _targets_at(self, log: Path, offset: int, page: bytes) -> set[bytes]:
+        """The targets of a page whose links begin there; none where it has moved."""
+        found = set()
+        with suppress(FileNotFoundError), log.open("rb") as file:
+            file.seek(offset)
+            while (fields := file.readline().split(b"\t", 3))[0] == page and len(fields) == 4:
+                target = fields[2]
+                found.add(target if fields[1] == target else self._exact.of(fields[1], target))
+        return found
+
     def _write_state(self, **changed: float) -> None:
         self._state |= changed
         state = json.dumps(self._state)
@@ -194,14 +222,19 @@ class ExactForms(dict[bytes, bytes]):
         return form
 
 
+CountedOf: TypeAlias = Callable[[bytes, int | None], set[bytes]]
+"""The targets that a page, by its URL, has in lines of earlier batches, and at an offset."""
+
+
 class Batch:
     """Lines of a worker's log, gathered until they are worth a transaction.
 
     Rows are written in the order of their keys, so that neighbours share pages of the file.
     """
 
-    def __init__(self, worker: int, exact: ExactForms) -> None:
+    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
         self.worker, self.base, self.exact = worker, joined_offset(worker, 0), exact
+        self.counted_of = counted_of
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
@@ -217,12 +250,12 @@ class Batch:
 class LinkBatch(Batch):
     """Lines of links.log. A page counts once for each target, links to itself do not count.
 
-    A page's lines follow each other in the log, and a batch has all of them, but for those of pages
-    with more than 10,000 links: of these a target may count twice.
+    That holds wherever its lines are: one that is there a second time, as another worker has it too
+    or its links were written in parts, adds only the targets that its earlier lines do not have.
     """
 
-    def __init__(self, worker: int, exact: ExactForms) -> None:
-        super().__init__(worker, exact)
+    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
+        super().__init__(worker, exact, counted_of)
         self.targets: dict[bytes, list[int]] = {}
         """By exact form: pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
@@ -230,6 +263,11 @@ class LinkBatch(Batch):
         self.pairs = 0
         self._page = b""
         self._seen: set[bytes] = set()
+        self._counted: set[bytes] = set()
+        self._again: dict[bytes, set[bytes]] = {}
+        """What pages that were there before have counted for, by URL."""
+        self.repeats: set[tuple[bytes, int]] = set()
+        """Where lines of theirs begin that are not the last ones."""
 
     @property
     def full(self) -> bool:
@@ -249,11 +287,21 @@ class LinkBatch(Batch):
                 return False
             self._end_page()
             self._page = page
+            counted = self._again.get(page)
+            if counted is None:
+                counted = self.counted_of(page, self.sources.get(page))
+                if counted:
+                    self._again[page] = counted
+            self._counted = counted
+            if page in self.sources:
+                self.repeats.add((page, self.sources[page]))
             self.sources[page] = offset
         self.lines += 1
         if not target or target in self._seen or url == page:
             return True
         self._seen.add(target)
+        if target in self._counted:
+            return True
         found = self.targets.get(target)
         if found is None:
             self.targets[target] = [1, offset]
@@ -265,9 +313,12 @@ class LinkBatch(Batch):
 
     def _end_page(self) -> None:
         source = _host_of_origin(_origin(self._page))
-        for target in self._seen:
+        new = self._seen - self._counted
+        for target in new:
             self.host_links[source, _host_of_origin(_origin(target))] += 1
-        self.pairs += len(self._seen)
+        self.pairs += len(new)
+        if self._counted:
+            self._counted |= new
         self._seen.clear()
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
@@ -280,6 +331,15 @@ class LinkBatch(Batch):
                 (_key_of(url), pages, pack_offsets(offsets))
                 for url, (pages, *offsets) in self.targets.items()
             ),
+        )
+        database.executemany(
+            "INSERT OR IGNORE INTO repeats SELECT key, offset FROM sources"
+            " WHERE key = ? AND worker = ?",
+            sorted((_key_of(page), self.worker) for page in self._again),
+        )
+        database.executemany(
+            "INSERT OR IGNORE INTO repeats VALUES (?, ?)",
+            sorted((_key_of(page), offset) for page, offset in self.repeats),
         )
         database.executemany(
             "REPLACE INTO sources VALUES (?, ?, ?)",
@@ -306,8 +366,8 @@ class LinkBatch(Batch):
 class FetchBatch(Batch):
     """Lines of fetch.log."""
 
-    def __init__(self, worker: int, exact: ExactForms) -> None:
-        super().__init__(worker, exact)
+    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
+        super().__init__(worker, exact, counted_of)
         self.fetched: list[tuple[bytes, int, str, bool]] = []
         self.results: list[tuple[str, str, int, int, int, int]] = []
         self.failures: list[tuple[str, int]] = []
@@ -332,11 +392,12 @@ class FetchBatch(Batch):
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
         # of one worker's lines the last counts, even if its clock was set back; of several
-        # workers' the latest
+        # workers' the latest, at the same time that of the last worker, whichever was read first
         database.executemany(
             "INSERT INTO fetched VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"  # noqa: S608
             " offset = excluded.offset, time = excluded.time, failed = excluded.failed"
-            f" WHERE offset / {joined_offset(1, 0)} = {self.worker} OR time <= excluded.time",
+            f" WHERE offset / {joined_offset(1, 0)} = {self.worker} OR time < excluded.time"
+            f" OR (time = excluded.time AND offset < {self.base})",
             sorted(self.fetched),
         )
         database.executemany(
@@ -352,8 +413,8 @@ class FetchBatch(Batch):
 class StoreBatch(Batch):
     """Lines of store.log."""
 
-    def __init__(self, worker: int, exact: ExactForms) -> None:
-        super().__init__(worker, exact)
+    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
+        super().__init__(worker, exact, counted_of)
         self.stored: list[tuple[bytes, int, int]] = []
 
     def add(self, line: bytes, offset: int) -> bool:

@@ -110,6 +110,59 @@ def test_links_are_counted_by_page(
         assert starts == [first[page.encode()] for page in PAGES]
 
 
+@pytest.mark.parametrize("many", [update.BATCH_LINES, 30])
+@pytest.mark.parametrize("slices", [1, 2, 5])
+def test_a_page_counts_once_whatever_the_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, slices: int
+) -> None:
+    """Its lines may be in parts, with those of others between, in the logs of several workers, and
+    read at several times: each target has it once, as have the hosts."""
+    monkeypatch.setattr(update, "BATCH_LINES", many)
+    rng = random.Random(3)
+    parts = [link_lines(rng, [page]) for page in PAGES[:20]]
+    by_page: dict[str, set[str]] = defaultdict(set)
+    for line in (line for lines in parts for line in lines):
+        page, url, target, *_ = line.decode().split("\t")
+        if target and url != page:
+            by_page[target].add(page)
+    pieces = [lines[at::3] for lines in parts for at in range(3)]  # a third of a page's each
+    ends: dict[str, int] = {}
+    for number in range(slices):
+        for worker in ("a", "b"):
+            (tmp_path / worker).mkdir(exist_ok=True)
+            mine = pieces[number::slices]
+            rng.shuffle(mine)
+            with (tmp_path / worker / "links.log").open("ab") as log:
+                log.writelines(line for piece in mine for line in piece)
+                ends[f"{worker}/links.log"] = log.tell()
+        state = Update(tmp_path, ends, "b").run()
+    assert state["pairs"] == sum(map(len, by_page.values()))
+    with index_of(tmp_path) as index:
+        for target, pages in by_page.items():
+            found = index.target(target)
+            assert found is not None
+            assert (found.pages, len(found.offsets)) == (len(pages), min(50, len(pages)))
+        assert sum(index.host_links().values()) == state["pairs"]
+
+
+def test_a_fetch_at_the_same_time_is_the_last_workers_whichever_is_read_first(
+    tmp_path: Path,
+) -> None:
+    """So a URL is broken or not however often the index was brought up to date."""
+    for worker, result in (("a", "404"), ("b", "200")):
+        (tmp_path / worker).mkdir()
+        (tmp_path / worker / "fetch.log").write_bytes(fetch_line("http://h0/a", result))
+    size = {worker: (tmp_path / worker / "fetch.log").stat().st_size for worker in "ab"}
+    for order in ("ab", "ba"):
+        Update(tmp_path, {"a/fetch.log": 0, "b/fetch.log": 0}, order).run()
+        ends = {f"{worker}/fetch.log": 0 for worker in "ab"}
+        for worker in order:
+            ends[f"{worker}/fetch.log"] = size[worker]
+            Update(tmp_path, ends, order).run()
+        with index_of(tmp_path) as index:
+            assert index.broken() == []
+
+
 def with_places(lines: list[bytes]) -> list[tuple[bytes, int]]:
     places, at = [], 0
     for line in lines:
