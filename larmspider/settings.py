@@ -96,7 +96,8 @@ USER_AGENT = f"larmspider/{__version__} (intranet crawler; Scrapy)"
 # Obey robots.txt.
 ROBOTSTXT_OBEY = True
 
-# Requests in flight in all. Spider argument `threads`.
+# Requests in flight in all, by each worker. Spider argument `threads`; `scrapy control threads N`
+# changes it while the crawl runs, as it does connections and delays of a host.
 CONCURRENT_REQUESTS = 16
 
 # Requests in flight to one host.

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.workdir.directory import asked_fresh
 from larmspider.workdir.manifest import CREDENTIALS, MANIFEST
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def keep_private(settings: Settings) -> None:
     mode = mode_of(settings)
     private = Sites.from_settings(settings).has_credentials
     root = options.crawl_root(settings)
-    if not options.text(settings, "LARM_FRESH"):
+    if not asked_fresh(settings):
         private = private or holds_credentials(_manifest_in(root))
     if mode is None and not private:
         return

@@ -89,7 +89,7 @@ def test_a_crawl_that_had_credentials_stays_private(tmp_path: Path) -> None:
     (tmp_path / "crawl" / "crawl.json").write_text('{"credentials": true}')
     keep_private(settings(tmp_path, NONE, LARM_FRESH="force"))
     assert the_umask() == 0o022
-    keep_private(settings(tmp_path, NONE))
+    keep_private(settings(tmp_path, NONE, LARM_FRESH="no"))
     assert the_umask() == 0o077
 
 
