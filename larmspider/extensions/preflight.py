@@ -63,6 +63,35 @@ def _is_a(component: object, ours: type) -> bool:
     return isinstance(component, type) and issubclass(component, ours)
 
 
+SCRAPY_REDIS = {
+    "SCHEDULER_PERSIST": "the crawl in Redis always stays",
+    "SCHEDULER_FLUSH_ON_START": "-a fresh=yes starts over",
+    "SCHEDULER_QUEUE_CLASS": "LARM_STRATEGY orders a host's URLs",
+    "SCHEDULER_QUEUE_KEY": "keys begin with the spider's name",
+    "SCHEDULER_DUPEFILTER_KEY": "keys begin with the spider's name",
+    "SCHEDULER_DUPEFILTER_CLASS": "the frontier knows each URL",
+    "SCHEDULER_SERIALIZER": "nothing is pickled",
+    "SCHEDULER_IDLE_BEFORE_CLOSE": "LARM_KEEP_ALIVE waits for seeds",
+    "MAX_IDLE_TIME_BEFORE_CLOSE": "LARM_KEEP_ALIVE waits for seeds",
+    "REDIS_DECODE_RESPONSES": "answers stay bytes",
+    "REDIS_START_URLS_BATCH_SIZE": "up to 20,000 seeds are read at once",
+}
+"""Settings of scrapy-redis that mean nothing here, and what does it instead."""
+
+
+def name_unused(settings: BaseSettings) -> None:
+    """Warn in one line of the settings of scrapy-redis that are set and mean nothing here."""
+    if not _is_a(load_object(settings["SCHEDULER"]), FrontierScheduler):
+        return
+    reasons: dict[str, list[str]] = {}
+    for name, why in SCRAPY_REDIS.items():
+        if settings.get(name) is not None:
+            reasons.setdefault(why, []).append(name)
+    if reasons:
+        listed = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+        logger.warning("Settings of scrapy-redis that mean nothing here: %s", listed)
+
+
 def check(crawler: Crawler) -> None:
     """Raise ConfigError for settings that no crawl can run with."""
     options.check_names(crawler.settings)
@@ -71,6 +100,7 @@ def check(crawler: Crawler) -> None:
     check_settings(crawler.settings)
     cluster_settings(crawler.settings)
     check_pair(crawler.settings)
+    name_unused(crawler.settings)
     limits = Limits.from_settings(crawler.settings)
     threads = options.integer(crawler.settings, "CONCURRENT_REQUESTS", minimum=1)
     check_open_files(crawler.settings, threads, "CONCURRENT_REQUESTS")

@@ -7,7 +7,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.extensions.preflight import check_components
+from larmspider.extensions.preflight import check_components, name_unused
 from larmspider.extensions.tuning import LarmStats
 from larmspider.options import log_level
 from larmspider.spiders.intranet import IntranetSpider
@@ -50,6 +50,30 @@ def test_every_parts_settings_are_read(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check(**{name: value})
     assert name in str(caught.value) or value in str(caught.value)
+
+
+def test_settings_of_scrapy_redis_that_mean_nothing_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In one line, with what does it instead; not under another scheduler, and not where none is
+    set."""
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    name_unused(settings)
+    assert caplog.messages == []
+    for name, value in (("SCHEDULER_PERSIST", True), ("SCHEDULER_QUEUE_KEY", "x")):
+        settings.set(name, value)
+    settings.set("SCHEDULER_IDLE_BEFORE_CLOSE", 0)
+    settings.set("MAX_IDLE_TIME_BEFORE_CLOSE", 10)
+    name_unused(settings)
+    assert caplog.messages == [
+        "Settings of scrapy-redis that mean nothing here: SCHEDULER_PERSIST (the crawl in Redis"
+        " always stays); SCHEDULER_QUEUE_KEY (keys begin with the spider's name);"
+        " SCHEDULER_IDLE_BEFORE_CLOSE, MAX_IDLE_TIME_BEFORE_CLOSE (LARM_KEEP_ALIVE waits for seeds)"
+    ]
+    settings.set("SCHEDULER", "scrapy.core.scheduler.Scheduler")
+    name_unused(settings)
+    assert len(caplog.messages) == 1
 
 
 class Untouchable:
