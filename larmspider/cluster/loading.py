@@ -59,7 +59,7 @@ class Loading:
         """Load partitions, given with their tokens. Raises Fenced where one has a later owner."""
         loaded = Loaded(dict(partitions))
         numbers = sorted(partitions)
-        self._apply_logs_of_owners(numbers)
+        self._apply_logs_of_owners(numbers, but=self._committer.worker)
         for at in range(0, len(numbers), _AT_ONCE):
             part = numbers[at : at + _AT_ONCE]
             self._own(part, loaded)
@@ -71,10 +71,10 @@ class Loading:
             self._load_visited(part, loaded)
         return loaded
 
-    def _apply_logs_of_owners(self, partitions: Sequence[int]) -> None:
+    def _apply_logs_of_owners(self, partitions: Sequence[int], but: str = "") -> None:
         owned: dict[str, list[int]] = {}
         for partition, worker in zip(partitions, self._owners(partitions), strict=True):
-            if worker:
+            if worker and worker != but:
                 owned.setdefault(worker, []).append(partition)
         for worker, of_worker in sorted(owned.items()):
             self._committer.replay(worker, of_worker)
@@ -85,6 +85,7 @@ class Loading:
         for _ in range(TRIES):
             commands: list[Command] = []
             for partition, before in zip(left, self._owners(left), strict=True):
+                loaded.untouched.discard(partition)  # from the try before this one
                 if not before:
                     loaded.untouched.add(partition)
                 owner, records = self._key("owner", partition), []

@@ -3,6 +3,14 @@
 -- ARGV: worker, epoch, serial, id, number of times that the worker took a partition (''
 --       where that is not counted), pages stored, 1 if partitions change by it (else only the
 --       worker's own positions do, which is no sign of work), then fields and values of the record
+
+-- A number larger than every one before, also where Redis has come back without its last second: by
+-- the time, in microseconds.
+local function next_number(last)
+  local time = redis.call('TIME')
+  return string.format('%.0f', math.max((last or '0') + 1, time[1] * 1000000 + time[2]))
+end
+
 local epoch = (redis.call('HGET', KEYS[2], ARGV[1]) or ''):match('^(%d+) ')
 if epoch ~= ARGV[2] then
   return 'FENCED'
@@ -23,7 +31,7 @@ if redis.call('HSTRLEN', KEYS[1], 'redo') > 0 then
 end
 redis.call('HSET', KEYS[1], 'serial', ARGV[3], 'id', ARGV[4], 'applied', '0', unpack(ARGV, 8))
 if ARGV[7] == '1' then
-  redis.call('INCR', KEYS[3])
+  redis.call('SET', KEYS[3], next_number(redis.call('GET', KEYS[3])))
   redis.call('HDEL', KEYS[4], ARGV[1])
 end
 if ARGV[6] ~= '0' then

@@ -55,7 +55,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.errors import CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
 
 
@@ -63,7 +63,7 @@ class BackendError(LarmspiderError):
     """The backend cannot write; its durable state is that of the last commit. Says why."""
 
 
-class Fenced(BackendError):  # noqa: N818 - named for what happened
+class Fenced(BackendError, TemporaryError):  # noqa: N818 - named for what happened
     """Others have taken over from this worker, which may hand out and commit nothing more."""
 
 
