@@ -12,11 +12,16 @@ context by that child's id. Each write is on disk before it is answered (``appen
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -50,6 +55,7 @@ class RedisServer:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._clients: list[redis.Redis] = []
+        self._sizes: deque[tuple[float, int]] = deque()  # of the append-only file, and since when
 
     @property
     def pid(self) -> int:
@@ -116,6 +122,37 @@ class RedisServer:
     def kill(self) -> None:
         """SIGKILL."""
         self._end(signal.SIGKILL)
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Within this block lose() knows what was in the append-only file when."""
+        self._sizes = deque([(float("-inf"), 0)], maxlen=10_000)
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.005):
+                for file in (self.folder / "appendonlydir").glob("*.incr.aof"):
+                    if file.stat().st_size != self._sizes[-1][1]:
+                        self._sizes.append((time.monotonic(), file.stat().st_size))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+    def lose(self, seconds: float) -> None:
+        """As when the machine loses power: SIGKILL, and up again without what was written in the
+        last ``seconds``."""
+        self.kill()
+        (file,) = (self.folder / "appendonlydir").glob("*.incr.aof")
+        then = time.monotonic() - seconds
+        sizes = list(self._sizes)
+        first = max(number for number, (at, _) in enumerate(sizes) if at <= then)
+        os.truncate(file, min(size for _, size in sizes[first:]))  # it may have been cut since then
+        self.start()
 
     def pause(self) -> None:
         """SIGSTOP: connections stand and nothing is answered."""
