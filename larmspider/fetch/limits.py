@@ -81,6 +81,6 @@ def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
         raise ConfigError(
             f"{name}={threads}: {needed:,} open files are needed, with those of the index, the web"
             f" pages and LARM_KEPT_CONNECTIONS, and this process may have {limit:,}: raise the hard"
-            " limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of containers), lower these, or do"
-            " without the pages (LARM_WEB=no)"
+            " limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of containers), lower these, or"
+            " do without the pages (LARM_WEB=no)"
         )

@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import lock, replace_file
-from larmspider.formatting import counted
+from larmspider.formatting import counted, json_escaped
 from larmspider.workdir.manifest import (
     CREDENTIALS,
     CUT_BACK,
@@ -282,7 +282,7 @@ class CrawlDirectory:
 
     def _write(self) -> None:
         text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str)
-        self._replace(self.path / MANIFEST, text.encode("utf-8", "replace"))
+        self._replace(self.path / MANIFEST, json_escaped(text).encode("utf-8", "replace"))
 
     def _keep_rules(self) -> None:
         """Copy the files of rules, so that the crawl can be explained when these have changed."""
