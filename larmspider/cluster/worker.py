@@ -35,6 +35,7 @@ from larmspider.cluster.membership import (
     WorkerLease,
     cluster_settings,
 )
+from larmspider.cluster.memory import LOOK_SECS, MemoryWatch
 from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     ComplaintLog,
@@ -140,6 +141,8 @@ class ClusterWorker:
         self._moved: set[int] = set()  # those of the given ones that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
+        self._memory = MemoryWatch(self.link)
+        self._next_memory_look = 0.0
         self._task: asyncio.Task[None] | None = None
         self._frontier: Frontier | None = None
         self._budget: Budget | None = None
@@ -168,6 +171,11 @@ class ClusterWorker:
     def partitions(self) -> Partitions:
         assert self.frontier.partitions is not None
         return self.frontier.partitions
+
+    @property
+    def may_fetch(self) -> bool:
+        """Whether this worker has its lease, and Redis room for what pages bring."""
+        return self.lease.valid and not self._memory.full
 
     # life
 
@@ -361,6 +369,16 @@ class ClusterWorker:
         owns_seeds = self.backend.owns_partition(0) and 0 not in partitions.leaving
         await self.start_urls.read(mine=owns_seeds and self.stores_open)
         await self._look_for_end()
+        await self._look_at_memory()
+
+    async def _look_at_memory(self) -> None:
+        if self._loop.time() < self._next_memory_look:
+            return
+        self._next_memory_look = self._loop.time() + LOOK_SECS
+        was_full = self._memory.full
+        await asyncio.to_thread(self._memory.look, self.backend.pending, self._beat.workers)
+        if was_full and not self._memory.full:
+            self._wake()
 
     async def _replace_expired(self) -> None:
         """Apply what workers whose leases ran out had committed; then their partitions are free."""

@@ -333,7 +333,7 @@ class FrontierScheduler:
 
     def next_request(self) -> Request | None:
         """The next Request that may be sent now. O(log hosts)."""
-        if self.worker is not None and not self.worker.lease.valid:
+        if self.worker is not None and not self.worker.may_fetch:
             return None  # until Redis has renewed it
         if self._ready:
             return self._ready.popleft()

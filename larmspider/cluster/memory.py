@@ -1,0 +1,83 @@
+"""How full Redis is, so that it never is: new links wait before, and nothing is fetched meanwhile.
+
+    memory = MemoryWatch(link)
+    memory.look(pending=1_200, workers=4)     # in a thread, every LOOK_SECS
+    memory.full                               # True from 90% of maxmemory on, until below 85%
+
+A Redis that is full takes no commit and no sign of life any more, and its workers lose their
+leases. A page that is fetched brings new links, which cost 300 bytes each; so pages wait instead of
+them. What is being fetched is stored and committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import redis
+
+from larmspider.cluster.redis_client import RedisLink
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECS = 2.0
+WARN_AT, WARN_AGAIN_BELOW = 0.8, 0.75
+"""Parts of maxmemory."""
+FULL_AT, GO_ON_BELOW = 0.9, 0.85
+CHANGE_BYTES = 600
+"""A queued URL in its partition, and in the write-ahead log of the commit that brings it."""
+
+
+class MemoryWatch:
+    """``full``: new links wait. A Redis without maxmemory is never full."""
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+        self._warned = False
+        self.full = False
+
+    def look(self, pending: int, workers: int) -> None:
+        """Ask Redis. ``pending`` changes wait for this worker's next commit, and for those of the
+        other ``workers`` as many. Raises redis.RedisError, OSError."""
+        used, limit = max(map(_used_of, self._infos()), key=_part, default=(0, 0))
+        if not limit:
+            self.full = self._warned = False
+            return
+        self.judge(used / limit, (used + pending * workers * CHANGE_BYTES) / limit, limit)
+
+    def _infos(self) -> list[dict[str, Any]]:
+        client = self._link.client
+        if not self._link.is_cluster:
+            return [client.info("memory")]
+        found = client.info("memory", target_nodes=redis.RedisCluster.PRIMARIES)
+        return list(found.values()) if "used_memory" not in found else [found]
+
+    def judge(self, now: float, soon: float, limit: int) -> None:
+        """Both are parts of ``limit`` bytes; ``soon`` has what is still to be committed."""
+        was_full, name = self.full, self._link.name
+        self.full = soon >= (GO_ON_BELOW if was_full else FULL_AT)
+        if now >= WARN_AT and not self._warned:
+            self._warned = True
+            logger.warning(
+                "Redis at %s has used %.0f%% of its maxmemory of %.0f MB: from %.0f%% on new links"
+                " wait, and nothing is fetched until there is more (CONFIG SET maxmemory)",
+                name, 100 * now, limit / 1e6, 100 * FULL_AT,
+            )  # fmt: skip
+        elif now < WARN_AGAIN_BELOW:
+            self._warned = False
+        if self.full and not was_full:
+            logger.warning(
+                "Redis at %s is nearly full, at %.0f%% of its maxmemory with what is to be"
+                " committed: new links wait, and nothing is fetched until it is below %.0f%%",
+                name, 100 * soon, 100 * GO_ON_BELOW,
+            )  # fmt: skip
+        elif was_full and not self.full:
+            logger.warning("Redis at %s has room again: the crawl goes on", name)
+
+
+def _used_of(info: dict[str, Any]) -> tuple[int, int]:
+    return int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+
+
+def _part(used: tuple[int, int]) -> float:
+    return used[0] / used[1] if used[1] else 0.0
