@@ -19,7 +19,7 @@ from itemadapter import ItemAdapter
 from scrapy import exporters
 
 from larmspider import options
-from larmspider.formatting import escaped
+from larmspider.formatting import escaped, json_escaped
 from larmspider.items import Page, header_list
 
 if TYPE_CHECKING:
@@ -78,11 +78,22 @@ class _FeedItems:
         return feed_item(item, bodies=self.bodies)
 
 
-class JsonFeed(_FeedItems, exporters.JsonItemExporter):
+class _JsonFeedItems(_FeedItems):
+    """JSON is ASCII, unless FEED_EXPORT_ENCODING is set: then invisible characters are escapes."""
+
+    def __init__(self, file: BytesIO, **kwargs: Any) -> None:
+        super().__init__(file, **kwargs)
+        encoder: Any = self.encoder  # type: ignore[attr-defined]
+        if not encoder.ensure_ascii:
+            encode = encoder.encode
+            encoder.encode = lambda item: json_escaped(encode(item))
+
+
+class JsonFeed(_JsonFeedItems, exporters.JsonItemExporter):
     """For ``-O pages.json``."""
 
 
-class JsonLinesFeed(_FeedItems, exporters.JsonLinesItemExporter):
+class JsonLinesFeed(_JsonFeedItems, exporters.JsonLinesItemExporter):
     """For ``-O pages.jsonl``."""
 
 

@@ -99,3 +99,14 @@ def test_the_project_writes_its_feeds_by_these() -> None:
     assert {names[name] for name in ("json", "jsonlines", "jsonl", "jl", "csv", "xml")} == set(
         defaults.FEED_EXPORTERS.values()
     )
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "json", "csv"])
+def test_a_feed_shows_what_it_holds(crawler_for: Callable[..., Crawler], format_: str) -> None:
+    """Characters that turn or hide text are escapes; JSON means them when it is read."""
+    title = "invoice\u202efdp.exe \u200b\N{SNOWMAN}"
+    written = feed(crawler_for(), format_, Page("http://h/", "http://h/", title=title)).decode()
+    assert "invoice\\u202efdp.exe \\u200b\N{SNOWMAN}" in written
+    assert not {"\u202e", "\u200b"} & {*written}
+    if format_ == "jsonl":
+        assert json.loads(written)["title"] == title
