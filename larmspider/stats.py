@@ -111,6 +111,9 @@ CHECKPOINTS = "larm/checkpoint/count"
 BROKEN = "larm/checkpoint/broken"
 """FrontierScheduler, at the end: not a count: why the crawl broke off and nothing more was
 committed, as text; not set otherwise"""
+SEED_PROBLEM = "larm/seeds/problem"
+"""SeedWatchExtension: not a count: a seed that could not be had, and why, as text; the first one of
+the run"""
 REDIS_ROUND_TRIPS = "larm/redis/round_trips"
 """FrontierScheduler, at the end, with `REDIS_URL`: times that the frontier sent commands to Redis
 and waited for the replies: three or four a checkpoint, whatever the number of pages, and a

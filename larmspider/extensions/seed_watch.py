@@ -141,10 +141,12 @@ class SeedWatchExtension:
             words = f"no DNS server answered for {name}"
         return words
 
-    @staticmethod
-    def _say(seeds: list[str], why: str) -> None:
+    def _say(self, seeds: list[str], why: str) -> None:
+        assert self.crawler.stats is not None
         more = f" and {len(seeds) - 1:,} more of its host" if seeds[1:] else ""
         logger.error("Seed %s%s: %s", seeds[0], more, why)
+        if not self.crawler.stats.get_value(stats.SEED_PROBLEM):
+            self.crawler.stats.set_value(stats.SEED_PROBLEM, f"{seeds[0]}{more}: {why}")
 
     def _has_pages(self) -> bool:
         """Whether this run has stored a page, redirects apart; with many workers any."""

@@ -59,6 +59,8 @@ class Summary:
     hosts_spent: int = 0
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
+    seed_problem: str = ""
+    """A seed that could not be had, and why."""
     shared: bool = False
     """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
     worker may have all the pages."""
@@ -98,6 +100,7 @@ class Summary:
             beyond_max_pages=get(stats.LEFT.format(why="max_pages"), 0),
             beyond_host_budget=get(stats.LEFT.format(why="host_budget"), 0),
             hosts_spent=get(stats.HOSTS_SPENT, 0),
+            seed_problem=str(get(stats.SEED_PROBLEM, "")),
             fenced=bool(get(stats.FENCED, 0)),
             shared=options.many_workers(crawler.settings),
         )
@@ -133,7 +136,7 @@ class Summary:
                 " run the same command to continue from its last checkpoint"
             )
         if self.reason == NO_SEED:
-            return "none of the seeds could be had (LARM_SEED_PATIENCE_SECS); the log says why"
+            return f"none of the seeds could be had (LARM_SEED_PATIENCE_SECS): {self.seed_problem}"
         if not self.has_nothing:
             return ""
         refused = self.urls.get("refused", 0)
@@ -144,7 +147,8 @@ class Summary:
             parts.append(_failures(self.failed))
         if refused:
             parts.append(f"{refused:,} refused by robots.txt, a store or the operator")
-        return f"nothing to search: {', '.join(parts)}; the log says more"
+        why = f"; {self.seed_problem}" if self.seed_problem else ""
+        return f"nothing to search: {', '.join(parts)}{why}"
 
     def lines(self) -> Iterator[str]:
         """The last lines of a crawl: about this run, then all of it. One of many workers counts

@@ -23,7 +23,8 @@ def test_a_seed_that_is_not_found_is_no_page(scripted_server: Start, tmp_path: P
     ran = crawl(server.url("/gone"), tmp_path)
     assert ran.status == 1
     assert f"Seed {server.url('/gone')}: not found (HTTP 404)" in ran.err
-    assert "0 pages stored, 1 not found" in ran.err.splitlines()[-1]
+    last = f"0 pages stored, 1 not found; {server.url('/gone')}: not found (HTTP 404)"
+    assert ran.err.splitlines()[-1].endswith(last)
     assert ran.out.splitlines()[1].startswith("stored    0 pages, ")
     assert "in all    1 URL: 0 stored, 0 refused" in ran.out
     again = crawl(server.url("/there"), tmp_path, fresh="yes")
@@ -41,6 +42,10 @@ def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path
     words = "connection refused while asking for robots.txt"
     assert f"Seed {NOBODY} and 1 more of its host: {words}" in ran.err
     assert "None of the seeds could be had in 3 s: the crawl ends" in ran.err
+    last = ran.err.splitlines()[-1]
+    assert last.startswith(
+        "scrapy crawl: none of the seeds could be had (LARM_SEED_PATIENCE_SECS): "
+    )
     assert "ended     no-seed" in ran.out
     assert "4 URLs still queued; run the same command to continue" in ran.out
     assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "no-seed"
