@@ -5,7 +5,7 @@
     $ python examples/screenshots.py --to pictures --only overview control
 
 Takes Debian's chromium and chromium-driver, and selenium. Which pages: tests/support/web/
-every_page.py. The crawl is stopped half way by a pause, so that it has something to tell.
+serving.py. The crawl is stopped half way by a pause, so that it has something to tell.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
         Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.1") as crawl,
         Browser() as browser,
     ):
-        crawl.until(lambda: crawl.numbers["urls"].get("stored", 0) > ENOUGH, "enough pages")
+        crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
         crawl.act("slow", {"factor": "20"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
         signed_in(browser, crawl)

@@ -70,7 +70,7 @@ def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
         assert found["state"] == "ended"
         assert found["urls"]["stored"] > 40
         assert found["rejected_links"]["scope"] >= 1
-        assert found["failed_urls"] == {"http-500": 1}
+        assert found["failed_urls"] == {"http-404": 1, "http-500": 1}
         assert found["numbers"] is None
         assert request(url + "/control/pause", "POST", form={}).status == 401
 
