@@ -54,6 +54,7 @@ from larmspider.cluster.redis_records import (
     spread,
 )
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
+from larmspider.formatting import counted
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
@@ -134,7 +135,7 @@ class Committer:
     ) -> None:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
         nothing new. Raises Fenced, BackendError."""
-        counted = self._resolve_last()
+        already = self._resolve_last()
         changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened)
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
@@ -144,7 +145,7 @@ class Committer:
         if in_redis:
             attempt = self._attempt(log, positions, changes.visits, changes.stored)
             self._unsure = attempt
-            self._carry_out(attempt, counted)  # 1, 2, 3
+            self._carry_out(attempt, already)  # 1, 2, 3
             self.serial += 1
             self._unsure = None
             self._owned.visited.update(visited)
@@ -153,7 +154,7 @@ class Committer:
             self._outbox.committed()
         batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
         write()  # 4
-        self._finish(attempt, counted)  # 5
+        self._finish(attempt, already)  # 5
 
     def _resolve_last(self) -> int:
         """How many pages the last commit stored, where it was broken off and yet is in Redis; then
@@ -194,11 +195,11 @@ class Committer:
         fields += [b"partitions", f" {' '.join(map(str, changed))} ".encode()]
         return _Attempt(self.serial + 1, token_hex(8).encode(), stored, fields, log)
 
-    def _carry_out(self, attempt: _Attempt, counted: int) -> None:
-        """Steps 1 to 3, again where Redis has forgotten them. ``counted`` of the pages are counted
-        already."""
+    def _carry_out(self, attempt: _Attempt, already: int) -> None:
+        """Steps 1 to 3, again where Redis has forgotten them. ``already``: pages that Redis has
+        counted."""
         while True:
-            self._write_record(attempt, attempt.stored - counted)
+            self._write_record(attempt, attempt.stored - already)
             if self._apply(attempt):
                 return
             logger.warning(
@@ -247,9 +248,9 @@ class Committer:
                     self._outbox.went_back(step.partition)
         return True
 
-    def _finish(self, attempt: _Attempt | None, counted: int) -> None:
+    def _finish(self, attempt: _Attempt | None, already: int) -> None:
         """Step 5."""
-        while True:
+        for _ in range(TRIES):
             drop: list[Command] = []
             if attempt is not None:
                 drop = [self._drop_log(self.worker, attempt.serial, attempt.id, attempt.log)]
@@ -258,8 +259,10 @@ class Committer:
             answers = self.link.run([*drop, self._outbox.marks_command(), *reads])
             if attempt is None or answers.pop(0) == b"DONE":
                 break
-            self._carry_out(attempt, counted)  # some steps were forgotten, or all
+            self._carry_out(attempt, already)  # some steps were forgotten, or all
             self._outbox.committed()
+        else:
+            raise self._forgetful(self.worker)
         self._outbox.received(known, answers[1:])
         self._outbox.note_marks(answers[0])
         more = [at for at in self._outbox.marked(self._owned.tokens) if at not in known]
@@ -289,7 +292,7 @@ class Committer:
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
         """Apply the log of a worker's last commit, if it is not dropped yet: whether it was not.
         May be called twice. ``partitions``: only a log that changes one of these as its owner."""
-        replayed = False
+        replayed, fenced = False, 0
         for _ in range(TRIES):
             record = self.read(worker)
             if not record.log:
@@ -303,12 +306,25 @@ class Committer:
             # Redis goes back meanwhile, what it has then is read again
             key = self.keys.commit(worker)
             commit_id = b"" if self.link.is_cluster else record.id
-            self.link.run([step.command(key, record.serial, commit_id) for step in log])
+            answers = self.link.run([s.command(key, record.serial, commit_id) for s in log])
             (answer,) = self.link.run([self._drop_log(worker, record.serial, record.id, log)])
             replayed = True
             if answer == b"DONE":
                 return True
-        raise BackendError(
+            fenced += answer == b"UNAPPLIED" and b"FENCED" in answers
+            if fenced == 3:  # it never happens, and would hold up all workers for good
+                logger.error(
+                    "Commit %d of worker %s cannot be applied wholly: %s of it may not be changed"
+                    " any more",
+                    record.serial,
+                    worker,
+                    counted(answers.count(b"FENCED"), "partition"),
+                )
+                self.link.run([("HSET", key, "steps", b"")])
+        raise self._forgetful(worker)
+
+    def _forgetful(self, worker: str) -> BackendError:
+        return BackendError(
             f"Redis at {self.link.name} forgets again and again what worker {worker} has committed"
         )
 

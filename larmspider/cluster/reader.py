@@ -25,7 +25,7 @@ from larmspider.cluster.loading import begun_with
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
 from larmspider.workdir.directory import REDIS_DIR, REDIS_SOCKET
@@ -63,7 +63,7 @@ def waiting_of(
             wanted, socket_timeout=ANSWER_SECS, socket_connect_timeout=ANSWER_SECS
         )
         reader = RedisReader.of(client, str(manifest.get("spider")))
-    except (ConfigError, CrawlDirError) as error:
+    except (ConfigError, CrawlDirError, TemporaryError) as error:
         why = " ".join(str(error).split())
         yield None, f"the queues of this crawl are in Redis ({where}), which does not answer: {why}"
         return

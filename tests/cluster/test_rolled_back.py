@@ -277,3 +277,16 @@ def test_a_log_of_an_earlier_version_is_applied(stores):
     scene.store.client.hdel(scene.store.keys.commit("w1"), *fields)
     assert scene.two.replay("w1")
     assert scene.check() == 2
+
+
+def test_a_log_that_cannot_be_applied_is_told_of_and_dropped(stores, caplog):
+    """Somebody else has the partition, which no script would have let happen."""
+    scene = Scene(next(stores))
+    scene.die_in(1)
+    keys, client = scene.store.keys, scene.store.client
+    partition = keys.partition_of_key(scene.own[0].key)
+    client.hset(keys.partition("owner", partition), mapping={"token": 1 << 60, "worker": "w9"})
+    assert scene.two.replay("w1")
+    assert not client.hexists(keys.commit("w1"), "redo")
+    assert "Commit 2 of worker w1 cannot be applied wholly: 1 partition of it" in caplog.text
+    scene.two.close()
