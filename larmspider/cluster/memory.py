@@ -41,9 +41,9 @@ class MemoryWatch:
         other ``workers`` as many. Raises redis.RedisError, OSError."""
         used, limit = max(map(_used_of, self._infos()), key=_part, default=(0, 0))
         if not limit:
-            self.full = self._warned = False
-            return
-        self.judge(used / limit, (used + pending * workers * CHANGE_BYTES) / limit, limit)
+            self.judge(0.0, 0.0, 0)
+        else:
+            self.judge(used / limit, (used + pending * workers * CHANGE_BYTES) / limit, limit)
 
     def _infos(self) -> list[dict[str, Any]]:
         client = self._link.client

@@ -71,6 +71,11 @@ class AnchorTable:
         with self._lock:
             self._pairs.update(links)
 
+    def add_counts(self, normalized: str, texts: Mapping[str, int]) -> None:
+        """Take in texts of links to a page, as often as another table has them."""
+        with self._lock:
+            self._pairs.update({(normalized, text): count for text, count in texts.items()})
+
     def __len__(self) -> int:
         """Distinct pairs since the last `flush`."""
         return len(self._pairs)
@@ -149,6 +154,21 @@ class AnchorTable:
     def close(self) -> None:
         """Close the table; unflushed pairs are lost."""
         self._env.close()
+
+
+def targets_in(directory: Path) -> Iterator[AnchorTarget]:
+    """All targets of the table in ``directory``, which is only read. Raises CrawlDirError."""
+    if not (directory / "data.mdb").exists():
+        return
+    try:
+        with (
+            lmdb.open(str(directory), readonly=True, lock=False, max_dbs=3) as env,
+            env.begin(db=env.open_db(b"targets", create=False)) as txn,
+        ):
+            for _, record in txn.cursor():
+                yield AnchorTarget.decode(record)
+    except lmdb.Error as error:
+        raise CrawlDirError(f"{directory}: the anchor table cannot be read: {error}") from error
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def rebuild(
     try:
         if not from_old and instead is not None:
             raise CrawlDirError("not to be read")
-        total, documents = _stored(directory)
+        total, documents = stored_documents(directory)
     except CrawlDirError:
         if instead is None:
             raise
@@ -129,8 +129,9 @@ def _is_newer(draft: Path, directory: Path) -> bool:
     return not (directory / META_NAME).exists() or version_of(directory) != version_of(draft)
 
 
-def _stored(directory: Path) -> tuple[int, Documents]:
-    """What an index of another version has stored. Raises CrawlDirError if it cannot be read."""
+def stored_documents(directory: Path) -> tuple[int, Documents]:
+    """What an index, perhaps of another version, has stored: the number of pages, and the pages.
+    Raises CrawlDirError if it cannot be read."""
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()
         every, total = tantivy.Query.all_query(), searcher.num_docs

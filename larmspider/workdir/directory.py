@@ -36,6 +36,7 @@ from larmspider.workdir.manifest import (
     FORMAT,
     LOCK,
     MANIFEST,
+    MERGED,
     REJUDGE,
     RULES,
     RULES_DIR,
@@ -210,6 +211,12 @@ class CrawlDirectory:
             self._refuse_another(self._earlier() or {})
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
+        if earlier.get(MERGED) and not self.fresh:
+            raise CrawlDirError(
+                f"LARM_DIR={self.path} was made by 'scrapy merge' of the directories of many"
+                " workers, and is for reading: the crawl goes on in those; -s LARM_DIR=DIR names"
+                " another directory"
+            )
         was, now = is_shared(earlier), is_shared(self.manifest)
         if was and not now:
             raise CrawlDirError(

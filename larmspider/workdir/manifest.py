@@ -54,6 +54,9 @@ CREDENTIALS = "credentials"
 """The key that a manifest has, true, once a run of the crawl had credentials in its sites file:
 what it has stored may not be for everybody (access.py)."""
 
+MERGED = "merged"
+"""The key that the manifest of a directory has which `scrapy merge` has made: of these ones."""
+
 RULES = {
     "LARM_HOST_RESOLVER_FILE": "hosts.properties",
     "LARM_KNOWN_PATHS_FILE": "known_paths.txt",

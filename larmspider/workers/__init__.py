@@ -1,1 +1,2 @@
-"""The processes of ``scrapy workers`` on one machine, and their private redis-server."""
+"""The processes of ``scrapy workers`` on one machine, and their private redis-server; and one directory of
+theirs."""

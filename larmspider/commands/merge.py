@@ -1,0 +1,63 @@
+"""scrapy merge: makes one directory of those of many workers."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from larmspider import options
+from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.crawl.worker_dirs import CrawlOfWorkers
+from larmspider.errors import ConfigError
+from larmspider.formatting import counted, doing
+from larmspider.workers.merge import merge
+
+_EACH = 1 << 20  # bytes between two lines of progress
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] DIR"
+
+    def short_desc(self) -> str:
+        return "Make one directory of the directories of many workers"
+
+    def long_desc(self) -> str:
+        return (
+            "Make one directory DIR of the directories of many workers, those in LARM_DIR and"
+            " those of --shard: logs, page files and search index. All commands that read a crawl"
+            " read it; no crawl goes on in it. The workers' directories stay as they are, and none"
+            " of them may work meanwhile."
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        target = Path(one_argument(args, "directory to make")).expanduser().absolute()
+        crawl = self.open_crawl()
+        if not isinstance(crawl, CrawlOfWorkers):
+            raise ConfigError(f"LARM_DIR={crawl.path}: expected the crawl of many workers")
+        last = 0
+        with doing(f"Merging {counted(len(crawl.workers), 'directory', 'directories')}") as say:
+
+            def progress(done: int, whole: int) -> None:
+                nonlocal last
+                if done - last >= _EACH:
+                    last = done
+                    say(done, whole)
+
+            made = merge(
+                crawl,
+                target,
+                page_file_bytes=options.integer(self.settings, "LARM_PAGEFILE_BYTES", minimum=1),
+                heap_bytes=options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1),
+                progress=progress,
+            )
+        if opts.json:
+            print_json({"directory": str(target), **asdict(made)})
+            return
+        print(
+            f"{target}: {counted(made.pages, 'page')}, {made.indexed:,} in the search index,"
+            f" {counted(made.fetches, 'fetch', 'fetches')}, {counted(made.links, 'link')},"
+            f" of {counted(len(crawl.workers), 'directory', 'directories')}"
+        )

@@ -1,0 +1,260 @@
+"""One directory of many workers' directories: logs, page files and search index.
+
+    merge(open_crawl(Path("crawl")), Path("whole"))     # Merged(pages=2_391, links=318_204, ...)
+
+Of each worker what was committed counts, and of several copies of a page the latest, as everywhere
+(crawl/worker_dirs.py); fetch.log has the lines of all in the order of their times. The directory is
+for reading, and complete or not there: it is made beside its place and renamed. Its frontier has
+what became of each URL and nothing that waits, so no crawl goes on in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from heapq import merge as merge_sorted
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from larmspider.crawl.reader import WorkerDirectory
+from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.frontier.hosts import HostRecord, pack_host
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.frontier.storage.records import pack_counts, pack_visit
+from larmspider.index.anchors import targets_in
+from larmspider.index.rebuild import stored_documents
+from larmspider.index.shards import Deduplicator
+from larmspider.index.version import has_index, outdated, stemmer_of
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, FetchLogPipeline
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
+from larmspider.pipelines.page_files import PageFilesPipeline
+from larmspider.pipelines.records import RecordLog
+from larmspider.workdir.directory import check_free
+from larmspider.workdir.manifest import LOCK, MANIFEST, MERGED, RULES_DIR, SHARED
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with bytes done and in all, about."""
+
+_AT_ONCE = 10_000
+_LOGS = ("store.log", "fetch.log", "links.log")
+_DRAFT = ".merging"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What the new directory has: numbers of pages, fetches, links and indexed pages."""
+
+    pages: int
+    fetches: int
+    links: int
+    indexed: int
+
+
+def merge(
+    crawl: CrawlOfWorkers,
+    target: Path,
+    *,
+    page_file_bytes: int,
+    heap_bytes: int,
+    progress: Progress = lambda _done, _all: None,
+) -> Merged:
+    """Make ``target``, which must not exist or be empty, of a crawl on which no worker works.
+
+    Raises ConfigError, CrawlDirError; then it is as it was.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target}: expected an empty directory, or one that does not exist yet")
+    for worker in crawl.workers:
+        check_free(worker.path / LOCK)
+        if has_index(worker.index_dir) and outdated(worker.index_dir):
+            raise CrawlDirError(
+                f"{worker.index_dir} is of an earlier version: 'scrapy reindex' makes it anew"
+            )
+    draft = target.with_name(f"{target.name}{_DRAFT}")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        draft.mkdir(parents=True)
+        with latest_wins(crawl.workers, crawl.workers) as dedup:
+            found = _Merge(crawl, draft, dedup, progress).run(page_file_bytes, heap_bytes)
+        if target.exists():
+            target.rmdir()
+        draft.rename(target)
+    except OSError as error:
+        raise CrawlDirError(f"{target} cannot be made: {error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return found
+
+
+class _Merge:
+    def __init__(
+        self, crawl: CrawlOfWorkers, draft: Path, dedup: Deduplicator, progress: Progress
+    ) -> None:
+        self._crawl, self._draft, self._dedup = crawl, draft, dedup
+        self._progress = progress
+        self._done = 0
+        self._all = sum(worker.logs.size(name) for worker in crawl.workers for name in _LOGS)
+
+    def run(self, page_file_bytes: int, heap_bytes: int) -> Merged:
+        pages = self._pages(page_file_bytes)
+        fetches, links = self._fetches(), self._links()
+        indexed = self._index(heap_bytes)
+        self._frontier()
+        self._rules()
+        self._manifest()
+        return Merged(pages, fetches, links, indexed)
+
+    def _step(self, size: int) -> None:
+        self._done += size
+        self._progress(self._done, self._all)
+
+    def _pages(self, page_file_bytes: int) -> int:
+        store = PageFilesPipeline(self._draft, page_file_bytes, _NO_COUNTERS)
+        store.open_spider()
+        number = 0
+        with _closing(store):
+            for at, worker in enumerate(self._crawl.workers):
+                for page in worker.pages():
+                    self._step(200)
+                    if not self._dedup.counts(at, page.exact, 0.0):
+                        continue
+                    store.max_bytes = max(store.max_bytes, page.size)
+                    store.write(
+                        Page(
+                            page.url,
+                            page.normalized,
+                            page.status,
+                            page.mime,
+                            worker.body(page),
+                            page.from_page,
+                            page.link_type,
+                            title=page.title,
+                        )
+                    )
+                    number += 1
+        return number
+
+    def _fetches(self) -> int:
+        every = (_records(worker, "fetch.log") for worker in self._crawl.workers)
+        return self._write(
+            RecordLog(self._draft / FetchLogPipeline.file_name, FETCH_LOG_COLUMNS),
+            ([fields] for fields in merge_sorted(*every, key=itemgetter(0))),
+        )
+
+    def _links(self) -> int:
+        return self._write(
+            RecordLog(self._draft / LinkLogPipeline.file_name, LINK_LOG_COLUMNS),
+            chain.from_iterable(
+                self._links_of(at, worker) for at, worker in enumerate(self._crawl.workers)
+            ),
+        )
+
+    def _links_of(self, at: int, worker: WorkerDirectory) -> Iterator[list[list[str]]]:
+        """The links of each page of which this worker has the copy that counts."""
+        for page, links in groupby(_records(worker, "links.log"), key=itemgetter(0)):
+            if self._dedup.counts(at, self._crawl.forms(page).exact, 0.0):
+                yield list(links)
+
+    def _write(self, log: RecordLog, groups: Iterator[list[list[str]]]) -> int:
+        number = 0
+        with closing(log):
+            for records in groups:
+                number += log.extend(records)
+                self._step(100 * len(records))
+            log.flush()
+        return number
+
+    def _index(self, heap_bytes: int) -> int:
+        indexed = [
+            (at, worker.index_dir)
+            for at, worker in enumerate(self._crawl.workers)
+            if has_index(worker.index_dir)
+        ]
+        if not indexed:
+            return 0
+        stemmer = stemmer_of(indexed[0][1]) or "english"
+        with IndexWriter(self._draft / "index", heap_bytes=heap_bytes, stemmer=stemmer) as writer:
+            for _, directory in indexed:
+                for number, target in enumerate(targets_in(directory / "anchors"), 1):
+                    writer.anchors.add_counts(target.normalized, target.counts)
+                    if number % _AT_ONCE == 0:
+                        writer.commit()
+            writer.commit()
+            for at, directory in indexed:
+                _, documents = stored_documents(directory)
+                for number, (key, stored) in enumerate(documents, 1):
+                    if stored is not None and self._dedup.counts(at, key, stored["fetched"]):
+                        writer.add_stored(stored)
+                    if number % _AT_ONCE == 0:
+                        writer.commit()
+            writer.commit()
+            return writer.count()
+
+    def _frontier(self) -> None:
+        """What became of each URL, and of each host, for who reads; not what waits."""
+        with self._crawl.frontier() as frontier:
+            if frontier is None:
+                return
+            files = LmdbFiles(self._draft / "frontier")
+            try:
+                batch = WriteBatch()
+                for name, (record, counts) in frontier.hosts().items():
+                    batch.hosts[b"h" + name.encode()] = record or pack_host(HostRecord(name))
+                    batch.hosts[b"c" + name.encode()] = pack_counts(counts)
+                    if (robots := frontier.note(f"robots {name}")) is not None:
+                        batch.meta[b"nrobots " + name.encode()] = robots
+                for key, visit in frontier.visits():
+                    batch.urls[key] = pack_visit(visit, 0, visit.url, visit.depth)
+                    if len(batch) >= _AT_ONCE:
+                        files.write(batch)
+                        batch = WriteBatch()
+                files.write(batch)
+            finally:
+                files.close()
+
+    def _rules(self) -> None:
+        for source in (self._crawl.path, *(worker.path for worker in self._crawl.workers)):
+            if (source / RULES_DIR).is_dir() and not (self._draft / RULES_DIR).exists():
+                shutil.copytree(source / RULES_DIR, self._draft / RULES_DIR)
+
+    def _manifest(self) -> None:
+        own = self._crawl.workers[0].manifest
+        manifest = {**own, **self._crawl.manifest}
+        manifest.pop(SHARED, None)
+        manifest["settings"] = own.get("settings", {}) | self._crawl.manifest.get("settings", {})
+        manifest["end"] = own.get("end")
+        manifest[MERGED] = [str(worker.path) for worker in self._crawl.workers]
+        file = self._draft / MANIFEST
+        file.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        for path in self._draft.glob("*"):
+            if path.is_file():
+                with path.open("rb") as written:
+                    os.fsync(written.fileno())
+
+
+def _records(worker: WorkerDirectory, name: str) -> Iterator[list[str]]:
+    return (fields for _, fields in worker.logs.search(name, None, 0))
+
+
+@contextmanager
+def _closing(store: PageFilesPipeline) -> Iterator[None]:
+    """Flushed at the end, which raises OSError where the disk refuses; closed in any case."""
+    with ExitStack() as stack:
+        stack.callback(store.close_spider)
+        yield
+        store.flush()
+
+
+_NO_COUNTERS: Any = SimpleNamespace(
+    set_value=lambda *_arguments: None, inc_value=lambda *_arguments: None
+)
