@@ -1,2 +1,2 @@
-"""The processes of ``scrapy workers`` on one machine, and their private redis-server; and one directory of
-theirs."""
+"""The processes of ``scrapy workers`` on one machine, and their private redis-server; and how their
+directories become one."""
