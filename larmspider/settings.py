@@ -410,6 +410,10 @@ LARM_LINK_LOG = "distinct"
 # The size of a page file, at most.
 LARM_PAGEFILE_BYTES = 50_000_000
 
+# `zstd`: new page files, `store.log` and `links.log` are compressed, as `links.log.zst`
+# (docs/formats.md#compression). Empty: they are not.
+LARM_COMPRESSION = ""
+
 # Memory that the index writer may fill before it writes a segment.
 LARM_INDEX_HEAP_BYTES = 64_000_000
 

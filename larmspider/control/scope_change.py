@@ -29,6 +29,7 @@ from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
+from larmspider.pipelines.frames import stored_size
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.backtracking import LONGEST_MATCH_SECS
 from larmspider.urls.patterns import Pattern, compile_pattern
@@ -148,7 +149,7 @@ class ScopeChange:
         logger.info(
             "Seeds, scope or filters have changed: the links of %s (%s) are judged again",
             log,
-            size(log.stat().st_size if log.exists() else 0),
+            size(stored_size(log, missing=0)),
         )
         self._begin(self._replay(LinkReplay(self.crawler)))
 

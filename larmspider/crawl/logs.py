@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from io import RawIOBase
 from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -31,6 +30,7 @@ from larmspider.crawl.log_index.index import (
 )
 from larmspider.errors import CrawlDirError
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.urls.canonical import Forms
@@ -95,7 +95,7 @@ class CrawlLogs:
     def size(self, name: str) -> int:
         """Bytes of a log that count, 0 where there is none."""
         try:
-            return self._end(name, (self.path / name).stat().st_size)
+            return self._end(name, stored_size(self.path / name))
         except FileNotFoundError:
             return 0
 
@@ -197,7 +197,7 @@ class CrawlLogs:
         with ExitStack() as opened:
             file: BinaryIO | None = None
             with suppress(FileNotFoundError):
-                file = opened.enter_context((self.path / name).open("rb"))
+                file = opened.enter_context(open_stored(self.path / name))
             for offset in offsets:
                 line = b""
                 if file is not None:
@@ -209,7 +209,7 @@ class CrawlLogs:
     def records(self, name: str, offset: int) -> Iterator[list[str]]:
         """Records from ``offset`` on, until one is damaged."""
         try:
-            with (self.path / name).open("rb") as file:
+            with open_stored(self.path / name) as file:
                 file.seek(offset)
                 while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
                     fields = _fields(line[:-1])
@@ -224,7 +224,7 @@ class CrawlLogs:
     ) -> Iterator[tuple[int, list[str]]]:
         """Offset and fields of records that hold ``value`` in ``field``, all for None, in order."""
         try:
-            with (self.path / name).open("rb", buffering=0) as file:
+            with open_stored(self.path / name, buffered=False) as file:
                 end = self._end(name, file.seek(0, 2))
                 for begin, lines in self._hits(file, value, field, start, end):
                     for at, line in lines:
@@ -235,7 +235,7 @@ class CrawlLogs:
             return
 
     def _hits(
-        self, file: RawIOBase, value: str | None, field: int, start: int, end: int
+        self, file: BinaryIO, value: str | None, field: int, start: int, end: int
     ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
         """Lines that may be records wanted, by their offsets in a stretch of some 4 MB, and where
         that begins. It is read and not mapped: a crawl that goes on from its last checkpoint cuts
@@ -247,7 +247,7 @@ class CrawlLogs:
                 return
             began = time.monotonic()
             file.seek(start)
-            data = file.read(min(window, end - start)) or b""
+            data = file.read(min(window, end - start))
             whole = data.rfind(b"\n") + 1
             found = _lines(data[:whole]) if value is None else _with(data, whole, value, field)
             if self._left is not None:

@@ -25,6 +25,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
+from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
@@ -235,7 +236,7 @@ class CrawlDir:
         """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
         path = self.path / page_file_name(page.page_file)
         try:
-            with path.open("rb") as file:
+            with open_stored(path) as file:
                 file.seek(page.offset)
                 body = file.read(page.size)
                 end = file.seek(0, 2)
@@ -387,7 +388,7 @@ class WorkerDirectory(CrawlDir):
     def tail(self) -> set[str]:
         """Exact forms of what is behind the last checkpoint; the search index may have it."""
         log = self.path / "store.log"
-        size = log.stat().st_size if log.exists() else 0
+        size = stored_size(log, missing=0)
         end = self._end("store.log", size)
         if end == size:
             return set()

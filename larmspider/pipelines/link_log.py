@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.items import ORDINARY, Link, Page
-from larmspider.pipelines.records import LogStore
+from larmspider.pipelines.frames import SUFFIX
+from larmspider.pipelines.records import LogStore, compression
 from larmspider.pipelines.store import MANY_LINKS
 from larmspider.urls.syntax import without_userinfo
 
@@ -28,7 +29,11 @@ class LinkLogPipeline(LogStore):
     """Writes links.log."""
 
     file_name = "links.log"
-    files = (file_name, "logs.idx")  # the index is made from it (crawl/log_index/)
+    files = (
+        file_name,
+        file_name + SUFFIX,
+        "logs.idx",
+    )  # the index is made from it (crawl/log_index/)
     columns = LINK_LOG_COLUMNS
 
     def __init__(
@@ -43,7 +48,9 @@ class LinkLogPipeline(LogStore):
     def build(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
         kept = options.choice(crawler.settings, "LARM_LINK_LOG", (ALL, DISTINCT))
-        return cls(options.larm_dir(crawler.settings), crawler.stats, every_link=kept == ALL)
+        store = cls(options.larm_dir(crawler.settings), crawler.stats, every_link=kept == ALL)
+        store.compressed = compression(crawler.settings)
+        return store
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and len(item.links) > MANY_LINKS:

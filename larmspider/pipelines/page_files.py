@@ -17,7 +17,15 @@ from scrapy.exceptions import DropItem
 from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
-from larmspider.pipelines.records import AppendFile, LogStore, read_records, truncate_file
+from larmspider.pipelines.frames import SUFFIX, open_stored, present
+from larmspider.pipelines.records import (
+    AppendFile,
+    LogStore,
+    compression,
+    open_appending,
+    read_records,
+    truncate_file,
+)
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -48,7 +56,7 @@ class PageFilesPipeline(LogStore):
 
     needs = ("url", "body")
     file_name = "store.log"
-    files = (file_name, "pagefile_*.pfl")
+    files = (file_name, "pagefile_*.pfl", file_name + SUFFIX, f"pagefile_*.pfl{SUFFIX}")
     columns = STORE_LOG_COLUMNS
 
     def __init__(self, directory: Path, max_bytes: int, counters: StatsCollector) -> None:
@@ -72,14 +80,17 @@ class PageFilesPipeline(LogStore):
                 f" so DOWNLOAD_MAXSIZE must be between 1 and {max_bytes}"
             )
         assert crawler.stats is not None
-        return cls(options.larm_dir(settings), max_bytes, crawler.stats)
+        store = cls(options.larm_dir(settings), max_bytes, crawler.stats)
+        store.compressed = compression(settings)
+        return store
 
     def open_spider(self) -> None:
         super().open_spider()
         self._open_file(max(self._present(), default=0))
 
     def _present(self) -> list[int]:
-        numbers = (path.stem[9:] for path in self.directory.glob("pagefile_*.pfl"))
+        names = (path.name.removesuffix(SUFFIX) for path in self.directory.glob("pagefile_*.pfl*"))
+        numbers = (name[9:-4] for name in names if name.endswith(".pfl"))
         return [int(number) for number in numbers if number.isdecimal()]
 
     def recover(self, position: bytes) -> None:
@@ -89,14 +100,15 @@ class PageFilesPipeline(LogStore):
         truncate_file(self.directory / page_file_name(int(number)), length)
         for later in self._present():
             if later > int(number):
-                (self.directory / page_file_name(later)).unlink()
+                present(self.directory / page_file_name(later)).unlink()
 
     def _open_file(self, number: int) -> None:
         if self._file is not None:
             self._file.let_go()  # to sync 50 MB takes 0.1 s and more
             self._full.append(self._file)
         self.number = number
-        self._file = AppendFile(self.directory / page_file_name(number))
+        path = self.directory / page_file_name(number)
+        self._file = open_appending(path, compressed=self.compressed)
         self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
 
     def write(self, page: Page) -> None:
@@ -162,7 +174,7 @@ def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], byte
 def _body(directory: Path, number: int, offset: int, size: int) -> bytes:
     path = directory / page_file_name(number)
     try:
-        with path.open("rb") as file:
+        with open_stored(path) as file:
             file.seek(offset)
             return file.read(size)
     except OSError as error:

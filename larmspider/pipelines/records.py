@@ -20,8 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from larmspider import options
-from larmspider.errors import CommittedGoneError
 from larmspider.formatting import escaped
+from larmspider.pipelines.frames import (
+    FRAME_BYTES,
+    compressed_name,
+    cut_stored,
+    frames_of,
+    open_stored,
+    packed_frames,
+    present,
+    stored_size,
+)
 from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -55,10 +64,10 @@ class RecordLog:
     """A file of records with as many fields as ``columns``, or ValueError is raised. Text is UTF-8;
     lone surrogates become ``?``."""
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+    def __init__(self, path: Path, columns: Sequence[str], *, compressed: bool = False) -> None:
         self.path = path
         self.columns = tuple(columns)
-        self._file = AppendFile(path)
+        self._file = open_appending(path, compressed=compressed)
 
     def append(self, *fields: str) -> None:
         self.extend([fields])
@@ -113,17 +122,12 @@ def truncate_file(path: Path, position: bytes) -> None:
 
     Raises CommittedGoneError if the file is shorter than that.
     """
-    end = int(position or b"0")
-    size = path.stat().st_size if path.exists() else 0
-    if size < end:
-        raise CommittedGoneError(f"{path} has {size} bytes, {end} were committed")
-    if size > end:
-        os.truncate(path, end)
+    cut_stored(path, int(position or b"0"))
 
 
 def read_records(path: Path, columns: int, start: int = 0) -> Iterable[list[str]]:
     """The records from the byte ``start`` on, without an incomplete last line."""
-    with path.open("rb") as lines:
+    with open_stored(path) as lines:
         lines.seek(start)
         for line in lines:
             if not line.endswith(b"\n"):
@@ -155,12 +159,15 @@ class AppendFile:
 
     def write(self, data: bytes) -> None:
         """Raises OSError, after the first failure each time."""
+        self._put(data)
+        self.end += len(data)
+
+    def _put(self, data: bytes) -> None:
         self._raise_failure()
         try:
             self._file.write(data)
         except OSError as error:
             raise self._failed(error) from None
-        self.end += len(data)
 
     def flush(self) -> int:
         """Hand the buffer to the operating system; return the length. Also after close()."""
@@ -217,6 +224,62 @@ class AppendFile:
         return OSError(*self._failure)
 
 
+class FramedFile(AppendFile):
+    """An AppendFile in frames of zstd (frames.py): ``end`` and ``flush()`` count the bytes inside.
+    A frame that a crash tore off is dropped when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        size = 0
+        if path.exists():
+            frames = frames_of(path)
+            size = frames.size
+            os.truncate(path, frames.end_of(size))
+        super().__init__(path)
+        self.end = size
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+
+    def write(self, data: bytes) -> None:
+        self._raise_failure()
+        self._pieces.append(data)
+        self._waiting += len(data)
+        self.end += len(data)
+        if self._waiting >= FRAME_BYTES:
+            self._pack(FRAME_BYTES)
+
+    def flush(self) -> int:
+        """This ends a frame."""
+        self._raise_failure()
+        if self._waiting and not self._file.closed:
+            self._pack(1)
+        return super().flush()
+
+    def _pack(self, least: int) -> None:
+        content = b"".join(self._pieces)
+        frames, done = packed_frames(content, least)
+        for piece in frames:
+            self._put(piece)
+        self._pieces = [content[done:]]
+        self._waiting = len(content) - done
+
+
+def open_appending(path: Path, *, compressed: bool) -> AppendFile:
+    """The file in the form that it has; ``compressed`` says how a new one begins."""
+    there = present(path)
+    if there == path and not (compressed and stored_size(path, missing=0) == 0):
+        return AppendFile(path)
+    path.unlink(missing_ok=True)  # it is empty
+    return FramedFile(compressed_name(path))
+
+
+COMPRESSIONS = ("", "zstd")
+
+
+def compression(settings: options.Settings) -> bool:
+    """Whether LARM_COMPRESSION wants new files compressed. Raises ConfigError."""
+    return bool(options.choice(settings, "LARM_COMPRESSION", COMPRESSIONS))
+
+
 class LogStore(Store):
     """A store of one file of records in LARM_DIR; its position is the length of the file.
 
@@ -234,6 +297,8 @@ class LogStore(Store):
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.compressed = False
+        """Whether a new file begins compressed."""
         self._log: RecordLog | None = None
 
     @classmethod
@@ -248,7 +313,8 @@ class LogStore(Store):
 
     def open_spider(self) -> None:
         options.writable_dir(self.directory)
-        self._log = RecordLog(self.directory / self.file_name, self.columns)
+        path = self.directory / self.file_name
+        self._log = RecordLog(path, self.columns, compressed=self.compressed)
 
     def recover(self, position: bytes) -> None:
         truncate_file(self.directory / self.file_name, position)

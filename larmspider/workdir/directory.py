@@ -30,6 +30,7 @@ from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, json_escaped
+from larmspider.pipelines.frames import open_stored
 from larmspider.workdir.manifest import (
     CREDENTIALS,
     CUT_BACK,
@@ -232,7 +233,7 @@ class CrawlDirectory:
     def _held(self) -> str:
         """What was stored, in words; "" if nothing was."""
         try:
-            with (self.path / "store.log").open("rb") as log:
+            with open_stored(self.path / "store.log") as log:
                 stored = sum(_is_page(line) for line in log)
         except OSError:
             stored = 0

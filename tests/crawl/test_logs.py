@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.frontier.storage.records import url_key
+from larmspider.pipelines.frames import compressed_name
+from larmspider.pipelines.records import open_appending
 
 BEGAN = "2026-01-31T12:00:00Z"
 
@@ -39,12 +42,30 @@ LOGS = {
 }
 
 
-@pytest.fixture(params=["no index", "of half", "of all", "of another crawl", "of other logs"])
+def write_log(path: Path, lines: Iterable[str], *, compressed: bool) -> None:
+    """Anew; compressed in frames of a line or two."""
+    path.unlink(missing_ok=True)
+    compressed_name(path).unlink(missing_ok=True)
+    file = open_appending(path, compressed=compressed)
+    for number, line in enumerate(lines):
+        file.write(line.encode())
+        if number % 3:
+            file.flush()
+    file.close()
+
+
+@pytest.fixture(
+    params=[
+        *("no index", "of half", "of all", "of another crawl", "of other logs"),
+        *("compressed, no index", "compressed, of half", "compressed, of other logs"),
+    ]
+)
 def logs(tmp_path: Path, request: pytest.FixtureRequest) -> CrawlLogs:
+    compressed, _, index = request.param.rpartition(", ")
     for name, lines in LOGS.items():
-        (tmp_path / name).write_text("".join(lines))
+        write_log(tmp_path / name, lines, compressed=bool(compressed))
     ends = {name: len("".join(lines)) for name, lines in LOGS.items()}
-    match request.param:
+    match index:
         case "of half":
             halves = {name: len("".join(lines[: len(lines) // 2])) for name, lines in LOGS.items()}
             Update(tmp_path, halves, BEGAN).run()
@@ -54,10 +75,10 @@ def logs(tmp_path: Path, request: pytest.FixtureRequest) -> CrawlLogs:
             Update(tmp_path, ends, "another").run()
         case "of other logs":
             for name, lines in LOGS.items():
-                (tmp_path / name).write_text("".join(reversed(lines)))
+                write_log(tmp_path / name, reversed(lines), compressed=bool(compressed))
             Update(tmp_path, ends, BEGAN).run()
             for name, lines in LOGS.items():
-                (tmp_path / name).write_text("".join(lines))
+                write_log(tmp_path / name, lines, compressed=bool(compressed))
     return CrawlLogs(tmp_path, BEGAN)
 
 

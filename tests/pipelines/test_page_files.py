@@ -14,6 +14,7 @@ from scrapy.exceptions import DropItem
 
 from larmspider.errors import ConfigError
 from larmspider.items import Page
+from larmspider.pipelines.frames import open_stored
 from larmspider.pipelines.page_files import PageFilesPipeline
 from tests.support.crawling import body_of, records
 
@@ -32,12 +33,44 @@ def stored(crawler_for: CrawlerFor, *pages: Page, **settings: object) -> list[di
     return records(Path(crawler.settings["LARM_DIR"]) / "store.log")
 
 
-def test_bodies_lie_where_store_log_says(crawler_for: CrawlerFor, tmp_path: Path) -> None:
-    """Any bytes, of any length from 0, one after the other."""
-    bodies = [b"one", b"", bytes(range(256)), b"\n\t", b"last"]
-    lines = stored(crawler_for, *(Page(f"http://h/{n}", body=b) for n, b in enumerate(bodies)))
+@pytest.mark.parametrize("compression", ["", "zstd"])
+def test_bodies_lie_where_store_log_says(
+    crawler_for: CrawlerFor, tmp_path: Path, compression: str
+) -> None:
+    """Any bytes, of any length from 0, one after the other; compressed as well."""
+    bodies = [b"one", b"", bytes(range(256)) * 1_000, b"\n\t", b"last"]
+    pages = [Page(f"http://h/{n}", body=body) for n, body in enumerate(bodies)]
+    lines = stored(crawler_for, *pages, LARM_COMPRESSION=compression)
     assert [body_of(tmp_path / "crawl", line) for line in lines] == bodies
-    assert (tmp_path / "crawl" / "pagefile_0.pfl").read_bytes() == b"".join(bodies)
+    page_file = tmp_path / "crawl" / "pagefile_0.pfl"
+    with open_stored(page_file) as file:
+        assert file.read() == b"".join(bodies)
+    assert page_file.exists() == (not compression)
+    assert (tmp_path / "crawl" / "store.log.zst").exists() == bool(compression)
+
+
+def test_page_files_go_on_in_the_form_that_they_have(
+    crawler_for: CrawlerFor, tmp_path: Path
+) -> None:
+    """The setting decides about new ones; what was not committed is dropped in either form."""
+    limits = {"LARM_PAGEFILE_BYTES": 100, "DOWNLOAD_MAXSIZE": 100}
+    stored(crawler_for, Page("http://h/1", body=b"x" * 60), **limits)
+    pages = [Page(f"http://h/{n}", body=b"y" * 30) for n in range(3)]
+    crawler = crawler_for(LARM_COMPRESSION="zstd", **limits)
+    store = PageFilesPipeline.from_crawler(crawler)
+    store.open_spider()
+    store.process_item(pages[0])
+    position = store.flush()
+    for page in pages[1:]:
+        store.process_item(page)
+    store.close_spider()
+    crawl = tmp_path / "crawl"
+    assert {path.name for path in crawl.iterdir()} == {
+        *("pagefile_0.pfl", "pagefile_1.pfl.zst", "store.log"),
+    }
+    store.recover(position)
+    assert {path.name for path in crawl.iterdir()} == {"pagefile_0.pfl", "store.log"}
+    assert len(records(crawl / "store.log")) == 2
 
 
 def test_store_log_has_larms_ten_columns(crawler_for: CrawlerFor) -> None:

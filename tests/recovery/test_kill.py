@@ -17,10 +17,10 @@ from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Rep
 pytestmark = pytest.mark.acceptance
 
 
-def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:
+def crawl_until_done(site: Site, directory: Path, plan: list[Kill], **settings: str) -> Report:
     """Kill by the plan, let the run after it end by itself, check."""
     site.seen.clear()
-    crawl = KilledCrawl(site, directory)
+    crawl = KilledCrawl(site, directory, **settings)
     for kill in plan:
         if crawl.run(kill):
             break
@@ -34,7 +34,8 @@ def crawl_until_done(site: Site, directory: Path, plan: list[Kill]) -> Report:
 def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Every page stored once, every link logged once, no refetch of what was committed."""
+    """Every page stored once, every link logged once, no refetch of what was committed; every other
+    crawl is compressed."""
     wanted = request.config.getoption("--kills")
     seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
     chance = random.Random(seed)
@@ -45,7 +46,8 @@ def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
             directory.mkdir()
             plan = [next(plans) for _ in range(min(20, wanted - total.killed.total()))]
             print(f"--kill-seed {seed}, crawl {crawls}: {plan}")
-            report = crawl_until_done(site, directory, plan)
+            compression = "" if crawls % 2 else "zstd"
+            report = crawl_until_done(site, directory, plan, LARM_COMPRESSION=compression)
             total.killed += report.killed
             total.refetched += report.refetched
             total.exposed += report.exposed

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.frames import open_stored
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from tests.support.forking import Forked, fork_server
@@ -154,14 +155,15 @@ def records(path: Path) -> list[dict[str, str]]:
         "links.log": LINK_LOG_COLUMNS,
         "fetch.log": FETCH_LOG_COLUMNS,
     }[path.name]
-    lines = path.read_bytes().decode("utf-8").split("\n")
+    with open_stored(path) as log:
+        lines = log.read().decode("utf-8").split("\n")
     assert lines.pop() == "", "the last line has its end"
     return [dict(zip(columns, line.split("\t"), strict=True)) for line in lines]
 
 
 def body_of(directory: Path, record: dict[str, str]) -> bytes:
     """The bytes of the page that a line of store.log describes."""
-    with (directory / f"pagefile_{record['page-file']}.pfl").open("rb") as page_file:
+    with open_stored(directory / f"pagefile_{record['page-file']}.pfl") as page_file:
         page_file.seek(int(record["offset"]))
         return page_file.read(int(record["size"]))
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
+from larmspider.pipelines.frames import open_stored
 
 FORMAT = 4
 FOLDER = "logs.idx"
@@ -124,7 +125,7 @@ def checksum(log: Path, position: int) -> str:
     """Of the 256 bytes before ``position``, by which a log that was read up to there is known
     again; "" where there is no such log."""
     try:
-        with log.open("rb") as file:
+        with open_stored(log) as file:
             file.seek(max(0, position - 256))
             before = file.read(position - file.tell())
     except FileNotFoundError:

@@ -40,6 +40,7 @@ from larmspider.crawl.log_index.index import (
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.records import host_of, url_key
+from larmspider.pipelines.frames import open_stored
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""
@@ -160,7 +161,7 @@ class Update:
     def _gather(self, log: str, batch: Batch, position: int, end: int) -> int:
         """The position of the first line that is not in the batch."""
         done = self._done - position
-        with (self.directory / log).open("rb") as file:
+        with open_stored(self.directory / log) as file:
             file.seek(position)
             for lines in _whole_lines(file, end - position):
                 for line in lines.split(b"\n")[:-1]:

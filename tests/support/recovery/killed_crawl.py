@@ -15,6 +15,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.index.version import open_index
+from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.urls.canonical import canonicalize
 from tests.support.crawling import begin, body_of, records
 from tests.support.forking import Forked
@@ -211,7 +213,9 @@ class KilledCrawl:
         self.report.exposed.append(len(set(self.site.seen) - self._final))
         position = positions.get("PageFilesPipeline", b"0 0 0").split()[2]
         log = self.crawl / "store.log"
-        committed = (log.read_bytes() if log.exists() else b"")[: int(position)]
+        committed = b""
+        with suppress(FileNotFoundError), open_stored(log) as file:
+            committed = file.read(int(position))
         lines = committed.decode().split("\n")
         assert lines.pop() == "", "a position is the end of a record"
         assert Counter(line.split("\t")[1] for line in lines) == Counter(self._final)
@@ -243,7 +247,8 @@ class KilledCrawl:
             assert body_of(self.crawl, line) == self.site.answers[line["url"]].body
             assert int(line["offset"]) == ends.get(line["page-file"], 0), "nothing between bodies"
             ends[line["page-file"]] = int(line["offset"]) + int(line["size"])
-        sizes = {path.stem[9:]: path.stat().st_size for path in self.crawl.glob("*.pfl")}
+        paths = {path.with_suffix(".pfl") for path in self.crawl.glob("pagefile_*")}
+        sizes = {path.stem[9:]: stored_size(path) for path in paths}
         assert sizes == ends
 
     def _check_logs(self) -> None:

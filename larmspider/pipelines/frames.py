@@ -1,0 +1,262 @@
+r"""Files that grow, compressed in frames of zstd: `links.log.zst` in place of `links.log`.
+
+Offsets are those of what is inside, as in the file without compression, so whoever names one need
+not know. `open_stored` reads either, `stored_size` measures either, `cut_stored` cuts either::
+
+    with open_stored(Path("crawl/links.log")) as log:     # crawl/links.log.zst, if that is there
+        log.seek(81_264)
+        log.readline()
+
+Each frame holds at most FRAME_BYTES and stands behind a skippable frame (RFC 8878 3.1.2) of 20
+bytes that tells its sizes: magic number 0x184D2A5C and length 12, then the bytes of the frame, the
+bytes inside, and their CRC-32, all in 32 bits, little endian. So the frame with an offset is found
+by hopping from header to header (3 us each, once a process), an end that a crash tore is seen, and
+``zstdcat`` prints the whole. A flush ends a frame: what was committed is a whole number of frames.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import sys
+import threading
+import zlib
+from array import array
+from bisect import bisect_right
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError, compress, decompress
+else:
+    from backports.zstd import ZstdError, compress, decompress
+
+from larmspider.errors import CommittedGoneError, CrawlDirError
+
+SUFFIX = ".zst"
+FRAME_BYTES = 128 * 1024
+"""Of content in a frame: a look-up undoes 0.1 ms of compression."""
+LEVEL = 3
+_HEADER = struct.Struct("<IIIII")
+_MAGIC = 0x184D2A5C
+_MAX_FILES = 256
+
+
+def compressed_name(path: Path) -> Path:
+    return path.with_name(path.name + SUFFIX)
+
+
+def present(path: Path) -> Path:
+    """The file that is there of ``path`` and its compressed form; ``path`` if neither is."""
+    packed = compressed_name(path)
+    return packed if packed.exists() and not path.exists() else path
+
+
+def open_stored(path: Path, *, buffered: bool = True) -> BinaryIO:
+    """Open for reading; raises FileNotFoundError. ``buffered``: for readline."""
+    there = present(path)
+    if there == path:
+        return path.open("rb") if buffered else path.open("rb", buffering=0)
+    return io.BufferedReader(FramedReader(there), FRAME_BYTES if buffered else 1)
+
+
+def stored_size(path: Path, missing: int | None = None) -> int:
+    """Bytes inside; ``missing`` where there is no file, or FileNotFoundError is raised."""
+    there = present(path)
+    try:
+        return there.stat().st_size if there == path else frames_of(there).size
+    except FileNotFoundError:
+        if missing is None:
+            raise
+        return missing
+
+
+def cut_stored(path: Path, end: int) -> None:
+    """Drop what lies behind ``end``. Raises CommittedGoneError if the file is shorter than that."""
+    there = present(path)
+    if there == path:
+        size = path.stat().st_size if path.exists() else 0
+        cut = end
+    else:
+        frames = frames_of(there)
+        size, cut = frames.size, frames.end_of(end)
+    if size < end:
+        raise CommittedGoneError(f"{there} has {size} bytes, {end} were committed")
+    if there.exists() and there.stat().st_size > cut:
+        os.truncate(there, cut)
+        forget(there)
+
+
+def packed_frames(content: bytes, least: int) -> tuple[list[bytes], int]:
+    """Frames with their headers, and how much of ``content`` is in them: all but a rest of fewer
+    bytes than ``least``."""
+    frames: list[bytes] = []
+    done = 0
+    while len(content) - done >= least:
+        piece = content[done : done + FRAME_BYTES]
+        packed = compress(piece, level=LEVEL)
+        crc = zlib.crc32(piece)
+        frames += _HEADER.pack(_MAGIC, _HEADER.size - 8, len(packed), len(piece), crc), packed
+        done += len(piece)
+    return frames, done
+
+
+class Frame(NamedTuple):
+    """``at``: where its header begins in the file; ``start``: the offset of its first byte."""
+
+    at: int
+    packed: int
+    start: int
+    size: int
+    crc: int
+
+
+class Frames:
+    """Where the frames of one file are, as far as it has been looked at; threads share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._inode = 0
+        self._starts, self._places = array("Q"), array("Q")
+        self._size = self._end = 0
+        self._last = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes inside, of whole frames."""
+        with self._lock, self.path.open("rb") as file:
+            self._look(file)
+            return self._size
+
+    def end_of(self, size: int) -> int:
+        """How long the file is with the frames that hold its first ``size`` bytes. Raises
+        CrawlDirError where ``size`` is inside a frame."""
+        with self._lock, self.path.open("rb") as file:
+            self._look(file)
+            if size >= self._size:
+                return self._end
+            number = bisect_right(self._starts, size) - 1
+            if self._starts[number] != size:
+                raise CrawlDirError(f"{self.path}: no frame ends at {size}: it is another file")
+            return self._places[number]
+
+    def frame_at(self, file: IO[bytes], offset: int) -> Frame | None:
+        """The frame that holds ``offset``; None behind the end."""
+        with self._lock:
+            if offset >= self._size:
+                self._look(file)
+            if offset >= self._size:
+                return None
+            number = bisect_right(self._starts, offset) - 1
+            at, start = self._places[number], self._starts[number]
+        header = os.pread(file.fileno(), _HEADER.size, at)
+        if len(header) < _HEADER.size:
+            return None  # it was cut meanwhile
+        _, _, packed, size, crc = _HEADER.unpack(header)
+        return Frame(at, packed, start, size, crc)
+
+    def _look(self, file: IO[bytes]) -> None:
+        """Hop on from where the last look ended; from the beginning in another file."""
+        descriptor = file.fileno()
+        status = os.fstat(descriptor)
+        if status.st_ino != self._inode or status.st_size < self._end or not self._same(descriptor):
+            self._forget()
+            self._inode = status.st_ino
+        while self._end + _HEADER.size <= status.st_size:
+            header = os.pread(descriptor, _HEADER.size, self._end)
+            if len(header) < _HEADER.size:
+                return
+            magic, length, packed, size, _ = _HEADER.unpack(header)
+            if magic != _MAGIC or length != _HEADER.size - 8 or not packed or not size:
+                return  # torn: the rest counts for nothing
+            end = self._end + _HEADER.size + packed
+            if end > status.st_size:
+                return
+            self._starts.append(self._size)
+            self._places.append(self._end)
+            self._size, self._end, self._last = self._size + size, end, header
+
+    def _same(self, descriptor: int) -> bool:
+        """Whether the last frame known is still there: a crawl may have cut the file."""
+        if not self._places:
+            return True
+        return os.pread(descriptor, _HEADER.size, self._places[-1]) == self._last
+
+
+_frames: dict[Path, Frames] = {}
+_frames_lock = threading.Lock()
+
+
+def frames_of(path: Path) -> Frames:
+    """The same for each caller in this process."""
+    with _frames_lock:
+        found = _frames.pop(path, None) or Frames(path)
+        _frames[path] = found  # the last one used is the last one forgotten
+        while len(_frames) > _MAX_FILES:
+            del _frames[next(iter(_frames))]
+        return found
+
+
+def forget(path: Path) -> None:
+    with _frames_lock:
+        _frames.pop(path, None)
+
+
+class FramedReader(io.RawIOBase):
+    """What is inside, with seek and tell. Raises CrawlDirError for a frame that is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._frames = frames_of(path)
+        self._path = path
+        self._position = 0
+        self._at, self._content = -1, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_CUR:
+            offset += self._position
+        elif whence == os.SEEK_END:
+            offset += self._frames.size
+        self._position = max(0, offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        content, at = self._content, self._position - self._at
+        if self._at < 0 or not 0 <= at < len(content):
+            frame = self._frames.frame_at(self._file, self._position)
+            if frame is None:
+                return 0
+            content = self._content = self._unpacked(frame)
+            self._at, at = frame.start, self._position - frame.start
+        piece = content[at : at + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
+
+    def _unpacked(self, frame: Frame) -> bytes:
+        packed = os.pread(self._file.fileno(), frame.packed, frame.at + _HEADER.size)
+        try:
+            content = decompress(packed)
+        except ZstdError as error:
+            raise CrawlDirError(f"{self._path}: damaged at {frame.at}: {error}") from error
+        if len(content) != frame.size or zlib.crc32(content) != frame.crc:
+            raise CrawlDirError(f"{self._path}: damaged at {frame.at}: not what was written")
+        return content
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
