@@ -146,6 +146,12 @@ class ScopeChange:
         if scheduler is None or not scheduler.directory.rejudge:
             return
         log = scheduler.directory.path / "links.log"
+        if not log.exists() and scheduler.frontier.backend.counts().stored:
+            logger.warning(
+                "There is no %s (ITEM_PIPELINES without LinkLogPipeline): links that other seeds,"
+                " scope or filters rejected cannot be judged again, and are lost",
+                log,
+            )
         logger.info(
             "Seeds, scope or filters have changed: the links of %s (%s) are judged again",
             log,
