@@ -229,10 +229,11 @@ class KilledCrawl:
         try:
             backend.recover()
             assert backend.counts() == backend.audit()
+            errors = sum(answer.status >= 400 for answer in self.site.answers.values())
             assert backend.counts() == Counts(
                 discovered=len(self.site.answers) + len(self.site.private),
-                stored=len(self.site.answers) - BROKEN,
-                failed=BROKEN,
+                stored=len(self.site.answers) - errors,
+                failed=errors,
                 refused=len(self.site.private),
             )
         finally:
