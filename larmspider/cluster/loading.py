@@ -98,7 +98,10 @@ class Loading:
             again = []
             for partition, answer, visited in zip(left, answers, answers, strict=True):
                 if answer == b"FENCED":
-                    raise Fenced(f"partition {partition} has had a later owner than {worker}")
+                    raise Fenced(
+                        f"others have taken over from worker {worker}: partition {partition} has"
+                        " had a later owner"
+                    )
                 if answer == b"UNAPPLIED":
                     again.append(partition)
                 else:
