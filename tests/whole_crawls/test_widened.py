@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import Ran, crawl, records
+from tests.support.crawling import Ran, records
+from tests.support.crawling import crawl as crawl_for_long
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
 
@@ -23,6 +24,11 @@ SITE = {
     "/*": "never linked",
 }
 ALL = {"/", "/in/a", "/in/a?x=1", "/out/b", "/out/d", "/out/f"}
+
+
+def crawl(start: str, cwd: Path, **settings: str) -> Ran:
+    """A search for links ends with a checkpoint."""
+    return crawl_for_long(start, cwd, **{"LARM_CHECKPOINT_SECS": "0.2"} | settings)
 
 
 def paths(folder: Path) -> list[str]:

@@ -151,6 +151,19 @@ def test_links_are_to_be_judged_again_until_they_were(
     assert REJUDGE not in json.loads((tmp_path / "crawl" / "crawl.json").read_text())
 
 
+def test_errors_are_no_stored_pages(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """fresh=yes may delete them."""
+    claimed(crawler_for).finish("finished")
+    fields = ["", "http://h/", "http://h/", "0", "404", "text/html", "9", "Not found", "0", "0"]
+    log = tmp_path / "crawl" / "store.log"
+    log.write_text("\t".join(fields) + "\n")
+    claimed(crawler_for, LARM_FRESH="yes").finish("finished")
+    fields[4] = "200"
+    log.write_text("\t".join(fields) + "\n")
+    with pytest.raises(CrawlDirError, match="holds 1 stored page: -a fresh=force"):
+        claimed(crawler_for, LARM_FRESH="yes")
+
+
 def older_paths(identity: dict[str, Any]) -> dict[str, Any]:
     """As a version wrote it in which the filters had other modules."""
     filters = [f"larmspider.older.place.{path.rpartition('.')[2]}" for path in identity["filters"]]
