@@ -101,6 +101,7 @@ class Page:
     unread: str = ""
     links: list[Link] = field(default_factory=list)
     exact: str | None = None
+    fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
 
     @property
     def name(self) -> str:

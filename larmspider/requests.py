@@ -36,6 +36,8 @@ its queue."""
 TIMING = "larm_timing"
 """Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
 tls, first_byte, total), 0.0 for steps that were not needed, as on a reused connection."""
+COPY = "larm_copy"
+"""Request.meta, after the fetch: a Page that is not stored, and why (middlewares/copies.py)."""
 VALIDATORS = "larm_validators"
 """Request.meta, after the fetch: headers that make the next request for this URL a conditional one
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
@@ -49,6 +51,7 @@ _RUNTIME = (
     REQUEUED,
     SEED,
     GIVE_BACK,
+    COPY,
     TIMING,
     VALIDATORS,
     "download_started",

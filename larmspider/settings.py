@@ -252,11 +252,16 @@ LARM_CALENDAR_HORIZON_MONTHS = 12
 # `path-case` (paths that differ in case are one page), `folder-file` (`a/index.html` and
 # `a/default.asp` are `a/`), `double-slash` (`a//b` is `a/b`) and `session-id` (`LARM_SESSION_IDS`).
 
-# `always`: what a guess makes equal is one URL, as in LARM, and only the first spelling is fetched.
-# `never`: two URLs. By host pattern and rule, as JSON on the command line:
+# `proven`: two spellings are one page where the host has proved it: the first pairs are fetched and
+# compared by their text, and where they are equal further ones are merged unfetched
+# (ARCHITECTURE.md#which-urls-are-one-page). `always`: they are one URL, as in LARM, and only the
+# first is fetched. `never`: two URLs. By host pattern and rule, as JSON on the command line:
 # `{"old-iis*": "always", "*": {"session-id": "always", "path-case": "never"}}`; the first pattern
-# that sets a rule holds. A crawl keeps what it began with.
-LARM_CANONICAL_RULES: object = "always"
+# that sets a rule holds, and what none sets is `proven`. A crawl keeps what it began with.
+LARM_CANONICAL_RULES: object = "proven"
+
+# As many equal pairs prove a rule on a host.
+LARM_CANONICAL_PROOFS = 3
 
 # An older way to set `path-case` for all hosts, which overrules the setting above: `True` is
 # `always`, `False` is `never`.
@@ -296,6 +301,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.depth.DepthFilter": 630,
     "larmspider.middlewares.visited.VisitedFilter": 620,
     "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed is queued
+    "larmspider.middlewares.copies.CopiesMiddleware": 600,  # what another URL gave is not stored
     "larmspider.middlewares.acknowledge.AcknowledgeMiddleware": 10,  # what all stores have is done
     # our own filters do what these did
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,

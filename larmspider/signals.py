@@ -24,3 +24,5 @@ fetched again when the crawl is continued."""
 
 wake = object()
 """No arguments. What the crawl waited for is done: it may continue, or end, at once."""
+page_copied = object()
+"""A page that was fetched is not stored, since another URL gave it: ``page``, ``message``."""

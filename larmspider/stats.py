@@ -9,6 +9,7 @@ The summary at the end of a crawl counts URLs as the frontier does, each once:
   (5xx, 429, 408) has failed; its last response is in the page files even so, so
   `larm/page_files/pages`, `larm/follow/pages` and the bytes of the summary count it.
 - **refused**: robots.txt does not allow it, a store would not take it, or the operator removed it.
+- **merged**: another URL gives the same page, as far as its host has proved.
 - **left**: still queued. The same command continues with it or, where a budget ended the crawl
   (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), one with a larger budget.
 
@@ -56,9 +57,13 @@ HOSTS_GIVEN_UP = "larm/frontier/hosts_given_up"
 """FrontierScheduler: times that a host was given up until the next run"""
 FRONTIER = "larm/frontier/{state}"
 """FrontierScheduler, at the end: URLs of the whole crawl, earlier runs too, by state: discovered,
-queued, stored, failed, refused"""
+queued, stored, failed, refused, merged"""
+ALIASES = "larm/aliases/{rule}/{state}"
+"""FrontierScheduler, at the end: hosts where a rule of `LARM_CANONICAL_RULES` is on trial, proven
+or off, of those that were asked in this run or have merged URLs"""
 RUN = "larm/run/{state}"
-"""FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once"""
+"""FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once;
+merged: fetched, and found to be copies of pages that have another URL"""
 RUN_STATUS = "larm/run/status/{status}"
 """FrontierScheduler: of those stored, by HTTP status; `replaced` where a middleware went on with
 another Request"""

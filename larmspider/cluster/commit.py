@@ -355,14 +355,19 @@ class BatchChanges:
                 partition = self._keys.partition_of_key(key)
                 gone = member(key, UrlState.REFUSED)
                 self._no_members.setdefault(partition, []).append(gone)
-            if record[0] > UrlState.LEASED:
+            if records.is_final(record):
                 self._done(key, record)
+            elif record[0] == UrlState.MERGED:
+                self._merged(key, record)
             elif key not in self._unchanged:
                 self._queued(key, record)
         for name, value in self._batch.hosts.items():
             partition = partition_of(name[1:].decode())
             where = "hosts" if name[:1] == b"h" else "counts"
             self.of(partition).put("HSET", self._keys.partition(where, partition), name[1:], value)
+        for row, rules in self._batch.aliases.items():
+            if rules is None and row.startswith(records.OF_HOST):
+                self._not_merged(row[9:])
         for name, value in self._host_notes():
             partition = partition_of(name.decode().rpartition(" ")[2])
             self.of(partition).put("HSET", self._keys.partition("notes", partition), name, value)
@@ -404,6 +409,21 @@ class BatchChanges:
         self._members.setdefault(partition, []).append(member(key, visit.state))
         self.stored += visit.state is UrlState.STORED
         self.visits.append((key, record))
+
+    def _merged(self, key: bytes, record: bytes) -> None:
+        partition = self._keys.partition_of_key(key)
+        changes, name = self.of(partition), self._keys.partition
+        entry = records.unpack_merged(record).entry
+        changes.put("HDEL", name("entries", partition), key)
+        changes.put("ZREM", name("delayed", partition), key)
+        changes.put("ZREM", self._keys.requests(partition, entry.host), key)
+        changes.put("HSET", name("merged", partition), key, record)
+
+    def _not_merged(self, key: bytes) -> None:
+        """Unless it is merged again."""
+        if self._batch.urls.get(key, b"\0")[0] != UrlState.MERGED:
+            partition = self._keys.partition_of_key(key)
+            self.of(partition).put("HDEL", self._keys.partition("merged", partition), key)
 
     def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
         """Let URLs that are done join the visited tables, which have ``totals`` members, and

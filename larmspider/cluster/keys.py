@@ -41,7 +41,8 @@ class Keys:
     # keys of a partition
 
     def partition(self, name: str, partition: int) -> bytes:
-        """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``inbox``."""
+        """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``merged``,
+        ``inbox``."""
         return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), partition)
 
     def requests(self, partition: int, host: str) -> bytes:

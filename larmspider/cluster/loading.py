@@ -69,6 +69,7 @@ class Loading:
                 self._load_hosts(used, loaded)
                 self._load_queues(used, loaded)
             self._load_visited(part, loaded)
+            self._load_merged(part)
         return loaded
 
     def _apply_logs_of_owners(self, partitions: Sequence[int], but: str = "") -> None:
@@ -169,6 +170,21 @@ class Loading:
                 self._local.write(rows)
                 rows = []
         self._local.write(rows)
+
+    def _load_merged(self, partitions: Sequence[int]) -> None:
+        cursors: dict[int, Any] = dict.fromkeys(partitions, 0)
+        while cursors:
+            scans: list[Command] = [
+                ("HSCAN", self._key("merged", partition), cursor, "COUNT", self._batch)
+                for partition, cursor in cursors.items()
+            ]
+            for partition, (cursor, found) in zip(
+                list(cursors), self._link.run(scans), strict=True
+            ):
+                self._local.keep_merged(pairs(found))
+                cursors[partition] = cursor
+                if int(cursor) == 0:
+                    del cursors[partition]
 
     def members(self, partition: int) -> Iterator[int]:
         """The visited table of a partition in Redis."""

@@ -70,6 +70,11 @@ class SharedWriteOverlay(WriteOverlay):
         return found
 
 
+def _rows_of(key: bytes, record: bytes) -> tuple[bytes, bytes]:
+    merged = records.unpack_merged(record)
+    return records.merged_rows(merged.entry.host, key, merged.into)
+
+
 def _tag(partition: int) -> bytes:
     return partition.to_bytes(2, "big")
 
@@ -83,6 +88,7 @@ class LocalCopy:
     def wipe(self) -> None:
         """Forget everything but what this worker fetched itself. O(queued URLs)."""
         files = self.files
+        self.write(self._without_merged(self._all_merged()))
         while queued := self._some_queued():
             self.write([(files.urls, key, None) for _, key in queued])
             self.write([(files.queue, place, None) for place, _ in queued])
@@ -121,10 +127,23 @@ class LocalCopy:
 
     def keep_queued(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
         """Queued URLs: place in the queue, number of links, packed entry."""
-        files, changes = self.files, []
+        files = self.files
+        changes: list[Row] = []
         for place, links, packed in rows:
+            key = packed[:16]
             record = records.pack_waiting(UrlState.QUEUED, links, place)
-            changes += [(files.urls, packed[:16], record), (files.queue, place, packed)]
+            changes += [(files.urls, key, record), (files.queue, place, packed)]
+            guess = records.url_key(records.unpack_entry(packed).normalized)
+            if guess != key:
+                changes.append((files.aliases, records.guess_row(guess, key), b""))
+        self.write(changes)
+
+    def keep_merged(self, found: Mapping[bytes, bytes]) -> None:
+        """Records of merged URLs, by key."""
+        changes: list[Row] = []
+        for key, record in found.items():
+            changes.append((self.files.urls, key, record))
+            changes += [(self.files.aliases, row, b"") for row in _rows_of(key, record)]
         self.write(changes)
 
     def keep_hosts(
@@ -156,8 +175,30 @@ class LocalCopy:
     def own_visits(self, partition: int) -> Iterator[bytes]:
         """Keys of the partition's URLs that this worker fetched."""
         for key, record in self._url_rows(partition):
-            if record[0] > UrlState.LEASED:
+            if records.is_final(record):
                 yield key
+
+    def _all_merged(self) -> list[tuple[bytes, bytes]]:
+        """Keys and records of merged URLs."""
+        files, found = self.files, []
+        with files.read() as txn:
+            cursor = txn.cursor(files.aliases)
+            more = cursor.set_range(records.OF_HOST)
+            while more and cursor.key().startswith(records.OF_HOST):
+                key = cursor.key()[9:]
+                if (record := txn.get(key, None, files.urls)) is not None:
+                    found.append((key, record))
+                more = cursor.next()
+        return found
+
+    def _without_merged(self, known: Iterable[tuple[bytes, bytes]]) -> list[Row]:
+        """What deletes those of some URLs that are merged."""
+        rows: list[Row] = []
+        for key, record in known:
+            if record[0] == UrlState.MERGED:
+                rows.append((self.files.urls, key, None))
+                rows += [(self.files.aliases, row, None) for row in _rows_of(key, record)]
+        return rows
 
     def _url_rows(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """The records of a partition's URLs, as of the last commit."""
@@ -196,7 +237,8 @@ class LocalCopy:
         for partition, hosts in partitions.items():
             rows: list[Row] = []
             for key, record in self._url_rows(partition):
-                if record[0] <= UrlState.LEASED:
+                rows += self._without_merged([(key, record)])
+                if records.is_waiting(record):
                     place = records.unpack_waiting(record)[2]
                     rows += [(files.urls, key, None), (files.queue, place, None)]
             rows += [(files.others, key, None) for key, _ in self._other_rows(partition)]
@@ -204,5 +246,5 @@ class LocalCopy:
             rows = []
             for name in (host.encode() for host in hosts):
                 rows += [(files.hosts, b"h" + name, None), (files.hosts, b"c" + name, None)]
-                rows.append((files.meta, b"nrobots " + name, None))
+                rows += [(files.meta, note + name, None) for note in (b"nrobots ", b"naliases ")]
             self.write(rows)

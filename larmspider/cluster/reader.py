@@ -27,7 +27,7 @@ from larmspider.cluster.redis_client import pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
 from larmspider.frontier.storage import records
-from larmspider.frontier.storage.records import Counts, QueuedUrl, UrlState
+from larmspider.frontier.storage.records import Counts, MergedUrl, QueuedUrl, UrlState
 from larmspider.workdir.directory import REDIS_DIR, REDIS_SOCKET
 from larmspider.workdir.manifest import SHARED
 
@@ -111,12 +111,15 @@ class RedisReader:
     def state(self, key: bytes) -> UrlState:
         """QUEUED also while it is fetched."""
         partition = self._keys.partition_of_key(key)
-        queued, visited = self._run(
+        queued, merged, visited = self._run(
             [
                 ("HEXISTS", self._keys.partition("entries", partition), key),
+                ("HEXISTS", self._keys.partition("merged", partition), key),
                 ("HGET", self._keys.partition("owner", partition), "visited"),
             ]
         )
+        if merged:
+            return UrlState.MERGED
         return UrlState.QUEUED if queued else self._final(key, partition, int(visited or 0))
 
     def _final(self, key: bytes, partition: int, visited: int) -> UrlState:
@@ -132,6 +135,21 @@ class RedisReader:
         """The entry of a queued URL."""
         found = self._queued(key)
         return None if found is None else records.unpack_entry(found[1])
+
+    def merged(self, key: bytes) -> MergedUrl | None:
+        """As Backend.merged()."""
+        name = self._keys.partition("merged", self._keys.partition_of_key(key))
+        (found,) = self._run([("HGET", name, key)])
+        return None if found is None else records.unpack_merged(found)
+
+    def all_merged(self) -> Iterator[MergedUrl]:
+        """As FrontierReader.all_merged(); a round trip for each partition that has some."""
+        names = [self._keys.partition("merged", at) for at in range(self._keys.partitions)]
+        sizes = self._run([("HLEN", name) for name in names])
+        for name, size in zip(names, sizes, strict=True):
+            if size:
+                (found,) = self._run([("HVALS", name)])
+                yield from map(records.unpack_merged, found)
 
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
         """As FrontierReader.place()."""

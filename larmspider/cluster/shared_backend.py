@@ -31,7 +31,7 @@ from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
-from larmspider.frontier.storage.records import Counts, QueuedUrl, Recovery, UrlState
+from larmspider.frontier.storage.records import Counts, MergedUrl, QueuedUrl, Recovery, UrlState
 
 BATCH_ENTRIES = 256
 """LARM_LOCAL_QUEUE: queued URLs of a partition that are read, and held in memory, at a time."""
@@ -177,16 +177,20 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for key in keys:
             record, on_disk = self._overlay.url(key), self.files.get(key, self.files.urls)
             assert record is not None
-            if record[0] > UrlState.LEASED and on_disk is not None:
+            if record[0] == UrlState.MERGED:
+                if on_disk is None:  # came while the partition was leaving: its next owner decides
+                    added.append(records.unpack_merged(record).entry)
+                continue
+            if records.is_final(record) and on_disk is not None:
                 raise RuntimeError(f"the end of some URLs of {sorted(gone)} is not committed")
-            if record[0] <= UrlState.LEASED and on_disk is None:
+            if records.is_waiting(record) and on_disk is None:
                 entry = self.entry(key)
                 assert entry is not None
                 added.append(entry)
         for key in keys:
             for batch in batches:
                 record = batch.urls.pop(key, None)
-                if record is not None and record[0] <= UrlState.LEASED:
+                if record is not None and records.is_waiting(record):
                     batch.queue.pop(records.unpack_waiting(record)[2], None)
         return added
 
@@ -196,7 +200,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for batch in (self._overlay.new, self._overlay.sealed):
             for name in (b"h" + host.encode(), b"c" + host.encode()):
                 batch.hosts.pop(name, None)
-            batch.meta.pop(b"nrobots " + host.encode(), None)
+            for note in (b"nrobots ", b"naliases "):
+                batch.meta.pop(note + host.encode(), None)
 
     def replay(self, worker: str) -> bool:
         """Apply what a worker that is dead had committed; in any thread."""
@@ -263,6 +268,11 @@ class RedisBackend(LmdbBackend, SharedBackend):
         reopened = super().reopen(entries)
         self._committer.reopened.update(entry.key for entry in compress(entries, reopened))
         return reopened
+
+    def merge(self, items: Sequence[MergedUrl]) -> None:
+        for item in items:
+            self._owned.learn(item.entry)
+        super().merge(items)
 
     def hosts(self) -> dict[str, bytes]:
         found, owned = super().hosts(), self._owned.tokens

@@ -31,6 +31,8 @@ class Command(LarmCommand):
 def print_text(explanation: Explanation) -> None:
     """Print the explanation, a fact a line."""
     rows = [("URL", explanation.url), ("canonical", explanation.canonical or "none")]
+    if explanation.merged:
+        rows.append(("merged", explanation.merged))
     rows += [("host rule", rule) for rule in explanation.host_rules or ["none applies"]]
     rows += [("note", note) for note in explanation.notes]
     for verdict in explanation.verdicts:

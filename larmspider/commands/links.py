@@ -1,4 +1,4 @@
-"""scrapy links: broken links with the pages that have them, or what is linked most."""
+"""scrapy links: broken links with their pages, URLs of one page, or what is linked most."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from larmspider import options
@@ -17,11 +18,14 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, doing, printable
 from larmspider.reports.links import (
+    ALIAS_COLUMNS,
     BROKEN_COLUMNS,
     BrokenLink,
+    aliases,
     broken_links,
     broken_rows,
     most_linked,
+    rules_by_host,
     to_csv,
 )
 
@@ -36,12 +40,17 @@ class Command(LarmCommand):
         return "[options]"
 
     def short_desc(self) -> str:
-        return "List broken links with the pages that have them, or what is linked most"
+        return "List broken links with their pages, URLs of one page, or what is linked most"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
             "--broken", action="store_true", help="links whose last fetch failed or gave 4xx or 5xx"
+        )
+        parser.add_argument(
+            "--aliases",
+            action="store_true",
+            help="URLs that are not fetched, as another URL gives the same page, and why",
         )
         parser.add_argument("--csv", action="store_true", help="print CSV, one row a page")
         parser.add_argument(
@@ -58,13 +67,46 @@ class Command(LarmCommand):
             raise ConfigError("--csv and --json exclude each other")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
+        if opts.broken and opts.aliases:
+            raise ConfigError("--broken and --aliases exclude each other")
         crawl = self.open_crawl()
+        if opts.aliases:
+            self._aliases(opts, crawl)
+            return
         with _index(crawl) as index:
             if opts.broken:
                 rows = index.broken()[: opts.n]
                 self._broken(opts, broken_links(crawl.logs, index, rows, MAX_REFERRERS))
             else:
                 self._most(opts, crawl, index)
+
+    def _aliases(self, opts: argparse.Namespace, crawl: CrawlDir) -> None:
+        with crawl.frontier() as frontier:
+            if frontier is None:
+                raise CrawlDirError(f"the crawl in {crawl.path} has no frontier of larmspider")
+            found = list(islice(aliases(frontier), opts.n))
+            rules = rules_by_host(frontier)
+        beyond = sum(
+            max((record.beyond for record in host.rules.values()), default=0)
+            for host in rules.values()
+        )
+        if opts.csv:
+            rows = [
+                (one.url, one.same_as, " ".join(one.rules), one.held, one.depth, one.from_page)
+                for one in found
+            ]
+            sys.stdout.write(to_csv(ALIAS_COLUMNS, rows))
+        elif opts.json:
+            hosts = {host: list(one.in_words()) for host, one in rules.items()}
+            print_json({"aliases": list(map(asdict, found)), "hosts": hosts, "beyond": beyond})
+        else:
+            for one in found:
+                what = "held, perhaps the same page as" if one.held else "same page as"
+                print(f"{printable(one.url)}\n         {what} {printable(one.same_as)}, {one.why}")
+            for host, one_host in rules.items():
+                print(f"{host:<24} {printable('; '.join(one_host.in_words()) or 'nothing proven')}")
+            more = f", and {beyond:,} more that are only counted" if beyond else ""
+            print(f"{counted(len(found), 'merged URL')}{more}")
 
     def _broken(self, opts: argparse.Namespace, links: Sequence[BrokenLink]) -> None:
         if opts.csv:

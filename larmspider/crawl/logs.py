@@ -53,7 +53,8 @@ VisitTime: TypeAlias = Callable[[str, str], float]
 
 class CrawlLogs:
     """``forms`` gives a URL's canonical form, by which lines are found, and its exact one, by which
-    they are known; None: they are equal. ``seconds`` bound all searches of this object together;
+    they are known; None: they are equal. ``name_of`` gives the exact form of the URL that stands
+    for a merged one. ``seconds`` bound all searches of this object together;
     None: no bound. ``end`` says of a log by its name and size up to which byte it counts; None: to
     its end."""
 
@@ -64,8 +65,9 @@ class CrawlLogs:
         seconds: float | None = None,
         end: Callable[[str, int], int] | None = None,
         forms: Callable[[str], Forms] | None = None,
+        name_of: Callable[[str], str] = lambda exact: exact,
     ) -> None:
-        self.path, self.began, self.forms = path, began, forms
+        self.path, self.began, self.forms, self.name_of = path, began, forms, name_of
         self._end = end or (lambda _, size: size)
         self.cut_short = False
         self._left = seconds
@@ -131,6 +133,9 @@ class CrawlLogs:
             if forms is None or forms(fields[URL]).exact == exact:
                 yield fields
 
+    def _is_link_to(self, target: str, exact: str) -> bool:
+        return target == exact or self.name_of(target) == exact
+
     def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
         """By worker the offset of the last line that the index has of a URL (of fetches the latest
         of all workers alone), and where what the index does not have begins."""
@@ -147,7 +152,9 @@ class CrawlLogs:
 
     def links_to(self, exact: str) -> Iterator[list[str]]:
         """Records of links.log with links to an exact form: those whose lines the index knows,
-        then those that are not yet in it."""
+        then those that are not yet in it. Links to merged URLs lead to the one that stands for
+        them."""
+        exact = self.name_of(exact)
         with self.index() as index:
             target = None if index is None else index.target(exact)
             ends = {} if index is None else self._ends(index, "links.log")
@@ -155,7 +162,11 @@ class CrawlLogs:
             if fields:
                 yield fields
         for worker, logs in self.parts.items():
-            yield from self._records_of(logs, "links.log", exact, ends.get(worker, 0))
+            start, forms = ends.get(worker, 0), self.forms
+            normalized = forms(exact).normalized if forms else exact
+            for _, found in logs.search("links.log", normalized, NORMALIZED, start):
+                if forms is None or self._is_link_to(forms(found[URL]).exact, exact):
+                    yield found
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
@@ -177,7 +188,7 @@ class CrawlLogs:
     def target(self, exact: str) -> Target | None:
         """What the index has of the links to it."""
         with self.index() as index:
-            return None if index is None else index.target(exact)
+            return None if index is None else index.target(self.name_of(exact))
 
     def links_at(self, offset: int, page: str, limit: int) -> list[list[str]]:
         """The links of a page whose first one is at ``offset`` of links.log."""
@@ -304,8 +315,10 @@ class WorkersLogs(CrawlLogs):
         parts: Mapping[str, CrawlLogs],
         visit_time: VisitTime,
         forms: Callable[[str], Forms] | None = None,
+        name_of: Callable[[str], str] = lambda exact: exact,
     ) -> None:
         self.path, self.began, self.forms, self._parts = path, began, forms, parts
+        self.name_of = name_of
         self._visit_time = visit_time
 
     @property

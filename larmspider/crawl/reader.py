@@ -19,6 +19,7 @@ from typing import Any, Self
 from larmspider.crawl.logs import COLUMNS, CrawlLogs
 from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.formatting import utc
+from larmspider.frontier.describe import stand_in
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -93,7 +94,7 @@ class CrawlDir:
         self.logs = self._logs()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
-        return CrawlLogs(self.path, self.began, seconds, self._end, self.forms)
+        return CrawlLogs(self.path, self.began, seconds, self._end, self.forms, self.name_of)
 
     def _end(self, name: str, size: int) -> int:
         """Up to which byte a log of ``size`` bytes is read."""
@@ -169,13 +170,24 @@ class CrawlDir:
         with self.frontier() as frontier:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
+    def name_of(self, exact: str) -> str:
+        """The exact form of the page of a URL, by that of the URL: another one where it is
+        merged."""
+        with self.frontier() as frontier:
+            merged = None if frontier is None else frontier.merged(url_key(exact))
+            if frontier is None or merged is None:
+                return exact
+            return self.forms(stand_in(frontier, merged) or exact).exact
+
     def page_of(self, fields: list[str]) -> StoredPage:
         """A record of store.log. Raises CrawlDirError for one that is damaged."""
         page = stored_page(fields)
         return replace(page, exact=self.forms(page.url).exact)
 
     def stored(self, exact: str) -> StoredPage | None:
-        """The page stored last under this exact form."""
+        """The page stored last under this exact form, or under that of the URL that stands for
+        it."""
+        exact = self.name_of(exact)
         fields = self.logs.last("store.log", exact)
         return None if fields is None else self.page_of(fields)
 

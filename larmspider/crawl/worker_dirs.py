@@ -27,9 +27,17 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, has_page, last_visit
 from larmspider.errors import CrawlDirError
+from larmspider.frontier.merging import UNDONE
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState, url_key
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    UrlState,
+    url_key,
+)
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
@@ -101,6 +109,7 @@ class CrawlOfWorkers(CrawlDir):
             {name: worker.logs for name, worker in named.items()},
             lambda name, exact: named[name].visit_time(exact),
             self.forms,
+            self.name_of,
         )
 
     def _name_of(self, worker: WorkerDirectory) -> str:
@@ -165,6 +174,7 @@ class CrawlOfWorkers(CrawlDir):
     def stored(self, exact: str) -> StoredPage | None:
         assert isinstance(self.logs, WorkersLogs)
         named = {self._name_of(worker): worker for worker in self.workers}
+        exact = self.name_of(exact)
         found = self.logs.last_of_each("store.log", exact)
         pages = [(named[name], self.page_of(fields)) for name, fields in found]
         latest = max(pages, key=lambda one: one[0].visit_time(exact), default=None)
@@ -224,6 +234,23 @@ class WorkersFrontierReader(FrontierReader):
         where = self._waiting or self._waits_at(key)
         return None if where is None or self.visit(key) is not None else where.entry(key)
 
+    def merged(self, key: bytes) -> MergedUrl | None:
+        if self._waiting is not None:
+            return self._waiting.merged(key)
+        found = (worker.merged(key) for worker in self._workers)
+        return next((merged for merged in found if merged is not None), None)
+
+    def all_merged(self) -> Iterator[MergedUrl]:
+        if self._waiting is not None:
+            yield from self._waiting.all_merged()
+            return
+        seen: set[bytes] = set()
+        for worker in self._workers:
+            for merged in worker.all_merged():
+                if merged.entry.key not in seen and self.visit(merged.entry.key) is None:
+                    seen.add(merged.entry.key)
+                    yield merged
+
     def place(self, key: bytes, limit: int = 10_000) -> tuple[int, float] | None:
         where = self._waiting or self._waits_at(key)
         return None if where is None or self.visit(key) is not None else where.place(key, limit)
@@ -280,6 +307,8 @@ class WorkersFrontierReader(FrontierReader):
             return Overrides.together(
                 Overrides.unpack(worker.note(name)) for worker in self._workers
             ).pack()
+        if name == UNDONE:
+            return b"%d" % sum(int(worker.note(name) or b"0") for worker in self._workers)
         if self._waiting is not None:
             return self._waiting.note(name)
         return next(
@@ -296,7 +325,7 @@ class WorkersFrontierReader(FrontierReader):
 
 def _progress(counts: Counts) -> tuple[int, int]:
     """Neither number of a host ever gets smaller."""
-    return counts.discovered, counts.stored + counts.failed + counts.refused
+    return counts.discovered, counts.stored + counts.failed + counts.refused + counts.merged
 
 
 @contextmanager

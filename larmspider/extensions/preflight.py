@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -32,7 +33,7 @@ from larmspider.urls.normalizer import canonicalizer_from_settings
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
-from larmspider.workdir.manifest import EARLIER_RULES
+from larmspider.workdir.manifest import EARLIER_RULES, EXACT_FORM
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -143,7 +144,10 @@ def settle_canonical_rules(settings: BaseSettings) -> None:
     if asked_fresh(settings):
         return
     with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
-        if "LARM_CANONICAL_RULES" in read_manifest(path).get("settings", {}):
+        began_with = read_manifest(path).get("settings", {})
+        if "LARM_CANONICAL_RULES" in began_with:
+            if settings.get("LARM_RESUME") == "anyway":
+                _keep_canonical_rules(settings, began_with)
             return
         logger.info(
             "The crawl in %s was begun by an earlier version: paths that differ in case, index"
@@ -153,6 +157,18 @@ def settle_canonical_rules(settings: BaseSettings) -> None:
         )
         for name, value in EARLIER_RULES.items():
             settings.set(name, value, priority="cmdline")
+
+
+def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
+    """By another form the frontier would know no URL any more."""
+    for name in EXACT_FORM:
+        if options.typed(settings, name) != began_with.get(name):
+            logger.warning(
+                "%s stays %r, by which the crawl was begun: another value needs a new crawl",
+                name,
+                began_with.get(name),
+            )
+            settings.set(name, began_with.get(name), priority="cmdline")
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:

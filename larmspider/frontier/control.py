@@ -195,6 +195,10 @@ class Control:
         """Refuse those that are still queued; returns how many there were."""
         before = self._frontier.backend.counts().refused
         self._frontier.backend.refuse([(entry, reason) for entry in entries])
+        if self._frontier.merger is not None:
+            visit = FetchRecord(UrlState.REFUSED, reason=reason)
+            for entry in entries:
+                self._frontier.merger.ended(entry.host, entry.key, visit)
         for name in {entry.host for entry in entries}:
             if name in self._frontier.hosts:
                 schedule(self._frontier, self._frontier.hosts[name])

@@ -11,11 +11,12 @@ from math import inf
 from typing import Any, NamedTuple
 
 from larmspider.formatting import counted, utc
+from larmspider.frontier.aliases import HostAliases, sentence
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, UrlState
+from larmspider.frontier.storage.records import Counts, MergedUrl, UrlState
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,8 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
+    if (merged := reader.merged(key)) is not None:
+        lines.append(merged_in_words(reader, merged))
     visit = reader.visit(key)
     if visit is not None:
         lines[0] += f", {visit.reason}" if visit.reason else ""
@@ -180,6 +183,23 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     if state is UrlState.QUEUED:
         lines.append(_wait(row, place[0] if place else 0, now))
     return lines
+
+
+def merged_in_words(reader: FrontierReader, merged: MergedUrl) -> str:
+    """``same page as http://wiki/faq.html, by the path-case rule, proven 3 times here``."""
+    if not merged.rules:
+        return f"asked again, to compare {merged.entry.url} with itself"
+    aliases = HostAliases.unpack(reader.note(f"aliases {merged.entry.host}"))
+    page = stand_in(reader, merged)
+    held = bool(aliases.open_in(merged.rules))
+    what = "held, as it may be the same page as" if held else "same page as"
+    return f"{what} {page or 'a URL of another worker'}, {sentence(merged.rules, aliases)}"
+
+
+def stand_in(reader: FrontierReader, merged: MergedUrl) -> str:
+    """The URL that stands for a merged one; "" where another worker has it."""
+    found = reader.visit(merged.into) or reader.entry(merged.into)
+    return found.url if found is not None else ""
 
 
 def _wait(row: HostRow, before: int, now: float) -> str:

@@ -15,12 +15,14 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
+from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
+from larmspider.urls.normalizer import UrlForms
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -59,7 +61,7 @@ def build_frontier(
     robots = None
     if options.scrapys_boolean(settings, "ROBOTSTXT_OBEY"):
         robots = RobotsCache(backend, lambda body: RobotsRules.parse(body, agent))
-    return Frontier(
+    frontier = Frontier(
         backend,
         politeness_from(settings),
         STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)](),
@@ -69,6 +71,15 @@ def build_frontier(
         addresses=addresses and replace(addresses, grouped=grouped),
         shared=shared,
     )
+    forms = UrlForms.from_settings(settings)
+    if forms.has_guesses:
+        frontier.merger = Merger(frontier, forms, proofs(settings))
+    return frontier
+
+
+def proofs(settings: Settings) -> int:
+    """Equal pairs of URLs that prove a rule on a host."""
+    return options.integer(settings, "LARM_CANONICAL_PROOFS", minimum=1)
 
 
 def politeness_from(settings: Settings) -> Politeness:
@@ -83,6 +94,7 @@ def check_settings(settings: Settings) -> None:
     slots(settings)
     crawl_limits(settings)
     probe_secs(settings)
+    proofs(settings)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
 

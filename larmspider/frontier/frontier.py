@@ -39,6 +39,7 @@ from larmspider.frontier.links import (
     count_forwarded,
     count_links,
 )
+from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.robots import RobotsCache
@@ -47,6 +48,7 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     Counts,
     FetchRecord,
+    MergedUrl,
     QueuedUrl,
     Recovery,
     UrlState,
@@ -105,6 +107,8 @@ class Frontier:
         self.control = Control(self)
         self.partitions = None if shared is None else Partitions(self, shared)
         """Which hosts are this worker's; None where all are."""
+        self.merger: Merger | None = None
+        """Merges URLs that are one page; None where no host has anything to prove."""
         self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
@@ -169,6 +173,8 @@ class Frontier:
                 added.rejected.append((entry, reason))
             else:
                 wanted.append(entry)
+        if self.merger is not None and wanted:
+            wanted = self.merger.admit(wanted)
         touched: dict[Host | Group, Host] = {}
         for entry, new in zip(wanted, self.backend.add(wanted), strict=True):
             self.seen.add(entry.exact)
@@ -193,6 +199,8 @@ class Frontier:
             if state is not UrlState.UNKNOWN:
                 known[at] = True
                 seen.add(exact[at])
+                if state is UrlState.MERGED and self.merger is not None:
+                    self.merger.met(exact[at], url_key(exact[at]))
         if count and self.strategy.counts_links:
             count_links(self, [url for at, url in enumerate(exact) if known[at]])
         return known
@@ -228,6 +236,8 @@ class Frontier:
             host = dispatch.take(self, now)
             if joined and (host is None or host.group in joined):
                 self._schedule_groups(joined)
+                continue
+            if host is None and self.merger is not None and self.merger.work():
                 continue
             if host is None:
                 return None
@@ -315,6 +325,8 @@ class Frontier:
             return False
         if self._pages_spent():
             return True
+        if self.merger is not None and self.merger.has_work:
+            return False
         return not (self.ready or self.resolving or self.control.waiting_hosts)
 
     # answers
@@ -354,9 +366,24 @@ class Frontier:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
-        self.backend.acknowledge([(lease.entry.key, visit)])
+        self._finish(lease, visit)
         if visit.state is not UrlState.STORED:
             self._reopen_budget(lease.host)
+
+    def _finish(self, lease: Lease, visit: FetchRecord) -> None:
+        assert lease.entry is not None
+        self.backend.acknowledge([(lease.entry.key, visit)])
+        if self.merger is not None:
+            self.merger.ended(lease.entry.host, lease.entry.key, visit)
+
+    def merge(self, lease: Lease, merged: MergedUrl) -> None:
+        """The page is that of another URL, and is not stored. answered() comes first."""
+        if lease.entry is None:
+            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+        if lease.slot is not None:
+            self.answered(lease, max(0.0, self.clock() - lease.since))
+        self.backend.merge([merged])
+        self._reopen_budget(lease.host)
 
     def release(self, lease: Lease) -> None:
         """The fetch was not made or not stored, through no fault of its host: the URL returns to
@@ -417,7 +444,7 @@ class Frontier:
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
-            self.backend.acknowledge([(lease.entry.key, visit)])
+            self._finish(lease, visit)
         schedule(self, host)
         return again
 
@@ -430,7 +457,7 @@ class Frontier:
         self._free_slot(lease)
         self._reopen_budget(lease.host)
         self._judge(lease, visit.reason, seconds, retry_after)
-        self.backend.acknowledge([(lease.entry.key, visit)])
+        self._finish(lease, visit)
         schedule(self, lease.host)
 
     def robots_loaded(
@@ -498,7 +525,12 @@ class Frontier:
     def recover(self) -> Recovery:
         """Go back to the last commit; see Backend.recover()."""
         recovery = self.backend.recover()
-        self._resume(self.hosts.load())
+        hosts = self.hosts.load()
+        if self.merger is not None:
+            counts = self.backend.counts
+            names = [host.record.host for host in hosts]
+            self.merger.recover(name for name in names if counts(name).merged)
+        self._resume(hosts)
         self.control.recover()
         return recovery
 
@@ -519,6 +551,8 @@ class Frontier:
         if self.partitions is not None:
             self.partitions.seal()
         self.hosts.save()
+        if self.merger is not None:
+            self.merger.save()
         self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:

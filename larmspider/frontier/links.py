@@ -69,6 +69,9 @@ class RecentlySeen:
         self._young: set[str] = set()
         self._old: set[str] = set()
 
+    def clear(self) -> None:
+        self._young, self._old = set(), set()
+
     def among(self, urls: Sequence[str]) -> list[bool]:
         """Whether each URL is remembered."""
         young, old = self._young, self._old

@@ -132,6 +132,8 @@ class Partitions:
             host = frontier.hosts.enter(name, records.get(name), new_run=fresh)
             frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
             host.paused = frontier.politeness.overrides.is_paused(name)
+            if frontier.merger is not None and frontier.backend.counts(name).merged:
+                frontier.merger.recover([name])
             dispatch.schedule(frontier, host)
         self._committed_pages += self._stored() - before
         return len(names)
@@ -179,6 +181,8 @@ class Partitions:
             dispatch.forget(frontier, frontier.hosts[name])
             if frontier.robots is not None:
                 frontier.robots.forget(name)
+            if frontier.merger is not None:
+                frontier.merger.forget(name)
             frontier.hosts.leave(name)
         self.leaving -= gone
         self._committed_pages += self._stored() - before

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Request, signals
 from scrapy.http import Response
 
+from larmspider import signals as larm_signals
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
-from larmspider.requests import GIVE_BACK, LEASE
+from larmspider.requests import COPY, GIVE_BACK, LEASE
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from larmspider.frontier.hosts import Lease
+    from larmspider.frontier.merging import Copy
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -90,8 +92,18 @@ class AcknowledgeMiddleware:
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
             self._scheduler.leases.release(response.request)
+        elif not output.items and COPY in response.meta and response.request is not None:
+            self._outputs.pop(lease, None)
+            self._merge(response.request, *response.meta.pop(COPY))
         elif not output.items:
             self._settle(response.request, output.worst or visit_of(response))
+
+    def _merge(self, request: Request, page: Page, copy: Copy) -> None:
+        self.crawler.signals.send_catch_log(
+            larm_signals.page_copied, page=page, message=copy.message
+        )
+        self._scheduler.leases.merge(request, copy.merged)
+        self._scheduler.wake()
 
     def item_scraped(self, item: Any, response: Response | Failure | None) -> None:
         request = _leased(response)
@@ -151,7 +163,11 @@ class AcknowledgeMiddleware:
         lease = request.meta.get(LEASE)
         if lease is not None:
             self._outputs.pop(lease, None)
-        self._scheduler.leases.acknowledge(request, visit)
+        scheduler = self._scheduler
+        scheduler.leases.acknowledge(request, visit)
+        merger = scheduler.frontier.merger
+        if merger is not None and merger.wants_turn:
+            scheduler.wake()
 
     @cached_property
     def _scheduler(self) -> FrontierScheduler:
@@ -184,7 +200,7 @@ def visit_of_page(page: Page) -> FetchRecord:
         status=page.status,
         etag=page.etag,
         last_modified=page.last_modified,
-        digest=bytes.fromhex(page.digest),
+        digest=bytes.fromhex(page.digest) + page.fingerprint,
         reason=kind if failed else "",
     )
 

@@ -4,10 +4,10 @@ The links of a page enter the frontier as one batch, past Scrapy's engine. As Re
 pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
 apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
 
-    another SCHEDULER than ours
-    a spider middleware below this one that reads spider output (but AcknowledgeMiddleware)
-    a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
-    no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
+    another SCHEDULER than ours a spider middleware below this one that reads spider output (but
+    CopiesMiddleware, AcknowledgeMiddleware) a receiver of request_dropped, or of request_scheduled
+    (but LastCheckMiddleware) no ScopeFilter above this one: then LastCheckMiddleware, which sees
+    Requests, judges the scope
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scrapy import Request, signals
 from larmspider import stats
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
+from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
@@ -66,7 +67,7 @@ class FollowMiddleware:
             for receiver in self._receivers(signals.request_scheduled)
         ]
         return not (
-            all(isinstance(one, AcknowledgeMiddleware) for one in below)
+            all(isinstance(one, AcknowledgeMiddleware | CopiesMiddleware) for one in below)
             and any(isinstance(getattr(one, "filter", None), ScopeFilter) for one in chain[at:])
             and all(isinstance(one, LastCheckMiddleware) for one in scheduled)
             and not self._receivers(signals.request_dropped)

@@ -87,8 +87,9 @@ class VisitedFilter(UrlFilter):
                 reasons.append(f"redirect loop: {' -> '.join(ring)}")
                 continue
             fresh = not (met or name in here)
-            if not fresh and not to_itself:
-                fresh = to_itself = _leads_to_itself(link, page)
+            if _leads_to_itself(link, page):
+                fresh = not to_itself and (fresh or name == page.name)
+                to_itself = to_itself or fresh
             reasons.append(None if fresh else KNOWN)
             here.add(name)
         return reasons
@@ -99,10 +100,12 @@ class VisitedFilter(UrlFilter):
 
 
 def _leads_to_itself(link: Link, page: Page) -> bool:
-    """http://h/%7Ea redirects to http://h/~a: the same page by our comparison, but only the target
-    has its content. One such link a page passes, and the frontier takes one for each number
-    of redirects in a row: LARM_MAX_REDIRECTS in all for a canonical form, in a ring or a chain."""
-    return link.type == REDIRECT and _name(link) == page.name and link.url != page.url
+    """http://h/index.html redirects to http://h/: perhaps one page, but only the target has its
+    content. One such link a page passes, and the frontier takes one for each number of redirects in
+    a row: LARM_MAX_REDIRECTS in all for a canonical form, in a ring or a chain."""
+    if link.type != REDIRECT or link.url == page.url:
+        return False
+    return link.normalized == page.normalized or _name(link) == page.name
 
 
 def _name(link: Link) -> str:

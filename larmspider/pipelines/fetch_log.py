@@ -39,12 +39,19 @@ class FetchLogPipeline(LogStore):
     def from_crawler(cls, crawler: Crawler) -> Self:
         store = super().from_crawler(crawler)
         crawler.signals.connect(store.url_refused, signal=signals.url_refused)
+        crawler.signals.connect(store.page_copied, signal=signals.page_copied)
         return store
 
     def url_refused(self, failed: FailedFetch) -> None:
         self.write_failure(failed)
 
+    def page_copied(self, page: Page, message: str) -> None:
+        self._append(page, message)
+
     def write(self, page: Page) -> None:
+        self._append(page, page.unread or _dead_end(page))
+
+    def _append(self, page: Page, message: str) -> None:
         self.log.append(
             utc(page.fetched),
             without_userinfo(page.url),
@@ -53,7 +60,7 @@ class FetchLogPipeline(LogStore):
             str(page.status),
             str(len(page.body)),
             str(round(page.latency * 1000)),
-            page.unread or _dead_end(page),
+            message,
         )
 
     def write_failure(self, failed: FailedFetch) -> None:

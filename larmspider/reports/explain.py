@@ -23,7 +23,7 @@ from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.describe import url_report
+from larmspider.frontier.describe import merged_in_words, url_report
 from larmspider.frontier.factory import politeness_from
 from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.records import url_key
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
-_FINAL = ("stored", "failed", "refused")
+_FINAL = ("stored", "failed", "refused", "merged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Explanation:
     first_referrer: str | None = None
     state: str = "unknown"
     """In the frontier, in the words of ARCHITECTURE.md."""
+    merged: str = ""
+    """Of a merged URL, which one stands for it, and why."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)
@@ -121,6 +123,8 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
             key = url_key(exact)
             explanation.state = frontier.state(key).name.lower()
             explanation.frontier = url_report(frontier, politeness, key, time.time())
+            if (merged := frontier.merged(key)) is not None:
+                explanation.merged = merged_in_words(frontier, merged)
         explanation.first_referrer = (
             "" if exact in seeds else _first_referrer(explanation, crawl, frontier)
         )
@@ -187,10 +191,13 @@ def _first_referrer(
 ) -> str | None:
     """By links.log or, in a crawl without that, by the page's own records."""
     assert explanation.exact is not None
+    key = url_key(explanation.exact)
+    if frontier is not None and (merged := frontier.merged(key)) is not None:
+        return merged.entry.from_page
     found = crawl.first_referrer(explanation.exact)
     if found is not None:
         return found
-    entry = None if frontier is None else frontier.entry(url_key(explanation.exact))
+    entry = None if frontier is None else frontier.entry(key)
     records = (explanation.fetched, explanation.stored, entry)
     return next((record.from_page for record in records if record and record.from_page), None)
 

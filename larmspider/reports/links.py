@@ -18,7 +18,12 @@ from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.reader import CrawlDir
 from larmspider.formatting import counted, escaped
+from larmspider.frontier.aliases import HostAliases, sentence
+from larmspider.frontier.describe import stand_in
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import url_key
 from larmspider.items import FRAME, REDIRECT
+from larmspider.urls.equivalence import names_of
 
 LIMIT = 50
 KINDS = {str(FRAME): "frame", str(REDIRECT): "redirect"}
@@ -278,8 +283,14 @@ def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> lis
         links = [link for link in logs.records_at("links.log", offsets) if link]
         if links:
             anchor = next((link[4] for link in links if link[4]), "")
-            found.append(LinkedPage(links[0][1], links[0][2], pages, anchor))
+            first = next((link for link in links if _is_to(link, key, logs)), links[0])
+            found.append(LinkedPage(first[1], first[2], pages, anchor))
     return found
+
+
+def _is_to(link: list[str], key: bytes, logs: CrawlLogs) -> bool:
+    """Whether a record of links.log has the URL of that key, and not another one that is merged."""
+    return logs.forms is not None and url_key(logs.forms(link[1]).exact) == key
 
 
 def broken_links(
@@ -304,6 +315,50 @@ def broken_links(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A merged URL: the page of ``same_as`` is its page, by ``rules``; ``why`` in words. ``held``:
+    until a trial has a verdict."""
+
+    url: str
+    same_as: str
+    rules: Sequence[str]
+    held: bool
+    why: str
+    depth: int
+    from_page: str
+
+
+def aliases(frontier: FrontierReader) -> Iterator[Alias]:
+    """All merged URLs, host by host."""
+    hosts: dict[str, HostAliases] = {}
+    for merged in frontier.all_merged():
+        entry = merged.entry
+        if not merged.rules:
+            continue  # a page that was asked twice
+        known = hosts.get(entry.host)
+        if known is None:
+            note = frontier.note(f"aliases {entry.host}")
+            known = hosts[entry.host] = HostAliases.unpack(note)
+        yield Alias(
+            entry.url,
+            stand_in(frontier, merged),
+            list(names_of(merged.rules)),
+            bool(known.open_in(merged.rules)),
+            sentence(merged.rules, known),
+            entry.depth,
+            entry.from_page,
+        )
+
+
+def rules_by_host(frontier: FrontierReader) -> dict[str, HostAliases]:
+    """What each host has proved, of those where two URLs of one canonical form were met.
+    O(hosts)."""
+    found = ((host, frontier.note(f"aliases {host}")) for host in frontier.hosts())
+    return {host: HostAliases.unpack(note) for host, note in found if note is not None}
+
+
+ALIAS_COLUMNS = ("url", "same-as", "rules", "held", "depth", "from-page")
 BROKEN_COLUMNS = ("result", "url", "pages", "page", "link", "anchor", "message", "time")
 
 

@@ -34,10 +34,17 @@ def left_by_budgets(frontier: Frontier) -> Left:
 def final_counts(frontier: Frontier) -> dict[str, int]:
     """By stats key: the whole crawl's URLs by state, and what the budgets hold back."""
     counts = frontier.backend.counts()
-    states = ("discovered", "queued", "stored", "failed", "refused")
-    left = left_by_budgets(frontier)
-    return {stats.FRONTIER.format(state=name): getattr(counts, name) for name in states} | {
-        stats.LEFT.format(why="max_pages"): left.max_pages,
-        stats.LEFT.format(why="host_budget"): left.host_budget,
-        stats.HOSTS_SPENT: left.hosts,
-    }
+    states = ("discovered", "queued", "stored", "failed", "refused", "merged")
+    left, merger = left_by_budgets(frontier), frontier.merger
+    rules = {} if merger is None else merger.hosts_by_rule()
+    by_rule = {stats.ALIASES.format(rule=r, state=s): n for (r, s), n in rules.items()}
+    by_state = {stats.FRONTIER.format(state=name): getattr(counts, name) for name in states}
+    return (
+        by_state
+        | by_rule
+        | {
+            stats.LEFT.format(why="max_pages"): left.max_pages,
+            stats.LEFT.format(why="host_budget"): left.host_budget,
+            stats.HOSTS_SPENT: left.hosts,
+        }
+    )

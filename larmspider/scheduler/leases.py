@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING
 from larmspider import stats
 from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
+from larmspider.frontier.storage.records import (
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    UrlState,
+    url_key,
+)
 from larmspider.items import FailedFetch
 from larmspider.requests import (
     LEASE,
@@ -119,6 +125,13 @@ class Leases:
             self._warn_if_parked(lease)
         else:
             self.frontier.acknowledge(lease, visit)
+
+    def merge(self, request: Request, merged: MergedUrl) -> None:
+        """The page is that of another URL."""
+        lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        self.counters.inc_value(stats.RUN.format(state="merged"))
+        self.frontier.merge(lease, merged)
 
     def end_robots(self, lease: Lease) -> None:
         """The robots.txt of a lease was answered, or failed."""

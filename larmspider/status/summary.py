@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,6 +25,7 @@ _RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
 _RUN_FAILED = re.compile(stats.RUN_FAILED.format(kind="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
+_ALIASES = re.compile(stats.ALIASES.format(rule="([a-z-]+)", state="([a-z]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 
@@ -65,6 +66,9 @@ class Summary:
     """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
     worker may have all the pages."""
 
+    rules: tuple[str, ...] = ()
+    """What hosts have proved about spellings of their URLs, in words."""
+
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
@@ -103,6 +107,7 @@ class Summary:
             seed_problem=str(get(stats.SEED_PROBLEM, "")),
             fenced=bool(get(stats.FENCED, 0)),
             shared=options.many_workers(crawler.settings),
+            rules=_rules(counters),
         )
 
     @property
@@ -180,6 +185,12 @@ class Summary:
                 f" {count('refused', 0):,} refused by robots.txt, a store or the operator,"
                 f" {count('failed', 0):,} failed"
             )
+        if merged := count("merged", 0):
+            which = f" ({'; '.join(self.rules)})" if self.rules else ""
+            yield (
+                f"{'merged':<9} {counted(merged, 'URL')} whose page has another URL{which};"
+                " scrapy links --aliases lists them"
+            )
         yield from self._left(count("queued", 0))
 
     def _left(self, queued: int) -> Iterator[str]:
@@ -227,3 +238,21 @@ def _listed(counts: dict[str, int], prefix: str = "") -> str:
     return (
         ", ".join(f"{before}{name} {count:,}" for before, name, count in named if count) or "none"
     )
+
+
+def _rules(counters: Mapping[str, Any]) -> tuple[str, ...]:
+    """``path-case proven on 2 hosts, off on 1``, for each rule that was met."""
+    by_rule: dict[str, dict[str, int]] = {}
+    for key, number in counters.items():
+        if found := _ALIASES.fullmatch(key):
+            by_rule.setdefault(found[1], {})[found[2]] = number
+    rows = []
+    for rule, states in sorted(by_rule.items()):
+        parts = [
+            f"{'on trial' if state == 'trial' else state} on {states[state]:,}"
+            for state in ("proven", "trial", "off")
+            if state in states
+        ]
+        hosts = "host" if sum(states.values()) == 1 else "hosts"
+        rows.append(f"{rule} {', '.join(parts)} {hosts}")
+    return tuple(rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -73,17 +73,43 @@ def host_resolver_from_settings(settings: Settings) -> HostResolver:
     return HostResolver.from_file(Path(path).expanduser()) if path else HostResolver()
 
 
+class UrlForms:
+    """The forms of URLs by a crawl's settings, and the rules that two of them differ by."""
+
+    def __init__(self, canonicalizer: Canonicalizer, resolver: HostResolver) -> None:
+        self._canonicalizer, self._resolver = canonicalizer, resolver
+        both = canonicalizer.forms
+
+        def compute(url: str) -> Forms:
+            normalized, exact = both(url)
+            resolved = resolver.apply(normalized)
+            return Forms(resolved, resolved if exact is normalized else resolver.apply(exact))
+
+        self._memo = UrlMemo(compute if resolver.rules else both)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        return cls(canonicalizer_from_settings(settings), host_resolver_from_settings(settings))
+
+    def __call__(self, url: str) -> Forms:
+        """Raises InvalidURL where there are none."""
+        return self._memo[url]
+
+    def needed(self, one: str, other: str) -> int | None:
+        """As Canonicalizer.needed(), for two valid URLs."""
+        return self._canonicalizer.needed(self(one).exact, self(other).exact)
+
+    @property
+    def has_guesses(self) -> bool:
+        """Whether some host has a rule that it has to prove."""
+        rules = self._canonicalizer.rules
+        masks = rules.of("*")
+        return not rules.one_for_all or masks.normalized != masks.merged
+
+
 def forms_from_settings(settings: Settings) -> Callable[[str], Forms]:
     """A function from URL to its forms, which raises InvalidURL where there are none."""
-    both = canonicalizer_from_settings(settings).forms
-    resolver = host_resolver_from_settings(settings)
-
-    def compute(url: str) -> Forms:
-        normalized, exact = both(url)
-        resolved = resolver.apply(normalized)
-        return Forms(resolved, resolved if exact is normalized else resolver.apply(exact))
-
-    return UrlMemo(compute if resolver.rules else both).__getitem__
+    return UrlForms.from_settings(settings)._memo.__getitem__
 
 
 def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:

@@ -63,8 +63,15 @@ RULES = {
 }
 """Settings that name a file of rules, and the name of its copy in RULES_DIR."""
 RULES_DIR = "rules"
+EXACT_FORM = (
+    "LARM_CANONICAL_RULES", "LARM_LOWERCASE_PATH", "LARM_LOWERCASE_PATH_EXCEPTIONS",
+    "LARM_SESSION_IDS",
+)  # fmt: skip
+"""Settings that make the exact form of a URL, and so its key in the frontier."""
 EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
 """Of a crawl whose manifest does not name the setting: by LARM's rules."""
+
+_DECIDE_NOTHING = ("larmspider.middlewares.copies.CopiesMiddleware",)
 
 _EXPLAINING = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",
@@ -152,9 +159,10 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
 
 
 def filters_of(settings: BaseSettings) -> list[str]:
-    """The import paths of the spider middlewares that are on."""
+    """The import paths of the spider middlewares that are on, but of those that decide nothing."""
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    return sorted(_path_of(component) for component, order in listed.items() if order is not None)
+    paths = [_path_of(component) for component, order in listed.items() if order is not None]
+    return sorted(path for path in paths if path not in _DECIDE_NOTHING)
 
 
 def class_name(path: str) -> str:

@@ -15,7 +15,7 @@ from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState
 from tests.support.frontier.conformance import OK, entry, urls
 from tests.support.frontier.redis_store import DyingLink, Killed, RedisStore
 
-U, Q, L, S, F, R = UrlState
+U, Q, L, S, F, R, _ = UrlState
 HOSTS = [f"h{n}" for n in range(12)]
 MINE, THEIRS = range(6), range(6, 8)
 

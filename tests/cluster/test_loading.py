@@ -23,6 +23,7 @@ from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.records import (
     Counts,
     FetchRecord,
+    MergedUrl,
     QueuedUrl,
     UrlState,
     unpack_positions,
@@ -33,7 +34,7 @@ from tests.support.frontier.redis_store import RedisStore
 from tests.support.frontier.simulation import AllowAll, Clock, build
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
-U, Q, L, S, F, R = UrlState
+U, Q, L, S, F, R, M = UrlState
 BLOCKS = range(8)
 
 
@@ -91,6 +92,52 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     again, *rest = two.pop("a:80", 60.0, 99)
     assert (again.key, again.attempts, again.payload) == (third.key, 2, b"\0")
     assert urls(rest) == [f"http://a/{n}" for n in (1, 4, 7, 0, 3, 6)]
+
+
+def test_merged_urls_come_with_their_block_and_go_again(store, workers):
+    """Their records, what their hosts have proved, and that one of them is queued again."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    waiting, gone, stays = entries("Page", "page", "PAGE")
+    waiting.guess = gone.key
+    one.add([waiting])
+    one.merge([MergedUrl(gone, 1, waiting.key), MergedUrl(stays, 1, waiting.key)])
+    one.put_note("aliases a:80", b"proven")
+    one.checkpoint({})
+    counts = one.counts()
+    assert counts.merged == 2
+    pass_on(store, one, two)
+    one.checkpoint({})
+    assert one.check([gone.key]) == [U]
+    assert one.merged_of("a:80", 9) == []
+    assert two.counts() == two.audit() == counts
+    assert two.note("aliases a:80") == b"proven"
+    assert two.check([waiting.key, gone.key, stays.key]) == [Q, M, M]
+    assert two.merged(gone.key) == MergedUrl(gone, 1, waiting.key)
+    assert two.merged_of("a:80", 9) == two.merged_into(waiting.key, 9)
+    assert two.guessed([gone.key]) == [[]], "of test entries the canonical form is the URL"
+    assert two.unmerge([gone.key]) == [gone]
+    two.checkpoint({})
+    pass_on(store, two, one)
+    assert one.check([waiting.key, gone.key, stays.key]) == [Q, Q, M]
+    assert one.merged_into(waiting.key, 9) == [stays.key]
+    assert one.counts() == one.audit() == Counts(discovered=3, queued=2, merged=1)
+
+
+def test_what_is_merged_while_a_block_leaves_goes_to_its_next_owner(store, workers):
+    """It is in no commit of the owner before: the next one decides."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    first, second = entries("Page", "page")
+    one.add([first])
+    one.checkpoint({})
+    one.merge([MergedUrl(second, 1, first.key)])
+    tokens = pass_on(store, one, two)
+    assert tokens
+    one.checkpoint({})
+    two.checkpoint({})
+    two.add(two.take_inbox())
+    assert two.check([first.key, second.key]) == [Q, Q]
 
 
 def test_a_new_url_stands_behind_those_of_the_owner_before(store, workers):

@@ -15,7 +15,7 @@ from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, u
 from tests.support.frontier.conformance import OK, entries, entry
 from tests.support.frontier.redis_store import RedisStore
 
-U, Q, L, S, F, R = UrlState
+U, Q, L, S, F, R, _ = UrlState
 
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
         "/no": ("refused", "robots"),
         "/bad": ("failed", "500"),
         "/cut": ("failed", "too-big"),
-        "/d/index.html": ("stored", "200"),
+        "/d/index.html": ("stored", "301"),
         "/d/": ("stored", "200"),
         "/unknown": ("unknown", None),
     }

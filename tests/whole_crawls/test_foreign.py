@@ -253,6 +253,7 @@ class Foreign(CrawlSpider):
 STOCK_SETTINGS = """
 SPIDER_MODULES = ["foreign"]
 LARM_DIR = "stored"
+LARM_CANONICAL_RULES = "always"
 DOWNLOAD_MAXSIZE = 1_000_000
 SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.length.LengthFilter": 680,
@@ -348,6 +349,7 @@ from larmspider.settings import *
 
 SPIDER_MODULES = ["foreign"]
 LARM_DIR = "stored"
+LARM_CANONICAL_RULES = "always"
 DOWNLOAD_DELAY = LARM_DELAY_RESPONSE_FACTOR = LARM_RETRY_TIMES = 0
 ITEM_PIPELINES = {"larmspider.pipelines.page_files.PageFilesPipeline": 200}
 DOWNLOADER_MIDDLEWARES["scrapy.downloadermiddlewares.redirect.RedirectMiddleware"] = 600

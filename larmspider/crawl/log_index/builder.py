@@ -25,6 +25,9 @@ from larmspider.crawl.log_index.update import Progress, Update
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import LarmspiderError
+from larmspider.frontier.describe import stand_in
+from larmspider.frontier.merging import UNDONE
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.workdir.access import follow_mode
 
 REST = 10
@@ -58,8 +61,26 @@ class IndexProgress:
 
 def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
     """In this process. Raises CrawlDirError; IndexBusyError while another process does it."""
-    exact = lambda url: crawl.forms(url).exact  # noqa: E731
-    Update(crawl.path, crawl.committed(), crawl.began, exact, progress=progress).run()
+    ends = crawl.committed()
+    with crawl.frontier() as frontier:
+        merged = {} if frontier is None else _merged(crawl, frontier)
+        undone = 0 if frontier is None else int(frontier.note(UNDONE) or b"0")
+    Update(
+        crawl.path,
+        ends,
+        crawl.began,
+        lambda url: crawl.forms(url).exact,
+        merged=merged,
+        undone=undone,
+        progress=progress,
+    ).run()
+
+
+def _merged(crawl: CrawlDir, frontier: FrontierReader) -> dict[bytes, bytes]:
+    """Exact forms of merged URLs, and of those that stand for them."""
+    pairs = ((one.entry.url, stand_in(frontier, one)) for one in frontier.all_merged() if one.rules)
+    exact = ((crawl.forms(url).exact, crawl.forms(page).exact) for url, page in pairs if page)
+    return {url.encode(): page.encode() for url, page in exact}
 
 
 class IndexBuilder:

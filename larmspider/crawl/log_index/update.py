@@ -70,8 +70,9 @@ def is_failure(result: str) -> bool:
 class Update:
     """``ends``: how far each log may be read, in bytes, by its path from ``directory``; ``began``:
     crawl.json's, which names the crawl; ``exact`` makes a URL's exact form, None: it is the
-    canonical one. Raises CrawlDirError where the index cannot be written, IndexBusyError while
-    another process does."""
+    canonical one. ``merged`` are exact forms of merged URLs, and of those that stand for them;
+    their links count for the latter, and the index begins anew where more were ``undone``. Raises
+    CrawlDirError where the index cannot be written, IndexBusyError while another process does."""
 
     def __init__(
         self,
@@ -80,12 +81,15 @@ class Update:
         began: str,
         exact: Callable[[str], str] | None = None,
         *,
+        merged: Mapping[bytes, bytes] | None = None,
+        undone: int = 0,
         clock: Callable[[], float] = time.time,
         progress: Progress = lambda _done, _all: None,
     ) -> None:
         self.directory, self.ends, self.began, self.clock = directory, ends, began, clock
         self._progress = progress
         self._exact = ExactForms(exact)
+        self._exact.merged, self.undone = merged or {}, undone
         self._state: dict[str, Any] = {}
         self._done = self._all = 0
 
@@ -128,7 +132,8 @@ class Update:
     def _checked_state(self) -> dict[str, Any]:
         """The state of the index, which begins anew for another crawl, log or format."""
         state = read_state(self._database)
-        if is_index_of(state, self.began, self.directory, lambda log: self.ends.get(log, 0)):
+        ours = is_index_of(state, self.began, self.directory, lambda log: self.ends.get(log, 0))
+        if ours and state.get("undone", 0) == self.undone:
             return state
         with self._database as database:
             database.execute("BEGIN IMMEDIATE")
@@ -139,7 +144,8 @@ class Update:
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {FORMAT}")
         return {
-            "began": self.began, "positions": {}, "checksums": {}, "workers": [],
+            "began": self.began, "undone": self.undone,
+            "positions": {}, "checksums": {}, "workers": [],
             "pages": 0, "links": 0, "pairs": 0, "fetches": 0, "time": 0.0, "seconds": 0.0,
         }  # fmt: skip
 
@@ -194,7 +200,8 @@ class Update:
             file.seek(offset)
             while (fields := file.readline().split(b"\t", 3))[0] == page and len(fields) == 4:
                 target = fields[2]
-                found.add(target if fields[1] == target else self._exact.of(fields[1], target))
+                exact = target if fields[1] == target else self._exact.of(fields[1], target)
+                found.add(self._exact.merged.get(exact, exact))
         return found
 
     def _write_state(self, **changed: float) -> None:
@@ -209,6 +216,7 @@ class ExactForms(dict[bytes, bytes]):
     def __init__(self, exact: Callable[[str], str] | None = None) -> None:
         super().__init__()
         self._exact = exact
+        self.merged: Mapping[bytes, bytes] = {}
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
         """By the two columns of a log; b"" where the URL has no forms."""
@@ -282,6 +290,8 @@ class LinkBatch(Batch):
         page, url, target, _ = fields
         if url != target:
             target = self.exact.of(url, target)
+        if self.exact.merged:
+            target = self.exact.merged.get(target, target)
         offset += self.base
         if page != self._page:
             if self.full:

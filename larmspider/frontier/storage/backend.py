@@ -14,13 +14,16 @@ leased    handed out by pop(), not answered yet; a crash makes it queued again
 stored    fetched, and every store has its page; final for this crawl
 failed    given up after its retries, with a reason; final
 refused   will not be fetched (robots.txt, a store dropped it, ...), with a reason; final
+merged    another URL stands for it: another spelling of the same page, as far as is known
 ========  ==================================================================================
 
     unknown --add--> queued --pop--> leased --acknowledge--> stored | failed | refused
                      queued <--release-- leased;  unknown | queued --refuse--> refused
                      queued <--reopen-- refused
+    unknown | leased --merge--> merged --unmerge--> queued
 
-At all times ``discovered = queued + leased + stored + failed + refused``, in all and by host.
+At all times ``discovered = queued + leased + stored + failed + refused + merged``, in all and by
+host.
 
 States of a host belong to the frontier (frontier/hosts.py); a backend keeps the packed record of a
 host as bytes.
@@ -56,7 +59,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from larmspider.errors import CrawlDirError, LarmspiderError, TemporaryError
-from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    Recovery,
+    UrlState,
+)
 
 
 class BackendError(LarmspiderError):
@@ -127,6 +137,32 @@ class Backend(ABC):
     def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         """Queue URLs again that are refused; True for each that was. Others stay as they are. The
         caller sets every field, as for add(); key and host are those of the refused URL."""
+
+    @abstractmethod
+    def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
+        """For the url_key() of each canonical form the keys of URLs that were added with it as
+        ``guess``, in no order, some 8 at most. What another worker fetched is missing. 2-4 us
+        each."""
+
+    @abstractmethod
+    def merge(self, items: Sequence[MergedUrl]) -> None:
+        """Unknown or leased URLs become merged. Others stay as they are."""
+
+    @abstractmethod
+    def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
+        """Merged URLs become queued, as they were to be: their entries. Others stay as they are."""
+
+    @abstractmethod
+    def merged(self, key: bytes) -> MergedUrl | None:
+        """None for a URL that is not merged."""
+
+    @abstractmethod
+    def merged_of(self, host: str, limit: int) -> list[bytes]:
+        """Keys of merged URLs of a host."""
+
+    @abstractmethod
+    def merged_into(self, key: bytes, limit: int) -> list[bytes]:
+        """Keys of the URLs that a URL stands for."""
 
     @abstractmethod
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:

@@ -10,6 +10,7 @@ each host's queue and the counters (queues.py), and the leases. Databases:
     queue   17 or 21 byte key   -> entry; stays until its URL reaches a final state
     hosts   "h" + host          -> the frontier's host record;  "c" + host -> counters
     meta    format, serial, leases, positions, "n" + name -> note
+    aliases URLs by their canonical form; merged URLs by host, and by the URL that stands for them
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles, share, unshare
 from larmspider.frontier.storage.overlay import WriteOverlay
 from larmspider.frontier.storage.queues import HostCounters, HostQueues
-from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    Recovery,
+    UrlState,
+)
 
 HEAD_ENTRIES = 65_536
 """Queue entries of all hosts in memory, beside those not yet committed; some 25 MB."""
@@ -108,9 +116,69 @@ class LmdbBackend(Backend):
             place = self._queues.ready_place(entry.host, entry.priority)
             self._queues.put(entry.host, place, records.pack_entry(entry))
             urls[entry.key] = records.pack_waiting(UrlState.QUEUED, 1, place)
+            if entry.guess:
+                self._note_guess(entry)
             self._counters.count(entry.host, discovered=1, queued=1)
             added.append(True)
         return added
+
+    def _note_guess(self, entry: QueuedUrl) -> None:
+        prefix = records.guess_prefix(entry.guess)
+        row = records.guess_row(entry.guess, entry.key)
+        self._overlay.new.guesses.setdefault(prefix, []).append(row)
+
+    def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
+        return [
+            [guess[:4] + row[13:] for row in self._overlay.guessed(records.guess_prefix(guess))]
+            for guess in guesses
+        ]
+
+    def merge(self, items: Sequence[MergedUrl]) -> None:
+        for item in items:
+            entry = item.entry
+            known = self._overlay.url(entry.key)
+            if entry.key in self._leases:
+                place, leased = self._end_lease(entry.key)
+                self._overlay.delete_entry(place)
+                self._counters.count(leased.host, leased=-1, merged=1)
+            elif known is None:
+                self._counters.count(entry.host, discovered=1, merged=1)
+            else:
+                continue
+            inlinks = 1 if known is None else records.inlinks_of(known)
+            self._overlay.new.urls[entry.key] = records.pack_merged(item, inlinks)
+            for row in records.merged_rows(entry.host, entry.key, item.into):
+                self._overlay.new.aliases[row] = b""
+
+    def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
+        queued = []
+        for key in keys:
+            record = self._overlay.url(key)
+            if record is None or record[0] != UrlState.MERGED:
+                continue
+            item = records.unpack_merged(record)
+            entry = item.entry
+            for row in records.merged_rows(entry.host, key, item.into):
+                self._overlay.new.aliases[row] = None
+            place = self._queues.ready_place(entry.host, entry.priority)
+            self._queues.put(entry.host, place, records.pack_entry(entry))
+            inlinks = records.inlinks_of(record)
+            self._overlay.new.urls[key] = records.pack_waiting(UrlState.QUEUED, inlinks, place)
+            self._counters.count(entry.host, merged=-1, queued=1)
+            queued.append(entry)
+        return queued
+
+    def merged(self, key: bytes) -> MergedUrl | None:
+        record = self._overlay.url(key)
+        is_merged = record is not None and record[0] == UrlState.MERGED
+        return records.unpack_merged(record) if is_merged and record is not None else None
+
+    def merged_of(self, host: str, limit: int) -> list[bytes]:
+        prefix = records.OF_HOST + records.host_prefix(host)
+        return [row[9:] for row in self._overlay.alias_rows(prefix, limit)]
+
+    def merged_into(self, key: bytes, limit: int) -> list[bytes]:
+        return [row[17:] for row in self._overlay.alias_rows(records.INTO + key, limit)]
 
     def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
         entries: list[QueuedUrl] = []
@@ -238,14 +306,14 @@ class LmdbBackend(Backend):
 
     def entry(self, key: bytes) -> QueuedUrl | None:
         record = self._overlay.url(key)
-        if record is None or record[0] > UrlState.LEASED:
+        if record is None or not records.is_waiting(record):
             return None
         packed = self._overlay.entry(records.unpack_waiting(record)[2])
         return records.unpack_entry(packed) if packed else None
 
     def visit(self, key: bytes) -> FetchRecord | None:
         record = self._overlay.url(key)
-        return records.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
+        return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def leases(self) -> list[QueuedUrl]:
         return [replace(entry) for _, entry in self._leases.values()]

@@ -4,9 +4,9 @@
     files.write(batch)                                # one transaction, synced to disk
     files.get(key, files.urls)
 
-``frontier/data.mdb`` holds four named databases: urls, queue, hosts, meta. The map, the limit of
-the file's size, begins at 64 MB and doubles when full; it takes no room on disk before it is used.
-LMDB rolls back a batch that does not fit: the map grows, and the batch is written again.
+``frontier/data.mdb`` holds five named databases: urls, queue, hosts, meta, aliases. The map, the
+limit of the file's size, begins at 64 MB and doubles when full; it takes no room on disk before it
+is used. LMDB rolls back a batch that does not fit: the map grows, and the batch is written again.
 
 LMDB opens an environment once a process. A crawl shares its own with the pages that it serves
 (share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here, for
@@ -34,7 +34,9 @@ from larmspider.frontier.storage.backend import BackendError, FormatError
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes by named database; None in ``queue`` marks a deletion.
+    """Changes by named database; None in ``queue`` and ``aliases`` marks a deletion.
+
+    ``guesses`` are rows of ``aliases`` too, by what they begin with: many, and never deleted.
 
     A URL that is added and fetched between two commits never touches the queue on disk.
     """
@@ -43,6 +45,8 @@ class WriteBatch:
     queue: dict[bytes, bytes | None] = field(default_factory=dict)
     hosts: dict[bytes, bytes] = field(default_factory=dict)
     meta: dict[bytes, bytes] = field(default_factory=dict)
+    aliases: dict[bytes, bytes | None] = field(default_factory=dict)
+    guesses: dict[bytes, list[bytes]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
@@ -53,6 +57,9 @@ class WriteBatch:
         older.queue.update(self.queue)
         older.hosts.update(self.hosts)
         older.meta.update(self.meta)
+        older.aliases.update(self.aliases)
+        for prefix, rows in self.guesses.items():
+            older.guesses.setdefault(prefix, []).extend(rows)
         return older
 
 
@@ -89,7 +96,7 @@ class LmdbFiles:
                 str(path),
                 # 0: as the file says; LMDB itself raises a map that is smaller than the file
                 map_size=0 if readonly else map_bytes,
-                max_dbs=len(_NAMES) + 1,  # a subclass may have one more
+                max_dbs=len(_NAMES) + 2,  # aliases; a subclass may have one more
                 readonly=readonly,
                 create=not readonly,
                 readahead=False,
@@ -129,6 +136,7 @@ class LmdbFiles:
                     txn.put(b"format", FORMAT, db=made[b"meta"])
             dbs = [self.env.open_db(name, create=False) for name in names]
             self.urls, self.queue, self.hosts, self.meta = dbs
+            self.aliases = self._aliases(readonly)
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:
@@ -138,6 +146,13 @@ class LmdbFiles:
             raise FormatError(
                 f"the frontier in {self.path} is {has}, this version reads {FORMAT.decode()!r}"
             )
+
+    def _aliases(self, readonly: bool) -> Any:
+        """Frontiers of earlier versions have no such database; None where it cannot be made."""
+        try:
+            return self.env.open_db(b"aliases", create=not readonly)
+        except lmdb.NotFoundError:
+            return None
 
     @contextmanager
     def read(self) -> Iterator[Any]:
@@ -213,6 +228,13 @@ class LmdbFiles:
             txn.cursor(self.urls).putmulti(sorted(batch.urls.items()))
             txn.cursor(self.hosts).putmulti(sorted(batch.hosts.items()))
             txn.cursor(self.meta).putmulti(sorted(batch.meta.items()))
+            for row in sorted(batch.aliases):
+                if (value := batch.aliases[row]) is None:
+                    txn.delete(row, db=self.aliases)
+                else:
+                    txn.put(row, value, db=self.aliases)
+            rows = sorted(row for found in batch.guesses.values() for row in found)
+            txn.cursor(self.aliases).putmulti([(row, b"") for row in rows])
 
     def close(self) -> None:
         """May be called twice. Waits for a read of another thread."""

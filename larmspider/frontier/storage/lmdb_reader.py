@@ -20,7 +20,7 @@ from typing import Any
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, close_shared, open_shared
-from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, UrlState
+from larmspider.frontier.storage.records import Counts, FetchRecord, MergedUrl, QueuedUrl, UrlState
 
 SLICE = 500
 """Records that one transaction reads; 0.2 ms."""
@@ -44,13 +44,31 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         """What became of a stored, failed or refused URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
-        return records.unpack_visit(record) if record and record[0] > UrlState.LEASED else None
+        return records.unpack_visit(record) if record and records.is_final(record) else None
+
+    def merged(self, key: bytes) -> MergedUrl | None:
+        """As Backend.merged()."""
+        with self._files.read() as txn:
+            record = txn.get(key, db=self._files.urls)
+        is_merged = record is not None and record[0] == UrlState.MERGED
+        return records.unpack_merged(record) if is_merged else None
+
+    def all_merged(self) -> Iterator[MergedUrl]:
+        """Every merged URL, host by host."""
+        after: bytes | None = records.OF_HOST
+        while self._files.aliases is not None and after is not None:
+            rows, after = self._slice(self._files.aliases, after)
+            for row, _ in rows:
+                if not row.startswith(records.OF_HOST):
+                    return
+                if (found := self.merged(row[9:])) is not None:
+                    yield found
 
     def entry(self, key: bytes) -> QueuedUrl | None:
         """The entry of a queued or leased URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
-            if record is None or record[0] > UrlState.LEASED:
+            if record is None or not records.is_waiting(record):
                 return None
             packed = txn.get(records.unpack_waiting(record)[2], db=self._files.queue)
         return records.unpack_entry(packed) if packed else None
@@ -124,7 +142,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         """Keys and records of all URLs that are stored, failed or refused, host by host; some 4 us
         each."""
         for key, record in self._all(self._files.urls):
-            if record[0] > UrlState.LEASED:
+            if records.is_final(record):
                 yield key, records.unpack_visit(record)
 
     def host(self, name: str) -> tuple[bytes, Counts]:

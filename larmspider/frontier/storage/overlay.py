@@ -13,6 +13,9 @@ from collections.abc import Generator, Iterator, Sequence
 
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 
+MAX_GUESSES = 8
+"""URLs of one canonical form that are looked at."""
+
 
 class WriteOverlay:
     """``new`` is the batch under way; ``sealed`` is full between seal() and discard()."""
@@ -51,6 +54,38 @@ class WriteOverlay:
             for key, record in txn.cursor(self.files.urls):
                 yield key, over.pop(key, record)
         yield from over.items()
+
+    # aliases
+
+    def guessed(self, prefix: bytes) -> list[bytes]:
+        """Rows that begin with records.guess_prefix()."""
+        found = self._rows(prefix, MAX_GUESSES)
+        for batch in (self.sealed, self.new):
+            found += batch.guesses.get(prefix, ())
+        return list(dict.fromkeys(found))
+
+    def alias_rows(self, prefix: bytes, limit: int) -> list[bytes]:
+        """Other rows with a prefix, at most ``limit``."""
+        changes = {
+            row: value
+            for batch in (self.sealed, self.new)
+            for row, value in batch.aliases.items()
+            if row.startswith(prefix)
+        }
+        deleted = sum(value is None for value in changes.values())
+        found = [row for row in self._rows(prefix, limit + deleted) if row not in changes]
+        found += [row for row, value in changes.items() if value is not None]
+        return found[:limit]
+
+    def _rows(self, prefix: bytes, limit: int) -> list[bytes]:
+        rows: list[bytes] = []
+        with self.files.read() as txn:
+            cursor = txn.cursor(self.files.aliases)
+            more = cursor.set_range(prefix)
+            while more and len(rows) < limit and cursor.key().startswith(prefix):
+                rows.append(cursor.key())
+                more = cursor.next()
+        return rows
 
     # entries of the queue
 

@@ -95,6 +95,7 @@ class HostCounters:
         failed: int = 0,
         refused: int = 0,
         delayed: int = 0,
+        merged: int = 0,
     ) -> None:
         """Add to the numbers of a host, and of all."""
         own = self.by_host.get(host)
@@ -115,6 +116,8 @@ class HostCounters:
                 counts.refused += refused
             if delayed:
                 counts.delayed += delayed
+            if merged:
+                counts.merged += merged
         self._changed.add(host)
 
     def load(self, rows: Iterable[tuple[str, bytes]]) -> None:

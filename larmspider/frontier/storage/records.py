@@ -107,6 +107,7 @@ class UrlState(IntEnum):
     STORED = 3
     FAILED = 4
     REFUSED = 5
+    MERGED = 6
 
 
 @dataclass(slots=True)
@@ -114,10 +115,11 @@ class QueuedUrl:
     """A URL that is to be fetched.
 
     ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
-    url_key() of its exact form. ``exact`` is that, or "": it is not kept. ``host`` names its queue.
-    ``depth`` and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py.
-    ``priority`` is 0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed
-    Request. ``attempts`` counts the fetches that failed.
+    url_key() of its exact form. ``exact`` is that, or "", and ``guess`` the url_key() of
+    ``normalized`` where that is another one; neither is kept. ``host`` names its queue. ``depth``
+    and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py. ``priority`` is
+    0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
+    ``attempts`` counts the fetches that failed.
     """
 
     url: str
@@ -132,6 +134,7 @@ class QueuedUrl:
     payload: bytes = b""
     attempts: int = 0
     exact: str = field(default="", compare=False)
+    guess: bytes = field(default=b"", compare=False)
 
 
 @dataclass(slots=True)
@@ -155,6 +158,16 @@ class FetchRecord:
 
 
 @dataclass(slots=True)
+class MergedUrl:
+    """A URL that another one stands for: ``entry`` as it was to be queued, ``rules`` by which it is
+    the same (a mask of urls/equivalence.py), ``into`` the key of the other one."""
+
+    entry: QueuedUrl
+    rules: int
+    into: bytes
+
+
+@dataclass(slots=True)
 class Counts:
     """Numbers of URLs by state. ``delayed`` counts the ``queued`` ones with an earliest time."""
 
@@ -165,17 +178,19 @@ class Counts:
     failed: int = 0
     refused: int = 0
     delayed: int = 0
+    merged: int = 0
 
     def balanced(self) -> bool:
-        """discovered = queued + leased + stored + failed + refused."""
-        parts = self.queued + self.leased + self.stored + self.failed + self.refused
-        return self.discovered == parts
+        """discovered = queued + leased + stored + failed + refused + merged."""
+        done = self.stored + self.failed + self.refused + self.merged
+        return self.discovered == self.queued + self.leased + done
 
     def __str__(self) -> str:
         """For a crawl that has ended: nothing is leased."""
         return (
             f"{counted(self.discovered, 'URL')} discovered, {self.stored} stored,"
-            f" {self.refused} refused, {self.failed} failed, {self.queued} to fetch"
+            f" {self.refused} refused, {self.failed} failed,"
+            f"{f' {self.merged} merged,' if self.merged else ''} {self.queued} to fetch"
         )
 
 
@@ -191,7 +206,9 @@ class Recovery:
 _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")
 _ENTRY = struct.Struct(">HBHHH")
-_COUNTS = struct.Struct(">7Q")
+_COUNTS = struct.Struct(">8Q")
+_EARLIER_COUNTS = struct.Struct(">7Q")
+_MERGED = struct.Struct(">BIB16s")
 _FIELDS = attrgetter(*Counts.__slots__)
 _LENGTHS = struct.Struct(">5I")
 _LENGTH = struct.Struct(">I")
@@ -297,13 +314,60 @@ def unpack_visit(data: bytes) -> FetchRecord:
     )
 
 
+def is_final(record: bytes) -> bool:
+    """Whether a record in ``urls`` is a FetchRecord."""
+    return UrlState.STORED <= record[0] <= UrlState.REFUSED
+
+
+def is_waiting(record: bytes) -> bool:
+    """Whether a record in ``urls`` is that of a queued or leased URL."""
+    return record[0] <= UrlState.LEASED
+
+
+def pack_merged(merged: MergedUrl, inlinks: int) -> bytes:
+    """The record in ``urls`` of a merged URL."""
+    head = _MERGED.pack(UrlState.MERGED, inlinks, merged.rules, merged.into)
+    return head + pack_entry(merged.entry)
+
+
+def unpack_merged(data: bytes) -> MergedUrl:
+    _, _, rules, into = _MERGED.unpack_from(data)
+    return MergedUrl(unpack_entry(data[_MERGED.size :]), rules, into)
+
+
+GUESS = b"g"
+"""A known URL by its canonical form: 4 bytes of the host, 8 of the form, 12 of the URL's key."""
+OF_HOST = b"m"
+"""A merged URL by its host: 8 bytes of the host, the URL's key."""
+INTO = b"i"
+"""A merged URL by the one that stands for it: the keys of both."""
+
+
+def guess_prefix(guess: bytes) -> bytes:
+    """What the rows of all URLs begin with that have a canonical form; ``guess`` is its
+    url_key()."""
+    return GUESS + guess[:12]
+
+
+def guess_row(guess: bytes, key: bytes) -> bytes:
+    """25 bytes: a row of ``aliases``, without a value."""
+    return GUESS + guess[:12] + key[4:]
+
+
+def merged_rows(host: str, key: bytes, into: bytes) -> tuple[bytes, bytes]:
+    """The two rows of ``aliases`` by which a merged URL is found."""
+    return OF_HOST + host_prefix(host) + key, INTO + into + key
+
+
 def pack_counts(counts: Counts) -> bytes:
-    """56 bytes."""
+    """64 bytes."""
     return _COUNTS.pack(*_FIELDS(counts))
 
 
 def unpack_counts(data: bytes) -> Counts:
-    return Counts(*_COUNTS.unpack(data))
+    """Records of earlier versions end before ``merged``."""
+    layout = _COUNTS if len(data) == _COUNTS.size else _EARLIER_COUNTS
+    return Counts(*layout.unpack(data))
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:

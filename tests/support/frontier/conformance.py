@@ -15,13 +15,14 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     Counts,
     FetchRecord,
+    MergedUrl,
     QueuedUrl,
     UrlState,
     host_of,
     url_key,
 )
 
-U, Q, L, S, F, R = UrlState
+U, Q, L, S, F, R, M = UrlState
 OK = FetchRecord(
     S, time=1_800_000_000.5, status=200, etag='"v1"', last_modified="Tue", digest=b"\1\2"
 )
@@ -274,6 +275,53 @@ class BackendConformance:
         assert last.check([refused.key]) == [S]
         assert last.counts() == last.audit()
         last.close()
+
+    def test_urls_are_found_by_their_canonical_form(self, backend, store):
+        guess = url_key("http://a/faq")
+        one, two, other = entries("FAQ", "Faq", "other")
+        one.guess = two.guess = guess
+        backend.add([one, other])
+        assert backend.guessed([guess, other.key]) == [[one.key], []]
+        backend.checkpoint({})
+        backend.add([two])
+        assert sorted(backend.guessed([guess])[0]) == sorted([one.key, two.key])
+        again = self.restart(store, backend)
+        assert backend is again or again.guessed([guess]) == [[one.key]]
+        again.close()
+
+    def test_merges_unknown_and_leased_urls_only(self, backend):
+        new, queued, leased, stored, into = entries("new", "queued", "leased", "stored", "into")
+        backend.add([stored, leased, queued])
+        backend.pop("a:80", 0.0, 2)
+        backend.acknowledge([(stored.key, OK)])
+        backend.merge([MergedUrl(one, 5, into.key) for one in (new, queued, leased, stored)])
+        assert backend.check([new.key, queued.key, leased.key, stored.key]) == [M, Q, M, S]
+        assert backend.merged(new.key) == MergedUrl(new, 5, into.key)
+        assert backend.merged(stored.key) is backend.visit(new.key) is backend.entry(new.key)
+        assert backend.add([new]) == [False]
+        assert backend.counts() == Counts(discovered=4, queued=1, stored=1, merged=2)
+        assert backend.audit() == backend.counts()
+
+    def test_merged_urls_are_found_and_queued_again(self, backend, store):
+        one, two = entry("http://a/1", depth=2, from_page="http://a/"), entry("http://b/2")
+        into = entry("http://a/into")
+        backend.add([into])
+        backend.merge([MergedUrl(one, 1, into.key), MergedUrl(two, 2, into.key)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert again.merged(one.key) == MergedUrl(one, 1, into.key)
+        assert again.merged_of("a:80", 9) == [one.key]
+        assert sorted(again.merged_into(into.key, 9)) == sorted([one.key, two.key])
+        assert again.unmerge([one.key, into.key]) == [one]
+        assert again.merged_of("a:80", 9) == []
+        assert again.merged_into(into.key, 9) == [two.key]
+        again.checkpoint({})
+        third = self.restart(store, again)
+        assert third.check([one.key, two.key]) == [Q, M]
+        assert urls(third.pop("a:80", 0.0, 9)) == ["http://a/into", "http://a/1"]
+        assert third.merged_into(into.key, 9) == [two.key]
+        assert third.counts() == Counts(discovered=3, leased=2, merged=1)
+        third.close()
 
     def test_counts_links_to_queued_urls(self, backend, store):
         one, two = entries("1", "2")

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from larmspider.frontier.storage.backend import Backend
-from larmspider.frontier.storage.records import Counts, FetchRecord, QueuedUrl, Recovery, UrlState
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    Recovery,
+    UrlState,
+)
 
 
 @dataclass
@@ -29,6 +36,8 @@ class Image:
     host_records: dict[str, bytes] = field(default_factory=dict)
     notes: dict[str, bytes] = field(default_factory=dict)
     positions: dict[str, bytes] = field(default_factory=dict)
+    guesses: dict[bytes, list[bytes]] = field(default_factory=dict)
+    merged: dict[bytes, MergedUrl] = field(default_factory=dict)
     serial: int = 0
     committed: bool = False
 
@@ -69,6 +78,8 @@ class MemoryBackend(Backend):
                 self.now.order[entry.key] = entry.priority, self._serial()
                 self.now.inlinks[entry.key] = 1
                 self.now.owner[entry.key] = entry.host
+                if entry.guess:
+                    self.now.guesses.setdefault(entry.guess, []).append(entry.key)
             added.append(new)
         return added
 
@@ -138,6 +149,40 @@ class MemoryBackend(Backend):
                 self.add([entry])
                 self.now.inlinks[entry.key] = links
         return reopened
+
+    def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
+        return [list(self.now.guesses.get(guess, ())) for guess in guesses]
+
+    def merge(self, items: Sequence[MergedUrl]) -> None:
+        for item in items:
+            key = item.entry.key
+            if self.now.states.get(key, UrlState.UNKNOWN) in (UrlState.UNKNOWN, UrlState.LEASED):
+                self.operations += 1
+                self.now.entries.pop(key, None)
+                self.now.earliest.pop(key, None)
+                self.now.states[key], self.now.merged[key] = UrlState.MERGED, item
+                self.now.owner[key] = item.entry.host
+                self.now.inlinks.setdefault(key, 1)
+
+    def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
+        queued = []
+        for key in keys:
+            if (item := self.now.merged.pop(key, None)) is not None:
+                self.now.states[key] = UrlState.QUEUED
+                self.now.entries[key] = replace(item.entry)
+                self.now.order[key] = item.entry.priority, self._serial()
+                queued.append(item.entry)
+        return queued
+
+    def merged(self, key: bytes) -> MergedUrl | None:
+        return self.now.merged.get(key)
+
+    def merged_of(self, host: str, limit: int) -> list[bytes]:
+        found = (key for key, item in self.now.merged.items() if item.entry.host == host)
+        return sorted(found)[:limit]
+
+    def merged_into(self, key: bytes, limit: int) -> list[bytes]:
+        return sorted(k for k, item in self.now.merged.items() if item.into == key)[:limit]
 
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         counted = []

@@ -1,0 +1,72 @@
+"""Copies: a page that another URL gave already is logged, and not stored.
+
+    http://wiki/FAQ.html    same page as http://wiki/faq.html, by the path-case rule, on trial here
+
+The frontier has such URLs fetched to find out whether they are one page (frontier/merging.py). A
+spider middleware behind FollowMiddleware: the links of a copy are followed as those of any page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider.extraction.fingerprint import Details, fingerprint
+from larmspider.frontier.merging import Arrival
+from larmspider.items import REDIRECT, Page
+from larmspider.requests import COPY, LEASE
+from larmspider.scheduler.scheduler import scheduler_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from larmspider.frontier.merging import Merger
+
+
+class CopiesMiddleware:
+    """Takes the fingerprint of each page, and drops those that are copies."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @cached_property
+    def _merger(self) -> Merger | None:
+        scheduler = scheduler_of(self.crawler)
+        return None if scheduler is None else scheduler.frontier.merger
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        merger = self._merger
+        async for item in result:
+            if merger is None or not isinstance(item, Page):
+                yield item
+                continue
+            item.fingerprint = fingerprint(item)
+            for link in item.links if merger.stand_ins else ():
+                if link.exact in merger.stand_ins:
+                    link.exact = merger.stand_ins[link.exact]
+            lease = response.meta.get(LEASE)
+            copy = None
+            if lease is not None and lease.entry is not None and lease.holder is response.request:
+                copy = merger.arrived(lease.entry.key, _arrival(item))
+            if copy is None:
+                yield item
+            else:
+                response.meta[COPY] = item, copy
+
+
+def _arrival(page: Page) -> Arrival:
+    target = next((link.exact for link in page.links[:1] if link.type == REDIRECT), None)
+    return Arrival(
+        page.status,
+        bytes.fromhex(page.digest) + page.fingerprint,
+        partial(Details.of, page),
+        (target or "") if page.status != 200 else "",
+    )

@@ -1,0 +1,416 @@
+"""Whole sites, in process: what is fetched, stored and merged, and what a crash leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha1
+from itertools import count
+
+import pytest
+
+from larmspider.extraction.fingerprint import Details, fingerprint
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.merging import Arrival, Merger
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
+from larmspider.items import REDIRECT, Page
+from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.equivalence import FOLDER_FILE, PATH_CASE, SESSION_ID
+from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.normalizer import UrlForms
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import Clock, build
+
+WORDS = "Some words as pages have them, so that their text is what counts, and no link or markup. "
+
+
+@dataclass
+class Answer:
+    body: str = ""
+    status: int = 200
+    links: tuple[str, ...] = ()
+    location: str = ""
+
+
+Handler = Callable[[str], Answer]
+
+
+class Site:
+    """A host and a crawl of it. ``stored`` and ``fetched`` are targets, in order."""
+
+    def __init__(self, handler: Handler, open_backend: Callable[[], Backend] | None = None) -> None:
+        self.handler = handler
+        self.disk, self.clock = Disk(), Clock()
+        self.open_backend = open_backend or (lambda: MemoryBackend(self.disk))
+        self.fetched: list[str] = []
+        self.stored: list[str] = []
+        self.frontier: Frontier
+        self.start()
+
+    def start(self) -> None:
+        """Also after a crash."""
+        self.frontier = build(self.open_backend(), self.clock, robots=False, delay=0.0)
+        self.forms = UrlForms(Canonicalizer(), HostResolver())
+        self.merger = self.frontier.merger = Merger(self.frontier, self.forms)
+        backend = self.frontier.backend
+        self.merger.recover(h for h in backend.host_names() if backend.counts(h).merged)
+
+    def add(self, *targets: str, found_on: str = "", type_: int = 0) -> None:
+        entries = []
+        for target in targets:
+            normalized, exact = self.forms(f"http://h{target}")
+            if self.frontier.known([exact])[0]:
+                continue
+            entries.append(
+                self.frontier.entry(
+                    f"http://h{target}", normalized, exact=exact, link_type=type_,
+                    from_page=f"http://h{found_on}",
+                )
+            )  # fmt: skip
+        self.frontier.add(entries)
+
+    def step(self) -> bool:
+        """One fetch; False: there is nothing to do now."""
+        lease = self.frontier.pop()
+        self.frontier.audit(deep=True)
+        if lease is None:
+            at = self.frontier.next_ready_time()
+            if at is None or at <= self.clock.now:
+                return False
+            self.clock.now = at
+            return True
+        target = lease.url.removeprefix("http://h")
+        answer = self.handler(target)
+        self.fetched.append(target)
+        page = Page(lease.url, text=answer.body and WORDS * 3 + answer.body, status=answer.status)
+        page.body = page.text.encode()
+        leads_to = self.forms(f"http://h{answer.location}").exact if answer.location else ""
+        if answer.location:
+            self.add(answer.location, found_on=target, type_=REDIRECT)
+        self.add(*answer.links, found_on=target)
+        digest = sha1(page.body, usedforsecurity=False).digest() + fingerprint(page)
+        assert lease.entry is not None
+        copy = self.merger.arrived(
+            lease.entry.key, Arrival(answer.status, digest, partial(Details.of, page), leads_to)
+        )
+        self.frontier.answered(lease, 0.01)
+        if copy is not None:
+            self.frontier.merge(lease, copy.merged)
+        else:
+            visit = FetchRecord(
+                UrlState.STORED, self.clock.now, status=answer.status, digest=digest
+            )
+            self.frontier.acknowledge(lease, visit)
+            self.stored.append(target)
+        return True
+
+    def run(self) -> None:
+        while self.step():
+            pass
+        assert self.frontier.finished
+        counts = self.counts
+        assert counts.queued == counts.leased == 0
+
+    @property
+    def counts(self) -> Counts:
+        return self.frontier.audit(deep=True)
+
+    @property
+    def rules(self) -> list[str]:
+        return list(self.merger.of("h:80").in_words())
+
+    def state(self, target: str) -> UrlState:
+        return self.frontier.backend.check([url_key(self.forms(f"http://h{target}").exact)])[0]
+
+
+def page(body: str) -> Answer:
+    return Answer(body)
+
+
+def twins(number: int) -> list[str]:
+    """So many pages, each in two spellings."""
+    return [name for n in range(number) for name in (f"/Page{n}", f"/page{n}")]
+
+
+def without_case(target: str) -> Answer:
+    return Answer(f"page {target.lower()}")
+
+
+def with_case(target: str) -> Answer:
+    return Answer(f"page {target}")
+
+
+@pytest.fixture(params=["memory", "lmdb"])
+def site(request: pytest.FixtureRequest, tmp_path) -> Callable[[Handler], Site]:
+    opened: list[Backend] = []
+
+    def open_lmdb() -> Backend:
+        for backend in opened:
+            backend.close()
+        opened.append(LmdbBackend(tmp_path / "frontier"))
+        return opened[-1]
+
+    yield lambda handler: Site(handler, open_lmdb if request.param == "lmdb" else None)
+    for backend in opened:
+        backend.close()
+
+
+def test_a_rule_that_holds_costs_three_fetches(site) -> None:
+    """Ten pages in two spellings each, found together."""
+    here = site(without_case)
+    here.add(*twins(10))
+    here.run()
+    assert len(here.fetched) == 13
+    assert len(here.stored) == 10
+    assert here.counts == Counts(discovered=20, stored=10, merged=10)
+    assert here.rules == ["path-case proven 3 times"]
+    here.add("/PAGE3")
+    here.run()
+    assert len(here.fetched) == 13
+    assert here.state("/PAGE3") is UrlState.MERGED
+
+
+def test_a_rule_that_does_not_hold_loses_nothing(site) -> None:
+    """What was held is fetched; further spellings are, too."""
+    here = site(with_case)
+    here.add(*twins(10))
+    here.run()
+    here.add("/PAGE3")
+    here.run()
+    assert sorted(here.stored) == sorted([*twins(10), "/PAGE3"])
+    assert here.counts.merged <= 3, "first pages, asked again"
+    assert here.rules[0].startswith("path-case off: http://h/")
+
+
+def test_a_proven_rule_that_turns_out_wrong_is_undone(site) -> None:
+    """A sample differs: everything that was merged by the rule is fetched."""
+    wrong = {f"/PAGE{n}" for n in range(1000)}
+
+    def handler(target: str) -> Answer:
+        return with_case(target) if target in wrong else without_case(target)
+
+    here = site(handler)
+    here.add(*twins(10))
+    here.run()
+    here.add(*sorted(wrong)[:400:40], *(f"/pagE{n}" for n in range(10)))
+    here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    sampled = next(
+        f"/PAge{n}"
+        for n in count()
+        if url_key(f"http://h/PAge{n}")[-4:] and _is_sample(f"/PAge{n}")
+    )
+    wrong.add(sampled)
+    here.add(sampled.lower())
+    here.run()
+    here.add(sampled)
+    here.run()
+    assert here.rules[0].startswith("path-case off")
+    assert here.counts.merged == 1, "the first page, asked again"
+    assert {f"/pagE{n}" for n in range(10)} <= {*here.stored}
+
+
+def _is_sample(target: str) -> bool:
+    return int.from_bytes(url_key(f"http://h{target}")[-4:], "big") % 100 == 0
+
+
+def test_a_redirect_is_a_proof(site) -> None:
+    """From either side; the target is fetched, and the redirect is stored as such."""
+
+    def handler(target: str) -> Answer:
+        if target.endswith("index.html"):
+            return Answer(status=301, location=target.removesuffix("index.html"))
+        return page(f"folder {target}")
+
+    here = site(handler)
+    here.add("/a/index.html", "/b/", "/b/index.html", "/c/index.html")
+    here.run()
+    here.add("/d/", "/d/index.html")
+    here.run()
+    assert here.rules[0].startswith("folder-file proven")
+    assert {"/a/", "/b/", "/c/", "/d/"} <= {*here.stored}
+    assert here.state("/d/index.html") is UrlState.MERGED
+
+
+@pytest.mark.parametrize("status", [404, 500, 301])
+def test_nothing_merges_into_a_url_that_is_no_200(site, status: int) -> None:
+    """What was held for it is fetched; two 404s prove nothing."""
+
+    def handler(target: str) -> Answer:
+        good = target.islower()
+        return page("found") if good else Answer("gone", status)
+
+    here = site(handler)
+    here.add("/FAQ", "/faq", "/Faq")
+    here.run()
+    assert sorted(here.stored) == ["/FAQ", "/Faq", "/faq"]
+    assert not any("proven" in rule or "off" in rule for rule in here.rules)
+
+
+def test_what_was_merged_into_a_page_that_fails_is_queued(site) -> None:
+    """The rule is proven, and merged a URL into one that was still queued."""
+    broken = set()
+
+    def handler(target: str) -> Answer:
+        return Answer("gone", 404) if target in broken else without_case(target)
+
+    here = site(handler)
+    here.add(*twins(4))
+    here.run()
+    broken.add("/New")
+    here.add("/New", "/new")
+    assert here.state("/new") is UrlState.MERGED
+    here.run()
+    assert here.stored[-2:] == ["/New", "/new"]
+
+
+def clock_on_each_page() -> Handler:
+    ticks = count(100)
+    return lambda target: page(f"page {target.lower()} made at 12:{next(ticks)} today")
+
+
+def test_numbers_that_change_from_fetch_to_fetch_do_not_count(site) -> None:
+    """A clock on each page: the first URL of each pair is asked again to find out."""
+    here = site(clock_on_each_page())
+    for name in "abcde":
+        here.add(f"/{name.upper()}{name}", f"/{name}{name}")
+        here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert len(here.fetched) == 5 + 3 + 2 + 2
+    assert here.state("/ee") is UrlState.MERGED
+
+
+def test_ids_are_numbers(site) -> None:
+    """Session ids in the text, of letters and digits, and more of them each time."""
+    ids = (f"{n * 7919:08X}" for n in count(1_000_000))
+    here = site(lambda target: page(f"page {target.lower()} session {next(ids)} of {next(ids)}"))
+    here.add(*twins(6))
+    here.run()
+    assert here.rules == ["path-case proven 3 times"]
+
+
+def test_numbers_that_do_not_change_count(site) -> None:
+    """Pages whose numbers alone tell them apart are two."""
+    versions = {"/V": "version 17", "/v": "version 21"}
+    here = site(lambda target: page(versions[target]))
+    here.add(*versions)
+    here.run()
+    assert sorted(here.stored) == ["/V", "/v"]
+    assert here.rules[0].startswith("path-case off")
+
+
+def test_of_the_numbers_only_those_that_change_are_left_out(site) -> None:
+    """Versions beside a clock."""
+    ticks = count(1000)
+    versions = {"/V": "version 17", "/v": "version 21"}
+    here = site(lambda target: page(f"{versions[target]}, at {next(ticks)}"))
+    here.add(*versions)
+    here.run()
+    assert sorted(here.stored) == ["/V", "/v"]
+    assert here.rules[0].startswith("path-case off")
+
+
+def test_pages_that_differ_from_themselves_decide_nothing(site) -> None:
+    """Everything is fetched, after three such pairs without asking again."""
+    words = iter(f"{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}x" for n in range(1000))
+    here = site(lambda target: page(f"random {next(words)}"))
+    here.add(*twins(6))
+    here.run()
+    assert sorted(set(here.stored)) == sorted(twins(6))
+    assert here.rules[0].startswith("path-case off: no verdict")
+
+
+def test_session_ids_do_not_make_a_site_infinite(site) -> None:
+    """Each answer has links with a session of its own."""
+    sessions = count(1)
+
+    def handler(target: str) -> Answer:
+        path, sid = target.partition("?")[0], next(sessions)
+        return Answer(f"page {path}", links=tuple(f"/p{n}?sid={sid}" for n in range(5)))
+
+    here = site(handler)
+    here.add("/p0")
+    here.run()
+    assert here.rules == ["session-id proven 3 times"]
+    assert len(here.fetched) <= 5 + 3 + 3
+    assert here.merger.of("h:80").rule(SESSION_ID).merged == here.counts.merged
+
+
+def test_a_pair_tries_one_rule(site) -> None:
+    """/A/index.html beside /a/ says nothing about either rule; it is fetched."""
+    here = site(with_case)
+    here.add("/a/", "/A/index.html")
+    here.run()
+    assert sorted(here.stored) == ["/A/index.html", "/a/"]
+    assert here.rules == []
+
+
+def test_rules_that_are_proven_are_merged_together(site) -> None:
+    """Once each is proven by itself."""
+    here = site(lambda target: page(target.lower().removesuffix("index.html")))
+    here.add(*twins(4))
+    here.add(*(f"/{name}/{file}" for name in "abcd" for file in ("", "index.html")))
+    here.run()
+    assert here.rules == ["path-case proven 3 times", "folder-file proven 3 times"]
+    fetched = len(here.fetched)
+    here.add("/A/index.html")
+    here.run()
+    assert len(here.fetched) == fetched
+    merged = here.frontier.backend.merged(url_key("http://h/A/index.html"))
+    assert merged.rules == PATH_CASE | FOLDER_FILE
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_crash_at_any_moment_changes_no_verdict(site, holds: bool) -> None:
+    """After each number of fetches, with a checkpoint some fetches before."""
+    wanted = 10 if holds else 20
+    for crash in range(0, 24, 3):
+        here = site(without_case if holds else with_case)
+        here.add(*twins(10))
+        here.frontier.checkpoint({})
+        for done in range(crash):
+            here.step()
+            if done == crash // 2:
+                here.frontier.checkpoint({})
+                kept = list(here.stored)
+        if crash:
+            here.stored = kept
+        here.start()
+        here.run()
+        assert len(set(here.stored)) == wanted, crash
+        assert here.stored.count("/Page3") == 1
+        assert here.rules[0].startswith("path-case proven" if holds else "path-case off")
+        for name in twins(10):
+            assert here.state(name) is not UrlState.UNKNOWN
+        if here.disk.image.committed is False:
+            return  # one directory serves one crawl
+
+
+def test_beyond_so_many_merged_urls_they_are_counted(site, monkeypatch) -> None:
+    """They stay unknown, and are not fetched."""
+    monkeypatch.setattr("larmspider.frontier.aliases.MAX_MERGED", 10)
+    here = site(without_case)
+    here.add(*twins(12))
+    here.run()
+    stored = list(here.stored)
+    here.add(*(f"/pAgE{n}" for n in range(5)))
+    here.run()
+    record = here.merger.of("h:80").rule(PATH_CASE)
+    assert (record.merged, record.beyond > 0) == (10, True)
+    assert here.stored == stored
+
+
+def test_links_lead_to_the_page_that_stands_for_a_url(site) -> None:
+    """In memory, and read again after a restart."""
+    here = site(without_case)
+    here.add(*twins(5))
+    here.run()
+    assert here.merger.stand_ins["http://h/page4"] == "http://h/Page4"
+    here.frontier.checkpoint({})
+    here.start()
+    assert here.merger.stand_ins == {}
+    assert here.frontier.known(["http://h/page4"]) == [True]
+    assert here.merger.stand_ins == {"http://h/page4": "http://h/Page4"}
