@@ -64,8 +64,8 @@ class Command(LarmCommand):
         )
         if source.is_private and not (binding.token or _token(source) or binding.open_paths):
             raise ConfigError(
-                f"the crawl in {directory} had credentials, so its pages ask for a token, and this"
-                f" user cannot read its own ({directory}/web.token): set LARM_WEB_TOKEN"
+                f"the crawl in {directory} had credentials, so its pages ask for a token, and there"
+                f" is none that this user can read ({directory}/web.token): set LARM_WEB_TOKEN"
             )
         # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
         # token then
