@@ -40,6 +40,7 @@ FRAME_BYTES = 128 * 1024
 LEVEL = 3
 _HEADER = struct.Struct("<IIIII")
 _MAGIC = 0x184D2A5C
+_MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
 _MAX_FILES = 256
 
 
@@ -145,6 +146,11 @@ class Frames:
                 raise CrawlDirError(f"{self.path}: no frame ends at {size}: it is another file")
             return self._places[number]
 
+    def look(self, file: IO[bytes]) -> None:
+        """Before a file is read that was opened now: another process may have cut it since."""
+        with self._lock:
+            self._look(file)
+
     def frame_at(self, file: IO[bytes], offset: int) -> Frame | None:
         """The frame that holds ``offset``; None behind the end."""
         with self._lock:
@@ -155,7 +161,7 @@ class Frames:
             number = bisect_right(self._starts, offset) - 1
             at, start = self._places[number], self._starts[number]
         header = os.pread(file.fileno(), _HEADER.size, at)
-        if len(header) < _HEADER.size:
+        if len(header) < _HEADER.size or header[:4] != _MAGIC_BYTES:
             return None  # it was cut meanwhile
         _, _, packed, size, crc = _HEADER.unpack(header)
         return Frame(at, packed, start, size, crc)
@@ -213,6 +219,7 @@ class FramedReader(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=0)
         self._frames = frames_of(path)
+        self._frames.look(self._file)
         self._path = path
         self._position = 0
         self._at, self._content = -1, b""

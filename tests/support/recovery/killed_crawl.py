@@ -218,7 +218,11 @@ class KilledCrawl:
             committed = file.read(int(position))
         lines = committed.decode().split("\n")
         assert lines.pop() == "", "a position is the end of a record"
-        assert Counter(line.split("\t")[1] for line in lines) == Counter(self._final)
+        written = Counter(line.split("\t")[1] for line in lines)
+        assert written == Counter(self._final), (
+            f"only in store.log {written - Counter(self._final)},"
+            f" only in the frontier {Counter(self._final) - written}"
+        )
 
     def check_end(self) -> None:
         """Everything that the site has is stored exactly once, byte for byte."""
@@ -248,7 +252,8 @@ class KilledCrawl:
             assert body_of(self.crawl, line) == self.site.answers[line["url"]].body
             assert int(line["offset"]) == ends.get(line["page-file"], 0), "nothing between bodies"
             ends[line["page-file"]] = int(line["offset"]) + int(line["size"])
-        paths = {path.with_suffix(".pfl") for path in self.crawl.glob("pagefile_*")}
+        found = self.crawl.glob("pagefile_*")
+        paths = {path.with_name(path.name.removesuffix(".zst")) for path in found}
         sizes = {path.stem[9:]: stored_size(path) for path in paths}
         assert sizes == ends
 
