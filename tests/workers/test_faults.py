@@ -48,6 +48,7 @@ def test_whatever_happens_to_workers_and_redis(
             try:
                 crawl.run(faults)
                 crawl.check_stores()
+                crawl.crew.check_politeness()
             finally:
                 secs = time.monotonic() - began
                 print(f"--kill-seed {seed}, run {run}: {', '.join(crawl.said)}; {secs:.0f} s")
