@@ -9,7 +9,7 @@ from dataclasses import asdict
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.errors import CrawlDirError
-from larmspider.urls.normalizer import exact_from_settings
+from larmspider.urls.normalizer import forms_from_settings
 
 
 class Command(LarmCommand):
@@ -23,8 +23,13 @@ class Command(LarmCommand):
         assert self.settings is not None
         url = one_argument(args, "URL")
         crawl = self.open_crawl()
-        exact = exact_from_settings(self.settings)(url)
+        canonical, exact = forms_from_settings(self.settings)(url)
         page = crawl.stored(exact)
+        if page is None and (page := crawl.stored(canonical)) is not None:
+            print(
+                f"{url} is not known to the crawl; this is {page.url}, of the same canonical form",
+                file=sys.stderr,
+            )
         if page is None:
             raise CrawlDirError(
                 f"{url} is not stored in {options.crawl_root(self.settings)}"

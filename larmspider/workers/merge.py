@@ -28,7 +28,12 @@ from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
-from larmspider.frontier.storage.records import pack_counts, pack_visit
+from larmspider.frontier.storage.records import (
+    merged_rows,
+    pack_counts,
+    pack_merged,
+    pack_visit,
+)
 from larmspider.index.anchors import targets_in
 from larmspider.index.rebuild import stored_documents
 from larmspider.index.shards import Deduplicator
@@ -211,8 +216,13 @@ class _Merge:
                 for name, (record, counts) in frontier.hosts().items():
                     batch.hosts[b"h" + name.encode()] = record or pack_host(HostRecord(name))
                     batch.hosts[b"c" + name.encode()] = pack_counts(counts)
-                    if (robots := frontier.note(f"robots {name}")) is not None:
-                        batch.meta[b"nrobots " + name.encode()] = robots
+                    for note in (f"robots {name}", f"aliases {name}"):
+                        if (value := frontier.note(note)) is not None:
+                            batch.meta[b"n" + note.encode()] = value
+                for one in frontier.all_merged():
+                    key = one.entry.key
+                    batch.urls[key] = pack_merged(one, 1)
+                    batch.aliases |= dict.fromkeys(merged_rows(one.entry.host, key, one.into), b"")
                 for key, visit in frontier.visits():
                     batch.urls[key] = pack_visit(visit, 0, visit.url, visit.depth)
                     if len(batch) >= _AT_ONCE:

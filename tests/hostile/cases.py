@@ -274,8 +274,8 @@ TRAPS = [
         path=f"/calendar/{date.today():%Y-%m}/",
         most=27,
     ),
-    Case("session-ids-in-paths", session_in_path, page(200, links=6), most=3),
-    Case("session-ids-in-queries", session_in_query(), page(200, links=2), most=3),
+    Case("session-ids-in-paths", session_in_path, page(200, links=6), most=6),
+    Case("session-ids-in-queries", session_in_query(), page(200, links=2), most=6),
     Case("path-that-grows", pages(lambda _: ["deeper/"]), page(200, links=1), path="/", most=4),
     Case(
         "path-of-numbers-that-grows",
