@@ -26,7 +26,7 @@ _SIGN_BLOCKS = (
     *(range(0xBC, 0xBF), range(0x2100, 0x2190), range(0x2460, 0x2500)),
     *(range(0x3200, 0x3400), range(0x1F100, 0x1F300)),
 )
-_BLOCK = 1_000  # characters normalized together to find a place
+_BLOCK = 200  # characters normalized together to find a place
 
 
 def _signs() -> dict[str, str]:
@@ -115,9 +115,15 @@ class Offsets:
     """`offset_in` for many offsets in a short text."""
 
     def __init__(self, text: str) -> None:
-        self._sizes = [len(normalized(text[:end])) for end in range(len(text) + 1)]
+        self._text = text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """What makes the normal form from ``start`` to ``end``, whole characters of the text."""
-        last = bisect_right(self._sizes, end) - 1
-        return bisect_right(self._sizes, start) - 1, last + (self._sizes[last] < end)
+        last = self._up_to(end)
+        return self._up_to(start), last + (self._size(last) < end)
+
+    def _up_to(self, offset: int) -> int:
+        return bisect_right(range(len(self._text) + 1), offset, key=self._size) - 1
+
+    def _size(self, end: int) -> int:
+        return len(normalized(self._text[:end]))
