@@ -215,6 +215,8 @@ class WorkersFrontierReader(FrontierReader):
             return visit.state
         if self._waiting is not None:
             return self._waiting.state(key)
+        if self.merged(key) is not None:
+            return UrlState.MERGED
         return UrlState.UNKNOWN if (at := self._waits_at(key)) is None else at.state(key)
 
     def _waits_at(self, key: bytes) -> FrontierReader | None:

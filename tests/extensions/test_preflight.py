@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.extensions.preflight import check_components, name_unused
+from larmspider.extensions.preflight import (
+    check_components,
+    name_unused,
+    settle_canonical_rules,
+)
 from larmspider.extensions.tuning import LarmStats
 from larmspider.options import log_level
 from larmspider.spiders.intranet import IntranetSpider
+from larmspider.workdir.manifest import FORMAT
 
 
 def check(**changed: object) -> None:
@@ -93,3 +101,33 @@ def test_the_log_level_is_a_name_or_a_number(said: str, level: int | str) -> Non
     assert log_level(Settings({"LOG_LEVEL": said})) == level
     with pytest.raises(ConfigError, match="LOG_LEVEL=LOUD: expected DEBUG, INFO"):
         log_level(Settings({"LOG_LEVEL": "loud"}))
+
+
+@pytest.mark.parametrize(
+    "began_with, asked, resume, expected",
+    [
+        ({}, "proven", "", "always"),
+        ({"LARM_CANONICAL_RULES": "proven"}, "always", "", "always"),
+        ({"LARM_CANONICAL_RULES": "proven"}, "always", "anyway", "proven"),
+        ({"LARM_CANONICAL_RULES": "never"}, "proven", "anyway", "never"),
+    ],
+)
+def test_a_crawl_keeps_the_rules_that_make_its_keys(
+    tmp_path: Path, began_with: dict[str, object], asked: str, resume: str, expected: str
+) -> None:
+    """One of an earlier version those of LARM; without resume=anyway another rule is refused."""
+    manifest = {"format": FORMAT, "settings": began_with}
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    settings = Settings({"LARM_DIR": str(tmp_path), "LARM_CANONICAL_RULES": asked})
+    settings.set("LARM_RESUME", resume)
+    settle_canonical_rules(settings)
+    assert settings["LARM_CANONICAL_RULES"] == expected
+
+
+def test_a_new_crawl_has_the_rules_that_are_asked_for(tmp_path: Path) -> None:
+    """Also one that starts over."""
+    (tmp_path / "crawl.json").write_text(json.dumps({"format": FORMAT, "settings": {}}))
+    for directory, fresh in ((tmp_path, "yes"), (tmp_path / "none", "")):
+        settings = Settings({"LARM_DIR": str(directory), "LARM_FRESH": fresh})
+        settle_canonical_rules(settings)
+        assert "LARM_CANONICAL_RULES" not in settings

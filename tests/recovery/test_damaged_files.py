@@ -240,6 +240,7 @@ def test_a_crawl_directory_of_the_version_before_is_gone_on_with(tmp_path: Path)
     assert 0 < len(before) < len(SITE)
     ran = crawl(tmp_path)
     assert ran.status == 0, ran.err
+    assert "LARM_CANONICAL_RULES=always); other rules need a new crawl" in ran.err
     assert stored(tmp_path / "crawl" / "store.log") == Counter(SITE)
 
 
