@@ -268,6 +268,10 @@ class Merger:
 
     # pages
 
+    def expects(self, key: bytes) -> bool:
+        """Whether arrived() has to see the page of a URL."""
+        return key in self._trials or key in self._asked
+
     def arrived(self, key: bytes, arrival: Arrival) -> Copy | None:
         """A page that was fetched, before the stores have it: None if it is to be stored."""
         if key in self._asked:

@@ -52,9 +52,13 @@ class CopiesMiddleware:
             for link in item.links if merger.stand_ins else ():
                 if link.exact in merger.stand_ins:
                     link.exact = merger.stand_ins[link.exact]
-            lease = response.meta.get(LEASE)
-            copy = None
-            if lease is not None and lease.entry is not None and lease.holder is response.request:
+            lease, copy = response.meta.get(LEASE), None
+            if (
+                lease is not None
+                and lease.entry is not None
+                and merger.expects(lease.entry.key)
+                and lease.holder is response.request
+            ):
                 copy = merger.arrived(lease.entry.key, _arrival(item))
             if copy is None:
                 yield item

@@ -123,9 +123,8 @@ class LmdbBackend(Backend):
         return added
 
     def _note_guess(self, entry: QueuedUrl) -> None:
-        prefix = records.guess_prefix(entry.guess)
-        row = records.guess_row(entry.guess, entry.key)
-        self._overlay.new.guesses.setdefault(prefix, []).append(row)
+        prefix, guesses = records.guess_prefix(entry.guess), self._overlay.new.guesses
+        guesses[prefix] = guesses.get(prefix, b"") + records.guess_row(entry.guess, entry.key)
 
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
         return [

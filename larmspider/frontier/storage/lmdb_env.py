@@ -30,13 +30,14 @@ import lmdb
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.backend import BackendError, FormatError
+from larmspider.frontier.storage.records import guess_rows
 
 
 @dataclass(slots=True)
 class WriteBatch:
     """Changes by named database; None in ``queue`` and ``aliases`` marks a deletion.
 
-    ``guesses`` are rows of ``aliases`` too, by what they begin with: many, and never deleted.
+    ``guesses`` are rows of ``aliases`` too, in a row for each beginning: many, and never deleted.
 
     A URL that is added and fetched between two commits never touches the queue on disk.
     """
@@ -46,7 +47,7 @@ class WriteBatch:
     hosts: dict[bytes, bytes] = field(default_factory=dict)
     meta: dict[bytes, bytes] = field(default_factory=dict)
     aliases: dict[bytes, bytes | None] = field(default_factory=dict)
-    guesses: dict[bytes, list[bytes]] = field(default_factory=dict)
+    guesses: dict[bytes, bytes] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
@@ -59,7 +60,7 @@ class WriteBatch:
         older.meta.update(self.meta)
         older.aliases.update(self.aliases)
         for prefix, rows in self.guesses.items():
-            older.guesses.setdefault(prefix, []).extend(rows)
+            older.guesses[prefix] = older.guesses.get(prefix, b"") + rows
         return older
 
 
@@ -233,7 +234,7 @@ class LmdbFiles:
                     txn.delete(row, db=self.aliases)
                 else:
                     txn.put(row, value, db=self.aliases)
-            rows = sorted(row for found in batch.guesses.values() for row in found)
+            rows = sorted(row for found in batch.guesses.values() for row in guess_rows(found))
             txn.cursor(self.aliases).putmulti([(row, b"") for row in rows])
 
     def close(self) -> None:

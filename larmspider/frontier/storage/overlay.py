@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
+from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 
 MAX_GUESSES = 8
@@ -61,7 +62,8 @@ class WriteOverlay:
         """Rows that begin with records.guess_prefix()."""
         found = self._rows(prefix, MAX_GUESSES)
         for batch in (self.sealed, self.new):
-            found += batch.guesses.get(prefix, ())
+            if prefix in batch.guesses:
+                found += records.guess_rows(batch.guesses[prefix])
         return list(dict.fromkeys(found))
 
     def alias_rows(self, prefix: bytes, limit: int) -> list[bytes]:

@@ -354,6 +354,11 @@ def guess_row(guess: bytes, key: bytes) -> bytes:
     return GUESS + guess[:12] + key[4:]
 
 
+def guess_rows(joined: bytes) -> list[bytes]:
+    """Several guess_row(), joined."""
+    return [joined[at : at + 25] for at in range(0, len(joined), 25)]
+
+
 def merged_rows(host: str, key: bytes, into: bytes) -> tuple[bytes, bytes]:
     """The two rows of ``aliases`` by which a merged URL is found."""
     return OF_HOST + host_prefix(host) + key, INTO + into + key
