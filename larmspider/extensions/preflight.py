@@ -26,10 +26,11 @@ from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.factory import check_settings
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
-from larmspider.urls.normalizer import canonicalizer_from_settings
+from larmspider.urls.normalizer import UrlForms, canonicalizer_from_settings
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
@@ -93,6 +94,20 @@ def name_unused(settings: BaseSettings) -> None:
         logger.warning("Settings of scrapy-redis that mean nothing here: %s", listed)
 
 
+def name_unproven(settings: BaseSettings) -> None:
+    """Warn where nothing compares pages, as in a SPIDER_MIDDLEWARES of an earlier version."""
+    if not _is_a(load_object(settings["SCHEDULER"]), FrontierScheduler):
+        return
+    components = map(load_object, _components(settings, "SPIDER_MIDDLEWARES"))
+    compared = any(_is_a(component, CopiesMiddleware) for component in components)
+    if not compared and UrlForms.from_settings(settings).has_guesses:
+        logger.warning(
+            "SPIDER_MIDDLEWARES has no CopiesMiddleware, so no host proves a rule of"
+            " LARM_CANONICAL_RULES, and a page is stored under each of its spellings: add"
+            ' "larmspider.middlewares.copies.CopiesMiddleware": 600'
+        )
+
+
 def check(crawler: Crawler) -> None:
     """Raise ConfigError for settings that no crawl can run with."""
     options.check_names(crawler.settings)
@@ -102,6 +117,7 @@ def check(crawler: Crawler) -> None:
     cluster_settings(crawler.settings)
     check_pair(crawler.settings)
     name_unused(crawler.settings)
+    name_unproven(crawler.settings)
     limits = Limits.from_settings(crawler.settings)
     threads = options.integer(crawler.settings, "CONCURRENT_REQUESTS", minimum=1)
     check_open_files(crawler.settings, threads, "CONCURRENT_REQUESTS")

@@ -4,10 +4,11 @@ The links of a page enter the frontier as one batch, past Scrapy's engine. As Re
 pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
 apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
 
-    another SCHEDULER than ours a spider middleware below this one that reads spider output (but
-    CopiesMiddleware, AcknowledgeMiddleware) a receiver of request_dropped, or of request_scheduled
-    (but LastCheckMiddleware) no ScopeFilter above this one: then LastCheckMiddleware, which sees
-    Requests, judges the scope
+    another SCHEDULER than ours
+    a spider middleware below this one that reads spider output (but CopiesMiddleware and
+        AcknowledgeMiddleware)
+    a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
+    no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
 """
 
 from __future__ import annotations

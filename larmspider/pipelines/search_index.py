@@ -162,13 +162,14 @@ class SearchIndexPipeline(Store):
             writer.remove(page.name)  # it may have been indexed before a crash
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
+        here = page.name
         writer.add_anchors(
             [
                 (name, link.anchor)
                 for link in page.links
                 if link.anchor
                 and (name := link.exact or link.normalized) is not None
-                and name != page.name
+                and name != here
                 and link.rejected_by in _IN_CRAWL
             ]
         )

@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 from larmspider.errors import ConfigError
 from larmspider.extensions.preflight import (
     check_components,
+    name_unproven,
     name_unused,
     settle_canonical_rules,
 )
@@ -82,6 +83,30 @@ def test_settings_of_scrapy_redis_that_mean_nothing_are_named_once(
     settings.set("SCHEDULER", "scrapy.core.scheduler.Scheduler")
     name_unused(settings)
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "warnings"),
+    [
+        ({}, 1),
+        ({"LARM_CANONICAL_RULES": "always"}, 0),
+        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, 0),
+    ],
+)
+def test_a_crawl_that_compares_no_pages_is_warned(
+    changed: dict[str, str], warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SPIDER_MIDDLEWARES of an earlier version has no CopiesMiddleware."""
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    name_unproven(settings)
+    assert caplog.messages == []
+    path = "larmspider.middlewares.copies.CopiesMiddleware"
+    settings.set("SPIDER_MIDDLEWARES", {**settings["SPIDER_MIDDLEWARES"], path: None})
+    settings.setdict(changed)
+    name_unproven(settings)
+    assert len(caplog.messages) == warnings
+    assert all(path in message for message in caplog.messages)
 
 
 class Untouchable:
