@@ -94,7 +94,7 @@ class IndexWriter:
         """
         digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
         # fields, not the page, whose body of 16 MB must not be kept until a commit
-        self._enqueue(page.name, page_fields(page, digest))
+        self.add_stored(page_fields(page, digest))
 
     def add_stored(self, stored: dict[str, Any]) -> None:
         """`add` for what `page_fields` or another index gave."""
