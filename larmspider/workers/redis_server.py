@@ -105,6 +105,7 @@ class PrivateRedis:
                 self._clear()
             if not (self._answers() and self._watch()):
                 self._start(program)
+                self._go_on()
                 self._wait(program)
         except BaseException:
             self._leave()

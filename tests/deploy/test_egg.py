@@ -10,6 +10,7 @@ import sysconfig
 import venv
 import zipfile
 from collections.abc import Callable
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,9 @@ def test_the_egg_says_where_its_settings_are(egg):
     """scrapyd reads the entry point."""
     with zipfile.ZipFile(egg) as archive:
         entries = archive.read("EGG-INFO/entry_points.txt").decode()
-    assert entries.split() == ["[scrapy]", "settings", "=", "larmspider.settings"]
+    found = ConfigParser()
+    found.read_string(entries)
+    assert dict(found["scrapy"]) == {"settings": "larmspider.settings"}
 
 
 def test_the_requirements_are_those_of_a_node(egg):

@@ -247,6 +247,7 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
     hosts: Any = SimpleNamespace(requests=list, restrict=r"http://127\.43\..*")
     settings = {"LARM_LEASE_SECS": "15", "LARM_CHECKPOINT_SECS": "0.2", "DOWNLOAD_DELAY": "0.01"}
     settings |= {"LARM_STRATEGY": "backlinks", "LARM_KEEP_ALIVE": "yes", "DOWNLOAD_TIMEOUT": "100"}
+    settings["LARM_BLOCKS"] = str(BLOCKS)
     with RedisServer("127.43.0.1") as server, Crew(hosts, server, tmp_path, **settings) as crew:
         yield crew
 

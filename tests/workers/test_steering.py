@@ -101,7 +101,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                 with Served(root, controller=RemoteController(lambda: worker_dirs(root))) as site:
                     found = Running(root, arguments, sites, site, process)
                     found.until(lambda: len(found.noted()) == NUMBER, "all serve")
-                    found.until(lambda: found.stored() == 4 * 5, "all is stored")
+                    found.until(lambda: found.stored() == 4 * 4, "all is stored")
                     yield found
             finally:
                 process.send_signal(signal.SIGTERM)

@@ -203,6 +203,7 @@ def test_a_signal_while_a_worker_is_being_started_reaches_it(
 
 def test_signals_are_heard_only_while_somebody_looks() -> None:
     """Before and after, what was set before holds; when nothing runs any more one ends at once."""
+    shells = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as stop:
         signal.raise_signal(signal.SIGTERM)
@@ -212,6 +213,7 @@ def test_signals_are_heard_only_while_somebody_looks() -> None:
         with pytest.raises(SystemExit):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+    signal.signal(signal.SIGINT, shells)
 
 
 @HEARS_SIGHUP
