@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from larmspider.control.controller import RemoteController
+from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.status.crawl_workers import read_server_file
 from larmspider.workdir.directory import worker_dirs
 from tests.support.crawling import FAST, environment
@@ -191,15 +192,11 @@ def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
             running.until(lambda: bool(read_server_file(running.root / "late")), "it serves")
             noted = read_server_file(running.root / "late")
             assert noted is not None
-            expected = {
-                "factor": 1.5,
-                "hosts": {host: {"paused": True, "delay": None}},
-                "restrict": "",
-                "instead_of": "",
-            }
+            expected = Overrides(1.5, {host: HostOverride(paused=True)})
 
             def ordered() -> bool:
-                return bool(request(f"{noted[0]}stats.json").json["numbers"]["orders"] == expected)
+                orders = request(f"{noted[0]}stats.json").json["numbers"]["orders"]
+                return Overrides.from_json(orders) == expected
 
             running.until(ordered, "it has the orders")
         finally:
