@@ -105,7 +105,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        """By which frontier and index know the page."""
+        """The URL by which frontier and index know the page: its exact form."""
         return self.exact or self.normalized or self.url
 
     def __repr__(self) -> str:

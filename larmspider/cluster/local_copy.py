@@ -192,7 +192,7 @@ class LocalCopy:
         return found
 
     def _without_merged(self, known: Iterable[tuple[bytes, bytes]]) -> list[Row]:
-        """What deletes those of some URLs that are merged."""
+        """The rows that delete the merged ones among ``known``."""
         rows: list[Row] = []
         for key, record in known:
             if record[0] == UrlState.MERGED:

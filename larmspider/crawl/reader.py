@@ -65,7 +65,7 @@ class StoredPage:
     page_file: int
     offset: int
     exact: str = ""
-    """By which the frontier and the index know the page."""
+    """The URL by which frontier and index know the page: its exact form."""
     shard: str = ""
     """The directory of the worker that stored the page, in a crawl of many workers."""
 

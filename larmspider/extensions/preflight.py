@@ -176,7 +176,7 @@ def settle_canonical_rules(settings: BaseSettings) -> None:
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
-    """By another form the frontier would know no URL any more."""
+    """Keep the settings that make keys: with others the frontier would know no URL any more."""
     for name in EXACT_FORM:
         if options.typed(settings, name) != began_with.get(name):
             logger.warning(

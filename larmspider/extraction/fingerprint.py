@@ -24,7 +24,7 @@ LITTLE_TEXT = 200
 MAX_NUMBERS = 2_000
 """Numbers of a page that are compared one by one."""
 MAX_BYTES = 1 << 20
-"""Of text in which numbers are looked for; 10 ms."""
+"""A longer text is not searched for numbers; 10 ms."""
 _NUMBER = re.compile(rb"(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _CONTEXT = 10
 

@@ -34,7 +34,7 @@ from larmspider.urls.equivalence import RULES, names_of
 PROOFS = 3
 """LARM_CANONICAL_PROOFS: equal pairs that prove a rule on a host."""
 SAMPLE = 100
-"""Of the URLs that a proven rule merges one in so many is fetched all the same."""
+"""A proven rule merges URLs unfetched; one in so many is fetched all the same."""
 MAX_SAMPLES = 3
 """Such fetches of a host at a time."""
 MAX_MERGED = 10_000
@@ -147,7 +147,7 @@ class HostAliases:
         )
 
     def open_in(self, needed: int) -> int:
-        """Of some rules those that are neither proven nor off."""
+        """Those of ``needed`` that are neither proven nor off."""
         return needed & ~self.mask(RuleState.PROVEN) & ~self.mask(RuleState.OFF)
 
     def decide(self, needed: int, *, sample: bool) -> Decision:

@@ -160,7 +160,7 @@ class Merger:
     # new URLs
 
     def admit(self, entries: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Of a batch those to be queued. The others, new to the frontier, are merged now."""
+        """Returns the URLs of a batch that are to be queued; the others, if new, are merged now."""
         backend, here = self._frontier.backend, dict[bytes, list[QueuedUrl]]()
         guesses = [self._guess_of(entry) for entry in entries]
         asked = [guess for guess in guesses if guess]

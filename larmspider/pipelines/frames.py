@@ -36,7 +36,7 @@ from larmspider.errors import CommittedGoneError, CrawlDirError
 
 SUFFIX = ".zst"
 FRAME_BYTES = 128 * 1024
-"""Of content in a frame: a look-up undoes 0.1 ms of compression."""
+"""The most content of a frame; a look-up decompresses one, in 0.1 ms."""
 LEVEL = 3
 _HEADER = struct.Struct("<IIIII")
 _MAGIC = 0x184D2A5C
@@ -199,7 +199,7 @@ _frames_lock = threading.Lock()
 
 
 def frames_of(path: Path) -> Frames:
-    """The same for each caller in this process."""
+    """The Frames of a file, shared by all callers in this process."""
     with _frames_lock:
         found = _frames.pop(path, None) or Frames(path)
         _frames[path] = found  # the last one used is the last one forgotten

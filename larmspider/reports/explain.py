@@ -75,7 +75,7 @@ class Explanation:
     state: str = "unknown"
     """In the frontier, in the words of ARCHITECTURE.md."""
     merged: str = ""
-    """Of a merged URL, which one stands for it, and why."""
+    """Which URL stands for a merged one, and why."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
     notes: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 MAX_CONNECTIONS = 200
 SPARE = 20
-"""Of these, for /healthz while all others are busy."""
+"""Connections kept free for /healthz."""
 REQUEST_SECS = 10.0
 """How long a connection may wait, and how long the body of a request may take."""
 STALLED_SECS = 30.0
@@ -110,7 +110,7 @@ class Connections:
         return len(self._all)
 
     def clock(self) -> float:
-        """Of the event loop."""
+        """The event loop's time."""
         assert self._loop is not None
         return self._loop.time()
 

@@ -69,7 +69,7 @@ EXACT_FORM = (
 )  # fmt: skip
 """Settings that make the exact form of a URL, and so its key in the frontier."""
 EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
-"""Of a crawl whose manifest does not name the setting: by LARM's rules."""
+"""The settings of a crawl whose manifest does not name them: LARM's rules."""
 
 _DECIDE_NOTHING = ("larmspider.middlewares.copies.CopiesMiddleware",)
 

@@ -219,7 +219,7 @@ class ExactForms(dict[bytes, bytes]):
         self.merged: Mapping[bytes, bytes] = {}
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
-        """By the two columns of a log; b"" where the URL has no forms."""
+        """The exact form of a URL in a log, given both its columns; b"" where it has none."""
         return self[url] if normalized and self._exact else normalized
 
     def __missing__(self, url: bytes) -> bytes:

@@ -170,7 +170,7 @@ class Site:
     rules: tuple[str, ...] = field(default=())
 
     def without_secrets(self) -> Site:
-        """The same site, to which nothing is sent that proves who we are."""
+        """A copy without credentials, cookies, headers and client certificate."""
         bare = replace(
             self.options, credentials=None, cookies=None, headers=None, client_certificate=None
         )
