@@ -29,11 +29,11 @@ from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.pipelines.frames import stored_size
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.backtracking import LONGEST_MATCH_SECS
 from larmspider.urls.patterns import Pattern, compile_pattern
 from larmspider.workdir.directory import is_unjudged, worker_dirs
+from larmspider.workdir.frames import stored_size
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

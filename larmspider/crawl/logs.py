@@ -30,10 +30,10 @@ from larmspider.crawl.log_index.index import (
 )
 from larmspider.errors import CrawlDirError
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
-from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.urls.canonical import Forms
+from larmspider.workdir.frames import open_stored, stored_size
 
 COLUMNS: Mapping[str, int] = {
     "store.log": len(STORE_LOG_COLUMNS),

@@ -26,11 +26,11 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
-from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
+from larmspider.workdir.frames import open_stored, stored_size
 from larmspider.workdir.manifest import (
     EARLIER_RULES,
     FORMAT,

@@ -34,7 +34,6 @@ from larmspider import options
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.proxies import read_proxy
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.dispatch import AddressBook
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -279,11 +278,9 @@ class Addresses:
         cache.on_resolved = lambda name, found: on_address(name, smallest(found) or name)
         cache.on_capacity = on_capacity
 
-    def book(self, own_address: Callable[[str], bool]) -> AddressBook:
-        """For the frontier."""
-        return AddressBook(
-            self.of, own_address=own_address, saturated=lambda: self._cache.saturated
-        )
+    def saturated(self) -> bool:
+        """Whether every resolver thread is busy."""
+        return self._cache.saturated
 
     def close(self) -> None:
         """No callback is called after this."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from larmspider.fetch.transfer import OnBytes, OnHead, ResponseHead
-    from larmspider.frontier.hosts import Lease
 
 
 class Listeners:
@@ -133,9 +132,9 @@ class LarmDownloader:
     def needs_backout(self) -> bool:
         return len(self.active) >= self.total
 
-    def cancel(self, lease: Lease) -> bool:
-        """Cancel the download of a lease, which fails as Stopped; False if none is under way, or if
-        the server may have acted on it (no GET)."""
+    def cancel(self, lease: object) -> bool:
+        """Cancel the download whose Request has this lease, which fails as Stopped; False if none
+        is under way, or if the server may have acted on it (no GET)."""
         return any(
             task.cancel()
             for request, task in self._downloads.items()

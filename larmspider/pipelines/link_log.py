@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.items import ORDINARY, Link, Page
-from larmspider.pipelines.frames import SUFFIX
 from larmspider.pipelines.records import LogStore, compression
 from larmspider.pipelines.store import MANY_LINKS
 from larmspider.urls.syntax import without_userinfo
+from larmspider.workdir.frames import SUFFIX
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

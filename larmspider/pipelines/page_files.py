@@ -17,7 +17,6 @@ from scrapy.exceptions import DropItem
 from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
-from larmspider.pipelines.frames import SUFFIX, open_stored, present
 from larmspider.pipelines.records import (
     AppendFile,
     LogStore,
@@ -27,6 +26,7 @@ from larmspider.pipelines.records import (
     truncate_file,
 )
 from larmspider.urls.syntax import without_userinfo
+from larmspider.workdir.frames import SUFFIX, open_stored, present
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from larmspider import options
 from larmspider.formatting import escaped
-from larmspider.pipelines.frames import (
+from larmspider.pipelines.store import Store
+from larmspider.workdir.frames import (
     FRAME_BYTES,
     compressed_name,
     cut_stored,
@@ -31,7 +32,6 @@ from larmspider.pipelines.frames import (
     present,
     stored_size,
 )
-from larmspider.pipelines.store import Store
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -25,6 +25,7 @@ from scrapy.utils.defer import deferred_from_coro
 from larmspider import options, signals, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
+from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
@@ -165,7 +166,11 @@ class FrontierScheduler:
                 wake=self.wake,
             )
         try:
-            addresses = self._addresses.book(OwnAddress.from_settings(settings))
+            addresses = AddressBook(
+                self._addresses.of,
+                own_address=OwnAddress.from_settings(settings),
+                saturated=self._addresses.saturated,
+            )
             shared = None if worker is None else worker.backend
             frontier = build_frontier(settings, path, addresses, shared)
             positions = frontier.recover().positions

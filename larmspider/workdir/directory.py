@@ -30,7 +30,7 @@ from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, json_escaped
-from larmspider.pipelines.frames import open_stored
+from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CREDENTIALS,
     CUT_BACK,

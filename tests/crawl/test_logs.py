@@ -13,8 +13,8 @@ from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.frontier.storage.records import url_key
-from larmspider.pipelines.frames import compressed_name
 from larmspider.pipelines.records import open_appending
+from larmspider.workdir.frames import compressed_name
 
 BEGAN = "2026-01-31T12:00:00Z"
 

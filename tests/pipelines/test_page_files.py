@@ -14,8 +14,8 @@ from scrapy.exceptions import DropItem
 
 from larmspider.errors import ConfigError
 from larmspider.items import Page
-from larmspider.pipelines.frames import open_stored
 from larmspider.pipelines.page_files import PageFilesPipeline
+from larmspider.workdir.frames import open_stored
 from tests.support.crawling import body_of, records
 
 CrawlerFor = Callable[..., Crawler]

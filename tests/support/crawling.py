@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
-from larmspider.pipelines.frames import open_stored
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
+from larmspider.workdir.frames import open_stored
 from tests.support.forking import Forked, fork_server
 from tests.support.servers.scripted import Route, ScriptedServer
 

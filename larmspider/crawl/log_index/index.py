@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
-from larmspider.pipelines.frames import open_stored
+from larmspider.workdir.frames import open_stored
 
 FORMAT = 4
 FOLDER = "logs.idx"

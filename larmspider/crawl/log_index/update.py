@@ -40,7 +40,7 @@ from larmspider.crawl.log_index.index import (
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.pipelines.frames import open_stored
+from larmspider.workdir.frames import open_stored
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""

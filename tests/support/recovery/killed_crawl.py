@@ -28,8 +28,8 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.index.version import open_index
-from larmspider.pipelines.frames import open_stored, stored_size
 from larmspider.urls.canonical import canonicalize
+from larmspider.workdir.frames import open_stored, stored_size
 from tests.support.crawling import begin, body_of, records
 from tests.support.forking import Forked
 from tests.support.recovery.kill_points import POINTS

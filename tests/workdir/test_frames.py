@@ -1,4 +1,4 @@
-"""larmspider/pipelines/frames.py: compressed files, read and cut by the offsets inside."""
+"""larmspider/workdir/frames.py: compressed files, read and cut by the offsets inside."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from random import Random
 import pytest
 
 from larmspider.errors import CommittedGoneError, CrawlDirError
-from larmspider.pipelines import frames
-from larmspider.pipelines.frames import (
+from larmspider.pipelines.records import FramedFile, open_appending, read_records
+from larmspider.workdir import frames
+from larmspider.workdir.frames import (
     FRAME_BYTES,
     Frames,
     compressed_name,
@@ -21,7 +22,6 @@ from larmspider.pipelines.frames import (
     present,
     stored_size,
 )
-from larmspider.pipelines.records import FramedFile, open_appending, read_records
 
 TEXT = b"".join(b"http://wiki/%d\ta page\n" % number for number in range(40_000))
 
