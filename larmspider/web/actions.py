@@ -123,8 +123,10 @@ async def _form(request: web.Request) -> dict[str, str]:
             fields = await request.post()
     except TimeoutError:
         raise HttpError(f"The form took longer than {REQUEST_SECS:g} s to come.", 408) from None
-    except (web.HTTPException, ConnectionError):
+    except web.HTTPException:
         raise
+    except ConnectionError:  # nobody reads this; without it aiohttp logs a traceback
+        raise HttpError("The connection ended before the form was there.", 400) from None
     except Exception as error:  # noqa: BLE001 - AssertionError, LookupError, ValueError, ...:
         # aiohttp raises what its parsers happen to raise, and the form is to blame
         logger.debug("A form that cannot be read: %r", error)

@@ -79,6 +79,12 @@ def merge(
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target}: expected an empty directory, or one that does not exist yet")
+    for source in (crawl.path, *(worker.path for worker in crawl.workers)):
+        if (source / MANIFEST).exists() and target.resolve().is_relative_to(source.resolve()):
+            raise ConfigError(
+                f"{target}: expected a directory outside of {source}, where it would count as"
+                " another worker's"
+            )
     for worker in crawl.workers:
         check_free(worker.path / LOCK)
         if has_index(worker.index_dir) and outdated(worker.index_dir):

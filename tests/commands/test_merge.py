@@ -114,6 +114,9 @@ def test_what_is_in_the_way_is_named_and_nothing_is_left(folder: Path, tmp_path:
     ran = scrapy("merge", "crawl", cwd=tmp_path)
     assert ran.status == 2
     assert "expected an empty directory" in ran.err
+    for inside in ("crawl/whole", "crawl/w1/whole"):
+        ran = scrapy("merge", inside, cwd=tmp_path)
+        assert (ran.status, "expected a directory outside of" in ran.err) == (2, True)
     with locked(root / "w2" / "lock"):
         ran = scrapy("merge", "whole", cwd=tmp_path)
     assert (ran.status, "is in use" in ran.err) == (1, True)

@@ -316,6 +316,24 @@ def test_a_form_that_is_none_is_refused_quietly(
     assert caplog.records == []
 
 
+def test_a_form_whose_sender_is_gone_is_dropped_quietly(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    connect: Callable[..., socket.socket],
+) -> None:
+    """It ends the connection before the body is there: nothing in the log."""
+    site = served(tmp_path)
+    form = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntok"
+    opened = connect(site, b"POST /login HTTP/1.1\r\nHost: localhost\r\n" + form)
+    for state in (1, 0):
+        while sum(not one.waiting for one in list(site.site.connections._all.values())) != state:
+            time.sleep(0.001)
+        opened.close()
+    assert site.get("/healthz").status == 200, "and by now it has been dropped"
+    assert caplog.records == []
+
+
 # Who may ask for what.
 
 
