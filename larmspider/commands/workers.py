@@ -93,6 +93,10 @@ class Command(ScrapyCommand):
         except KeyError as unknown:
             print(f"scrapy workers: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2
+        except KeyboardInterrupt:  # before StopSignals are heard, or behind them
+            begun = "" if self._begun else " before anything was begun"
+            print(f"scrapy workers: stopped{begun}", file=sys.stderr)
+            self.exitcode = int(self._begun)
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
         # imported here, 0.1 s: Scrapy imports the modules of all commands for each command

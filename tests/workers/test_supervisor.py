@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from larmspider.commands.workers import Command
 from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.workers import supervisor as process
@@ -84,6 +86,19 @@ while time.monotonic() < end:
 HEARS_SIGHUP = pytest.mark.skipif(
     signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup"
 )
+
+
+def test_a_ctrl_c_while_the_command_checks_its_settings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is begun, and nobody is shown a traceback."""
+    monkeypatch.setattr(
+        Command, "_crawl", lambda *_arguments: signal.raise_signal(signal.SIGINT), raising=True
+    )
+    command = Command()
+    command.run([], argparse.Namespace(spargs=[], n=1))
+    assert command.exitcode == 0
+    assert capsys.readouterr().err == "scrapy workers: stopped before anything was begun\n"
 
 
 @pytest.mark.parametrize(
