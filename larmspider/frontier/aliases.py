@@ -126,6 +126,9 @@ class HostAliases:
         self.undo = 0
         self.changing: list[bytes] = []
         """What stands before numbers that differ between two fetches of one page (hashes)."""
+        self.equal: dict[bytes, int] = {}
+        """Merged URLs that were compared, by key, with their rule while it is on trial: a pair is
+        one proof, however often it might be fetched."""
 
     def __repr__(self) -> str:
         return f"<HostAliases {', '.join(self.in_words()) or 'nothing met'}>"
@@ -143,8 +146,12 @@ class HostAliases:
         return sum(
             bit
             for bit, record in self.rules.items()
-            if record.state is RuleState.OPEN and record.merged
+            if record.state is RuleState.OPEN and record.merged > self.equal_by(bit)
         )
+
+    def equal_by(self, rule: int) -> int:
+        """How many merged URLs were compared for a rule that is on trial."""
+        return sum(one == rule for one in self.equal.values())
 
     def open_in(self, needed: int) -> int:
         """Those of ``needed`` that are neither proven nor off."""
@@ -192,6 +199,8 @@ class HostAliases:
                 record.why = f"no verdict: its pages differ from fetch to fetch, as {why}"
         if record.state is RuleState.OFF:
             self.undo |= rule
+        if record.state is not RuleState.OPEN:
+            self.equal = {key: one for key, one in self.equal.items() if one != rule}
         return record.state
 
     def count(self, rules: int, change: int) -> None:
@@ -207,10 +216,10 @@ class HostAliases:
                 self.rule(bit).beyond += 1
 
     def clear_count(self, rules: int) -> None:
-        """No merged URL of these rules is left."""
+        """No merged URL of these rules is left, but those that were compared."""
         for bit in RULES.values():
             if rules & bit and bit in self.rules:
-                self.rules[bit].merged = 0
+                self.rules[bit].merged = self.equal_by(bit)
 
     def is_full(self, rules: int) -> bool:
         """Whether one of some rules has as many merged URLs as are kept."""
@@ -242,7 +251,9 @@ class HostAliases:
             [t.rule, t.key, t.into, t.stage, t.look, _plain(t.second), t.again, _plain(t.first)]
             for t in self.trials
         ]
-        packed: bytes = msgpack.packb([rules, trials, self.undo, self.changing])
+        packed: bytes = msgpack.packb(
+            [rules, trials, self.undo, self.changing, list(self.equal.items())]
+        )
         return packed
 
     @classmethod
@@ -251,7 +262,8 @@ class HostAliases:
         aliases = cls(proofs)
         if data is None:
             return aliases
-        rules, trials, aliases.undo, aliases.changing = msgpack.unpackb(data)
+        rules, trials, aliases.undo, aliases.changing, *gained = msgpack.unpackb(data)
+        aliases.equal = dict(gained[0]) if gained else {}
         for bit, state, *rest in rules:
             aliases.rules[bit] = RuleRecord(RuleState(state), *rest)
         for rule, key, into, stage, look, second, again, first in trials:

@@ -299,8 +299,10 @@ class Merger:
         entry = self._frontier.backend.entry(trial.key)
         assert entry is not None  # it is leased
         needed = self._forms.needed(entry.url, first.url) or trial.rule
-        self._judge(host, trial, Outcome.SAME)
         aliases = self.of(host)
+        if aliases.rule(trial.rule).state is RuleState.OPEN:
+            aliases.equal[trial.key] = trial.rule
+        self._judge(host, trial, Outcome.SAME)
         aliases.count(needed, 1)
         self._remember(self._forms(entry.url).exact, first.url)
         message = f"same page as {first.url}, {sentence(needed, aliases)}"
@@ -313,8 +315,7 @@ class Merger:
         normalized, exact = self._forms(first.url)
         entry = frontier.entry(first.url, normalized, exact=exact, depth=first.depth)
         self._asked.pop(trial.again, None)
-        number = trial.key.hex()[:8]
-        trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{number}")
+        trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{trial.key.hex()}")
         entry.host, entry.exact, entry.priority = host, "", 0
         if not frontier.backend.add([entry])[0]:
             self._judge(host, trial, Outcome.UNSURE)
@@ -390,7 +391,9 @@ class Merger:
             return
         for key in backend.merged_of(host, SLICE):
             merged = backend.merged(key)
-            if merged is None or key in self._trials or aliases.open_in(merged.rules) != rule:
+            if merged is None or key in self._trials or key in aliases.equal:
+                continue
+            if aliases.open_in(merged.rules) != rule:
                 continue
             first = backend.visit(merged.into)
             if first is None or not _stands(first):
@@ -430,6 +433,7 @@ class Merger:
         hosts: dict[str, None] = {}
         for entry in backend.unmerge(keys):
             self.of(entry.host).count(merged[entry.key], -1)
+            self.of(entry.host).equal.pop(entry.key, None)
             self.stand_ins.pop(self._forms(entry.url).exact, None)
             self._changed.add(entry.host)
             self._undone += 1
@@ -485,7 +489,13 @@ class Merger:
         limit = SLICE
         while True:
             keys = backend.merged_of(host, limit)
-            found = [key for key in keys if (one := backend.merged(key)) and one.rules & rules]
+            found = [
+                key
+                for key in keys
+                if key not in aliases.equal
+                and (one := backend.merged(key))
+                and one.rules & rules
+            ]
             if found or len(keys) < limit:
                 break
             limit *= 4

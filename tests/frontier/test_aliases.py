@@ -108,11 +108,12 @@ def test_all_of_it_is_kept() -> None:
     host.count_beyond(PATH_CASE)
     host.learn_changing({b"abcd"})
     host.undo = FOLDER_FILE
+    host.equal = {b"key": FOLDER_FILE}
     asked = trial(host)
     asked.look, asked.again, asked.second = b"look", b"again", Details(b"x", ((b"a", b"1"),))
     again = HostAliases.unpack(host.pack())
-    assert (again.rules, again.trials, again.undo, again.changing) == (
-        host.rules, host.trials, host.undo, host.changing,
+    assert (again.rules, again.trials, again.undo, again.changing, again.equal) == (
+        host.rules, host.trials, host.undo, host.changing, host.equal,
     )  # fmt: skip
     assert HostAliases.unpack(None).rules == {}
 

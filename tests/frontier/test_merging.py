@@ -339,6 +339,38 @@ def test_session_ids_do_not_make_a_site_infinite(site) -> None:
     assert here.merger.of("h:80").rule(SESSION_ID).merged == here.counts.merged
 
 
+def test_one_page_may_be_asked_again_for_each_pair(site) -> None:
+    """Pages that show their session, which changes: all pairs have the same first URL."""
+    sessions = count(1_000_000)
+    here = site(lambda target: page(f"your session is {next(sessions)}"))
+    here.add(*(f"/p?sid={n}" for n in range(8)))
+    here.run()
+    assert here.rules == ["session-id proven 3 times"]
+    assert here.state("/p?sid=7") is UrlState.MERGED
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_pair_is_one_proof(site, stops: bool, pairs: int) -> None:
+    """A host runs out of URLs after an equal pair or two; what is found later is other pages."""
+    equal = {f"/{n}/index.html": f"/{n}/" for n in range(pairs)}
+    here = site(lambda target: page(equal.get(target, target)))
+    here.add(*equal.values(), *equal)
+    here.run()
+    if stops:
+        here.frontier.checkpoint({})
+        here.start()
+        here.run()
+    assert here.rules == [f"folder-file on trial, {pairs} of 3"]
+    assert sorted(here.fetched) == sorted([*equal.values(), *equal])
+    assert here.counts.merged == pairs
+    later = [f"/{name}/{file}" for name in "abc" for file in ("", "index.html")]
+    here.add(*later)
+    here.run()
+    assert {*later} <= {*here.stored}
+    assert here.rules[0].startswith("folder-file off")
+
+
 def test_a_pair_tries_one_rule(site) -> None:
     """/A/index.html beside /a/ says nothing about either rule; it is fetched."""
     here = site(with_case)
