@@ -33,7 +33,7 @@ from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.backtracking import LONGEST_MATCH_SECS
 from larmspider.urls.patterns import Pattern, compile_pattern
 from larmspider.workdir.directory import is_unjudged, worker_dirs
-from larmspider.workdir.frames import stored_size
+from larmspider.workdir.frames import present, stored_size
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -146,7 +146,7 @@ class ScopeChange:
         if scheduler is None or not scheduler.directory.rejudge:
             return
         log = scheduler.directory.path / "links.log"
-        if not log.exists() and scheduler.frontier.backend.counts().stored:
+        if not present(log).exists() and scheduler.frontier.backend.counts().stored:
             logger.warning(
                 "There is no %s (ITEM_PIPELINES without LinkLogPipeline): links that other seeds,"
                 " scope or filters rejected cannot be judged again, and are lost",
