@@ -149,6 +149,10 @@ class HostAliases:
             if record.state is RuleState.OPEN and record.merged > self.equal_by(bit)
         )
 
+    def is_held(self, key: bytes, rules: int) -> bool:
+        """Whether a URL that is merged by some rules was not compared, and may still be queued."""
+        return bool(self.open_in(rules)) and key not in self.equal
+
     def equal_by(self, rule: int) -> int:
         """How many merged URLs were compared for a rule that is on trial."""
         return sum(one == rule for one in self.equal.values())

@@ -191,7 +191,7 @@ def merged_in_words(reader: FrontierReader, merged: MergedUrl) -> str:
         return f"asked again, to compare {merged.entry.url} with itself"
     aliases = HostAliases.unpack(reader.note(f"aliases {merged.entry.host}"))
     page = stand_in(reader, merged)
-    held = bool(aliases.open_in(merged.rules))
+    held = aliases.is_held(merged.entry.key, merged.rules)
     what = "held, as it may be the same page as" if held else "same page as"
     return f"{what} {page or 'a URL of another worker'}, {sentence(merged.rules, aliases)}"
 

@@ -492,9 +492,7 @@ class Merger:
             found = [
                 key
                 for key in keys
-                if key not in aliases.equal
-                and (one := backend.merged(key))
-                and one.rules & rules
+                if key not in aliases.equal and (one := backend.merged(key)) and one.rules & rules
             ]
             if found or len(keys) < limit:
                 break

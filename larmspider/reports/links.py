@@ -344,7 +344,7 @@ def aliases(frontier: FrontierReader) -> Iterator[Alias]:
             entry.url,
             stand_in(frontier, merged),
             list(names_of(merged.rules)),
-            bool(known.open_in(merged.rules)),
+            known.is_held(entry.key, merged.rules),
             sentence(merged.rules, known),
             entry.depth,
             entry.from_page,
