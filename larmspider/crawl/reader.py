@@ -331,6 +331,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
 _URL = STORE_LOG_COLUMNS.index("url")
 
 
+_ENDLESS = 1 << 62
+
+
 class WorkerDirectory(CrawlDir):
     """One worker's part of a crawl, up to its last checkpoint.
 
@@ -358,6 +361,21 @@ class WorkerDirectory(CrawlDir):
             if frontier is not None:
                 return frontier.positions()
         return {} if "frontier" in files_in(self.manifest) else None
+
+    def damage(self) -> str:
+        """What was committed and is not there any more, in words; "" where all is."""
+        positions = self.positions()
+        written = {
+            name: stored_size(self.path / name, missing=0)
+            for name in ("store.log", "fetch.log", "links.log")
+        }
+        if positions == {} and written["store.log"] and not (self.path / "frontier").exists():
+            return f"{self.path / 'frontier'} is missing, which says what of the logs counts"
+        for name, size in written.items():
+            end = self._end(name, _ENDLESS)
+            if positions and size < end < _ENDLESS:
+                return f"{self.path / name} can be read up to byte {size:,} of {end:,}"
+        return ""
 
     def _end(self, name: str, size: int) -> int:
         positions = self.positions()

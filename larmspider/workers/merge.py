@@ -85,8 +85,13 @@ def merge(
                 f"{target}: expected a directory outside of {source}, where it would count as"
                 " another worker's"
             )
+    indexed = any(has_index(worker.index_dir) for worker in crawl.workers)
     for worker in crawl.workers:
         check_free(worker.path / LOCK)
+        if damage := worker.damage():
+            raise CrawlDirError(f"{damage}: the merged directory would lack what is behind that")
+        if worker.logs.size("store.log") and not has_index(worker.index_dir) and indexed:
+            raise CrawlDirError(f"{worker.index_dir} is missing or broken, other workers have one")
         if has_index(worker.index_dir) and outdated(worker.index_dir):
             raise CrawlDirError(
                 f"{worker.index_dir} is of an earlier version: 'scrapy reindex' makes it anew"

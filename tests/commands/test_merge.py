@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
+from larmspider.errors import CrawlDirError
 from larmspider.workdir.directory import locked
+from larmspider.workers.merge import merge
 from tests.support.crawling import crawl, records, scrapy
 from tests.support.servers.scripted import Route, ScriptedServer
 from tests.support.workers.crew import describe, shared_crawl
@@ -121,3 +124,24 @@ def test_what_is_in_the_way_is_named_and_nothing_is_left(folder: Path, tmp_path:
         ran = scrapy("merge", "whole", cwd=tmp_path)
     assert (ran.status, "is in use" in ran.err) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["crawl"]
+
+
+def test_a_directory_that_lacks_what_was_committed_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Cut logs, a missing frontier or index: named, and not merged as if there was no more."""
+    for name, said in (
+        ("links.log", "can be read up to byte 10 of"),
+        ("fetch.log", "can be read up to byte 10 of"),
+        ("frontier", "is missing, which says what of the logs counts"),
+        ("index", "is missing or broken, other workers have one"),
+    ):
+        root = shutil.copytree(folder / "crawl", tmp_path / name)
+        path = root / "w2" / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            os.truncate(path, 10)
+        crawl = open_crawl(root)
+        assert isinstance(crawl, CrawlOfWorkers)
+        with pytest.raises(CrawlDirError, match=said):
+            merge(crawl, tmp_path / "whole", page_file_bytes=1 << 20, heap_bytes=1 << 25)
+        assert not (tmp_path / "whole").exists()
