@@ -31,10 +31,13 @@ from tests.support.web.serving import Served
 from tests.support.workers.crew import Crew, take_back_pages
 from tests.support.workers.hosts import CrossLinked
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("redis-server") is None,
-    reason="redis-server is not installed (Debian: redis-server)",
-)
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        shutil.which("redis-server") is None,
+        reason="redis-server is not installed (Debian: redis-server)",
+    ),
+]
 LATE_NEWS = "tests.support.workers.late_news"
 HOSTS, PAGES = 8, 8
 STORED = HOSTS * (PAGES + 2)

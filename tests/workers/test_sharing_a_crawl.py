@@ -16,6 +16,7 @@ from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.workers.crew import SETTINGS, Crew
 from tests.support.workers.hosts import Hosts
 
+pytestmark = pytest.mark.acceptance
 PAGES = 10
 TOTALS = "intranet:{crawl}:totals"
 ID = b"intranet:{crawl}:id"
@@ -131,7 +132,7 @@ def everything(server: RedisServer) -> dict[bytes, bytes]:
 
 def test_who_is_told_to_stop_gives_back_what_it_has(crew: Crew) -> None:
     """Nothing is fetched twice, and the others need not wait for a lease to run out."""
-    crew.start("w1", "w2")
+    crew.start("w1", "w2", DOWNLOAD_DELAY="0.7")  # neither is done before the other has begun
     crew.until_asked(5, "w1")
     crew.until_asked(5, "w2")
     crew.signal("w1", signal.SIGTERM)

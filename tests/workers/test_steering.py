@@ -25,10 +25,13 @@ from tests.support.crawling import FAST, environment
 from tests.support.web.serving import TOKEN, Got, Served, request
 from tests.support.workers.hosts import CrossLinked
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("redis-server") is None,
-    reason="redis-server is not installed (Debian: redis-server)",
-)
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        shutil.which("redis-server") is None,
+        reason="redis-server is not installed (Debian: redis-server)",
+    ),
+]
 WAIT_SECS = 30.0
 NUMBER = 3
 
