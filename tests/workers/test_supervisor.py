@@ -32,6 +32,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is, though a shell that runs this in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def stop() -> Iterator[StopSignals]:
     with StopSignals() as heard:
         yield heard
@@ -88,6 +96,7 @@ HEARS_SIGHUP = pytest.mark.skipif(
 )
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_ctrl_c_while_the_command_checks_its_settings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,9 +225,9 @@ def test_a_signal_while_a_worker_is_being_started_reaches_it(
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.usefixtures("heard")
 def test_signals_are_heard_only_while_somebody_looks() -> None:
     """Before and after, what was set before holds; when nothing runs any more one ends at once."""
-    shells = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as stop:
         signal.raise_signal(signal.SIGTERM)
@@ -228,7 +237,6 @@ def test_signals_are_heard_only_while_somebody_looks() -> None:
         with pytest.raises(SystemExit):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
-    signal.signal(signal.SIGINT, shells)
 
 
 @HEARS_SIGHUP
