@@ -60,9 +60,10 @@ def server() -> Iterator[DemoServer]:
 
 @pytest.fixture(scope="module")
 def demo(server: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
-    """The demo crawled by three workers: where, and what they said."""
+    """The demo crawled by three workers: where, and what they said. By LARM's rules: where a host
+    passes to another worker, other spellings of its pages are fetched and compared again."""
     folder = tmp_path_factory.mktemp("demo")
-    return folder, workers(3, folder, start=server.url)
+    return folder, workers(3, folder, start=server.url, LARM_CANONICAL_RULES="always")
 
 
 def test_three_workers_store_what_one_does(server: DemoServer, demo: tuple[Path, Ran]) -> None:
@@ -83,7 +84,7 @@ def test_pages_and_failed_of_the_progress_are_those_of_the_summary(demo: tuple[P
     assert re.search(r": 63 pages \(.*/s\), 2 failed$", progress), ran.err
     in_all, idle = ran.out.splitlines()[-2:]
     assert in_all.split(", in /")[0].split(None, 2)[2] == "63 pages stored, 2 refused, 2 failed"
-    assert idle == "2 of 3 workers had nothing to do: 1 host"
+    assert re.fullmatch("[12] of 3 workers had nothing to do: 1 host", idle)  # it may move
 
 
 def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) -> None:
