@@ -128,11 +128,12 @@ def test_the_same_command_goes_on_and_another_is_refused_once(
     folder, _ = demo
     before = stored(folder / "crawl")
     asked = len(server.log)
-    again = workers(2, folder, start=server.url)
+    again = workers(2, folder, start=server.url, LARM_CANONICAL_RULES="always")
     assert again.status == 0, again.err
     assert stored(folder / "crawl") == before
     assert len(server.log) == asked
-    other = workers(2, folder, start=server.url, restrict="http://x/.*")
+    rules = {"LARM_CANONICAL_RULES": "always"}
+    other = workers(2, folder, start=server.url, restrict="http://x/.*", **rules)
     assert (other.status, len(other.err.splitlines())) == (2, 1)
     assert "other LARM_RESTRICT" in other.err
     alone = scrapy("crawl", "intranet", "-a", f"start={server.url}", cwd=folder)
