@@ -28,7 +28,7 @@ _MIDDLE = 1 << 63
 _QUEUED = struct.Struct(">IB")
 _LENGTH = struct.Struct(">I")
 
-STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0, "", 0) for state in _STATES}
+STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STATES}
 """Records of URLs that another worker fetched: their state is all that this worker knows."""
 
 

@@ -235,7 +235,7 @@ class _Merge:
                     batch.urls[key] = pack_merged(one, 1)
                     batch.aliases |= dict.fromkeys(merged_rows(one.entry.host, key, one.into), b"")
                 for key, visit in frontier.visits():
-                    batch.urls[key] = pack_visit(visit, 0, visit.url, visit.depth)
+                    batch.urls[key] = pack_visit(visit, 0)
                     if len(batch) >= _AT_ONCE:
                         files.write(batch)
                         batch = WriteBatch()

@@ -207,7 +207,7 @@ class LmdbBackend(Backend):
             )
 
     def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
-        packed = records.pack_visit(visit, self._inlinks(key), entry.url, entry.depth)
+        packed = records.pack_visit(visit, self._inlinks(key), entry)
         self._overlay.new.urls[key] = packed
 
     def _inlinks(self, key: bytes) -> int:

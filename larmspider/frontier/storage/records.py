@@ -93,6 +93,22 @@ def earliest_of(queue_key: bytes) -> float:
     return int.from_bytes(queue_key[9:15], "big") / 1000
 
 
+def revisit_prefix(host: str) -> bytes:
+    """What all revisit_key() of a host begin with."""
+    return host_prefix(host)
+
+
+def revisit_key(host: str, due: float, key: bytes) -> bytes:
+    """30 bytes: a place in the revisits of a host, by the time (whole milliseconds, rounded up),
+    then the key of the URL."""
+    return host_prefix(host) + (-int(-due * 1000 // 1)).to_bytes(6, "big") + key
+
+
+def due_of(revisit: bytes) -> float:
+    """The time in a revisit_key(), in seconds."""
+    return int.from_bytes(revisit[8:14], "big") / 1000
+
+
 def serial_of(queue_key: bytes) -> int:
     """The serial number in either kind of queue key."""
     return int.from_bytes(queue_key[-6:], "big")
@@ -119,7 +135,8 @@ class QueuedUrl:
     ``normalized`` where that is another one; neither is kept. ``host`` names its queue. ``depth``
     and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py. ``priority`` is
     0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
-    ``attempts`` counts the fetches that failed.
+    ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
+    it is visited again, and None for a new URL; it is not kept.
     """
 
     url: str
@@ -135,15 +152,20 @@ class QueuedUrl:
     attempts: int = 0
     exact: str = field(default="", compare=False)
     guess: bytes = field(default=b"", compare=False)
+    visit: FetchRecord | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
 class FetchRecord:
-    """What became of a URL; ``time`` and the HTTP fields are for a later visit that asks for
-    changes.
+    """What became of a URL, and what its next visit needs to know.
 
-    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the fetch, 0.0 for none;
+    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the last fetch, 0.0 for none;
     ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
+
+    Of visits again: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
+    (extraction/fingerprint.py). ``a`` and ``b`` are what is known of its changes (refresh.py), 0.0
+    for nothing yet. ``due`` is when it is visited again, 0.0 for never. Since ``missing_since`` the
+    page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
     """
 
     state: UrlState
@@ -155,6 +177,16 @@ class FetchRecord:
     reason: str = ""
     url: str = ""
     depth: int = 0
+    from_page: str = ""
+    link_type: int = 0
+    signature: bytes = b""
+    link_signature: bytes = b""
+    a: float = 0.0
+    b: float = 0.0
+    due: float = 0.0
+    missing_since: float = 0.0
+    confirmations: int = 0
+    missing_as: str = ""
 
 
 @dataclass(slots=True)
@@ -205,10 +237,12 @@ class Recovery:
 
 _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")
+_REVISIT = struct.Struct(">dffdH8s8sBBH")
 _ENTRY = struct.Struct(">HBHHH")
 _COUNTS = struct.Struct(">8Q")
 _EARLIER_COUNTS = struct.Struct(">7Q")
 _MERGED = struct.Struct(">BIB16s")
+_NO_SIGNATURE = bytes(8)
 _FIELDS = attrgetter(*Counts.__slots__)
 _LENGTHS = struct.Struct(">5I")
 _LENGTH = struct.Struct(">I")
@@ -286,22 +320,43 @@ def unpack_entry(data: bytes) -> QueuedUrl:
     )
 
 
-def pack_visit(visit: FetchRecord, inlinks: int, url: str, depth: int) -> bytes:
-    """The record in ``urls`` of a URL in a final state; ``url`` and ``depth`` are its entry's."""
-    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(depth, 0xFFFF))
-    return head + _texts(
+def pack_visit(visit: FetchRecord, inlinks: int, entry: QueuedUrl | None = None) -> bytes:
+    """The record in ``urls`` of a URL in a final state. URL, depth and where it was found are its
+    entry's, if there is one."""
+    of = entry or visit
+    url = of.url
+    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(of.depth, 0xFFFF))
+    texts = _texts(
         _encode(url),
         _encode(visit.etag),
         _encode(visit.last_modified),
         visit.digest,
         _encode(visit.reason),
     )
+    shared = url.find("/", 8) + 1  # most pages are found on their own host
+    shared = shared if shared <= 0xFFFF and of.from_page.startswith(url[:shared]) else 0
+    missing_as = _encode(visit.missing_as)[:0xFF]
+    again = _REVISIT.pack(
+        visit.due,
+        visit.a,
+        visit.b,
+        visit.missing_since,
+        min(visit.confirmations, 0xFFFF),
+        visit.signature,
+        visit.link_signature,
+        of.link_type,
+        len(missing_as),
+        shared,
+    )
+    return b"".join((head, texts, again, missing_as, _encode(of.from_page[shared:])))
 
 
 def unpack_visit(data: bytes) -> FetchRecord:
+    """Records of earlier versions end before what a visit again needs."""
     state, _, time, status, depth = _VISIT.unpack_from(data)
-    url, etag, last_modified, digest, reason = _untexts(data, _VISIT.size)
-    return FetchRecord(
+    texts = _untexts(data, _VISIT.size)
+    url, etag, last_modified, digest, reason = texts
+    visit = FetchRecord(
         state=UrlState(state),
         time=time,
         status=status,
@@ -312,6 +367,30 @@ def unpack_visit(data: bytes) -> FetchRecord:
         url=_decode(url),
         depth=depth,
     )
+    at = _VISIT.size + _LENGTHS.size + sum(map(len, texts))
+    if at < len(data):
+        _unpack_revisit(visit, data, at)
+    return visit
+
+
+def _unpack_revisit(visit: FetchRecord, data: bytes, at: int) -> None:
+    due, a, b, since, confirmations, text, links, link_type, length, shared = _REVISIT.unpack_from(
+        data, at
+    )
+    at += _REVISIT.size
+    visit.due, visit.a, visit.b, visit.missing_since = due, a, b, since
+    visit.confirmations, visit.link_type = confirmations, link_type
+    visit.signature = b"" if text == _NO_SIGNATURE else text
+    visit.link_signature = b"" if links == _NO_SIGNATURE else links
+    visit.missing_as = _decode(data[at : at + length])
+    visit.from_page = visit.url[:shared] + _decode(data[at + length :])
+
+
+def with_due(data: bytes, due: float) -> bytes:
+    """The record with another time of its next visit."""
+    visit = unpack_visit(data)
+    visit.due = due
+    return pack_visit(visit, inlinks_of(data))
 
 
 def is_final(record: bytes) -> bool:

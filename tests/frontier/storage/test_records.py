@@ -9,6 +9,8 @@ from larmspider.frontier.storage import records as r
 
 TEXT = st.text(st.characters(codec=None), max_size=30)
 U16 = st.integers(0, 65535)
+F32 = st.floats(0, 1e6, width=32)
+SIGNATURE = st.just(b"") | st.binary(min_size=8, max_size=8).filter(any)
 ENTRIES = st.builds(
     r.QueuedUrl, TEXT, TEXT.filter(bool), st.binary(min_size=16, max_size=16), TEXT, U16,
     st.integers(0, 255), U16, U16, TEXT, st.binary(), U16,
@@ -16,6 +18,8 @@ ENTRIES = st.builds(
 VISITS = st.builds(
     r.FetchRecord, st.sampled_from([r.UrlState.STORED, r.UrlState.FAILED, r.UrlState.REFUSED]),
     st.floats(0, 1e11), U16, TEXT, TEXT, st.binary(max_size=64), TEXT, TEXT, U16,
+    TEXT, st.integers(0, 255), SIGNATURE, SIGNATURE, F32, F32, st.floats(0, 1e10),
+    st.floats(0, 1e10), U16, TEXT,
 )  # fmt: skip
 COUNTS = st.builds(r.Counts, *[st.integers(0, 2**40)] * 7)
 
@@ -28,7 +32,7 @@ def test_entry(entry):
 
 @given(VISITS, st.integers(0, 2**32 - 1))
 def test_visit(visit, inlinks):
-    packed = r.pack_visit(visit, inlinks, visit.url, visit.depth)
+    packed = r.pack_visit(visit, inlinks)
     assert r.unpack_visit(packed) == visit
     assert r.inlinks_of(packed) == inlinks
     assert packed[0] == visit.state
@@ -121,3 +125,19 @@ def test_a_delayed_place_keeps_its_time_to_the_millisecond_and_never_earlier(ear
 @pytest.mark.parametrize("priority, kept", [(-1, 0), (70_000, 65_535)])
 def test_priorities_out_of_range_are_cut(priority, kept):
     assert k.ready_key("a:80", priority, 1) == k.ready_key("a:80", kept, 1)
+
+
+def test_a_visit_of_an_earlier_version_has_nothing_to_say_about_the_next_one():
+    visit = r.FetchRecord(r.UrlState.STORED, 1.5, 200, "e", "m", b"d", "", "http://wiki/a", 3)
+    earlier = r.pack_visit(visit, 7)[: -r._REVISIT.size]
+    assert r.unpack_visit(earlier) == visit
+    again = r.with_due(earlier, 99.5)
+    assert r.unpack_visit(again).due == 99.5
+    assert r.inlinks_of(again) == 7
+
+
+def test_where_a_page_was_found_is_kept_beside_its_own_origin():
+    visit = r.FetchRecord(r.UrlState.STORED, url="http://wiki/a", from_page="http://wiki/ä/list")
+    packed = r.pack_visit(visit, 1)
+    assert packed.count(b"http://wiki/") == 1
+    assert r.unpack_visit(packed) == visit
