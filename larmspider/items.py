@@ -1,4 +1,4 @@
-"""Page, Link and FailedFetch: the contract between extraction, filters and stores.
+"""Page, Link, FailedFetch, Kept, Removed: the contract between extraction, filters and stores.
 
 extraction/ makes a Page, the spider adds what the fetch knows, the filters mark its links, the
 stores write it. Links travel inside their Page, never as one Request each: a page has about 140
@@ -125,3 +125,37 @@ class FailedFetch:
     kind: str
     message: str
     fetched: float
+
+
+@dataclass(slots=True)
+class Kept:
+    """A visit again after which the stored page stays as it is.
+
+    ``kind`` is a word: not-modified (304), same (200, with the same text), missing, moved, locked,
+    login, empty, soft-404, noindex, robots, or a failure's. ``status`` is the HTTP status, 0 where
+    there was no response; ``message`` one line for a person.
+    """
+
+    url: str
+    normalized: str | None
+    exact: str | None
+    from_page: str
+    link_type: int
+    depth: int
+    kind: str
+    message: str
+    fetched: float
+    status: int
+    size: int = 0
+    latency: float = 0.0
+
+
+@dataclass(slots=True)
+class Removed:
+    """A stored page that counts no more, at ``time``, for a ``reason`` in one line. A visit that
+    led to it has a `Kept` before it."""
+
+    url: str
+    exact: str
+    reason: str
+    time: float

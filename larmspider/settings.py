@@ -436,6 +436,7 @@ ITEM_PIPELINES = {
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
     "larmspider.pipelines.link_log.LinkLogPipeline": 300,
     "larmspider.pipelines.fetch_log.FetchLogPipeline": 400,
+    "larmspider.pipelines.deleted_log.DeletedLogPipeline": 450,
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 

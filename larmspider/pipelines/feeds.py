@@ -20,7 +20,7 @@ from scrapy import exporters
 
 from larmspider import options
 from larmspider.formatting import escaped, json_escaped
-from larmspider.items import Page, header_list
+from larmspider.items import Kept, Page, header_list
 
 if TYPE_CHECKING:
     from io import BytesIO
@@ -72,7 +72,8 @@ class _FeedItems:
         return cls(file, bodies=bodies, **kwargs)
 
     def export_item(self, item: Any) -> None:
-        super().export_item(self.record(item))  # type: ignore[misc]
+        if not isinstance(item, Kept):  # nothing is new
+            super().export_item(self.record(item))  # type: ignore[misc]
 
     def record(self, item: Any) -> Any:
         return feed_item(item, bodies=self.bodies)

@@ -1,5 +1,8 @@
 """fetch.log: time and result of each fetch, of failures and refusals by robots.txt too.
 
+A visit after which the stored page stayed as it is has a line like any other, whose message begins
+with ``kept``.
+
 store.log has LARM's columns, and so neither times nor failures.
 """
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import signals
 from larmspider.formatting import utc
-from larmspider.items import KNOWN, REDIRECT, FailedFetch, Page
+from larmspider.items import KNOWN, REDIRECT, FailedFetch, Kept, Page
 from larmspider.pipelines.records import LogStore
 from larmspider.urls.syntax import without_userinfo
 
@@ -26,6 +29,12 @@ FETCH_LOG_COLUMNS = (
     "milliseconds",
     "message",
 )
+
+
+KEPT = "kept: "
+"""The message of a line begins so where the page that is stored stayed as it was."""
+BY_KIND = frozenset({"same", "login", "empty", "soft-404", "noindex"})
+"""Of these the status says nothing."""
 
 
 class FetchLogPipeline(LogStore):
@@ -73,6 +82,19 @@ class FetchLogPipeline(LogStore):
             "0",
             "",
             failed.message,
+        )
+
+    def kept(self, kept: Kept) -> None:
+        by_status = kept.status and kept.kind not in BY_KIND
+        self.log.append(
+            utc(kept.fetched),
+            without_userinfo(kept.url),
+            kept.normalized or "",
+            without_userinfo(kept.from_page),
+            str(kept.status) if by_status else kept.kind,
+            str(kept.size),
+            str(round(kept.latency * 1000)) if kept.latency else "",
+            KEPT + (f"{kept.kind}: {kept.message}" if kept.message else kept.kind),
         )
 
 

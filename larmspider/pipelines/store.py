@@ -32,7 +32,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from larmspider import signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
-from larmspider.items import FailedFetch, Link, Page
+from larmspider.items import FailedFetch, Kept, Link, Page, Removed
 from larmspider.requests import MAX_NUMBER
 from larmspider.urls.canonical import Canonicalizer, Forms
 from larmspider.urls.normalizer import forms_from_settings
@@ -101,6 +101,12 @@ class Store(ABC):
     def write_failure(self, failed: FailedFetch) -> None:  # noqa: B027 - most stores ignore these
         """Record a URL without a response."""
 
+    def kept(self, kept: Kept) -> None:  # noqa: B027 - nothing that is stored has changed
+        """Record a visit after which the page that is stored stays as it is."""
+
+    def remove(self, removed: Removed) -> None:  # noqa: B027 - a store may have nothing of it
+        """Let a page count no more; what was written of it may stay."""
+
     def flush(self) -> bytes:
         """Hand all that was written to the operating system and return the position by which
         ``recover`` drops what was written later. Also called after close_spider()."""
@@ -137,6 +143,10 @@ class Store(ABC):
             self.write(item)
         elif isinstance(item, FailedFetch):
             self.write_failure(item)
+        elif isinstance(item, Kept):
+            self.kept(item)
+        elif isinstance(item, Removed):
+            self.remove(item)
         else:
             self.write(self._foreign(item))
 

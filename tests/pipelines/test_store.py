@@ -17,7 +17,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
-from larmspider.items import FRAME, FailedFetch, Link, Page
+from larmspider.items import FRAME, FailedFetch, Kept, Link, Page, Removed
+from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
@@ -281,3 +282,26 @@ def test_runs_every_kind_of_pipeline_in_order() -> None:
 def test_a_dropped_item_goes_no_further() -> None:
     with pytest.raises(DropItem):
         run(Dropping(), Same())
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "result"),
+    [("not-modified", 304, "304"), ("same", 200, "same"), ("missing", 404, "404"),
+     ("timeout", 0, "timeout")],
+)  # fmt: skip
+def test_a_page_that_stays_has_a_line_in_fetch_log_and_nowhere_else(
+    kind: str, status: int, result: str, crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    crawler = crawler_for()
+    kinds = (PageFilesPipeline, LinkLogPipeline, FetchLogPipeline, DeletedLogPipeline)
+    stores = [one.from_crawler(crawler) for one in kinds]
+    for store in stores:
+        store.open_spider()
+        store.process_item(Kept("http://h/a", "http://h/a", None, "", 0, 1, kind, "", 5.0, status))
+        store.process_item(Removed("http://h/gone", "http://h/gone", "404, three times", 6.0))
+        store.close_spider()
+    (line,) = records(tmp_path / "crawl" / "fetch.log")
+    assert (line["result"], line["message"]) == (result, f"kept: {kind}")
+    (line,) = records(tmp_path / "crawl" / "deleted.log")
+    assert (line["time"], line["reason"]) == ("1970-01-01T00:00:06.000Z", "404, three times")
+    assert not (tmp_path / "crawl" / "pagefile_0.pfl").read_bytes()

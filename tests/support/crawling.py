@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
@@ -154,6 +155,7 @@ def records(path: Path) -> list[dict[str, str]]:
         "store.log": STORE_LOG_COLUMNS,
         "links.log": LINK_LOG_COLUMNS,
         "fetch.log": FETCH_LOG_COLUMNS,
+        "deleted.log": DELETED_LOG_COLUMNS,
     }[path.name]
     with open_stored(path) as log:
         lines = log.read().decode("utf-8").split("\n")

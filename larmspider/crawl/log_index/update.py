@@ -48,6 +48,8 @@ BATCH_LINES = 500_000
 """Lines of links.log; a batch takes some 100 MB."""
 NOT_ASKED = frozenset({"robots", "scope", "ignored"})
 """Results in fetch.log of URLs that were not asked for."""
+SOUND = NOT_ASKED | {"same", "noindex"}
+"""Results that are no status, and no failure."""
 _CHUNK = 4 << 20
 _CACHE_KB = 64 << 10
 _REMEMBERED = 100_000
@@ -59,12 +61,12 @@ Progress: TypeAlias = Callable[[int, int], object]
 def is_failure(result: str) -> bool:
     """Whether a result in fetch.log makes a link broken: a status from 400 on, or no answer.
 
-    >>> [is_failure(result) for result in ("200", "301", "404", "dns", "robots")]
+    >>> [is_failure(result) for result in ("200", "301", "404", "dns", "same")]
     [False, False, True, True, False]
     """
     if result.isdecimal():
         return int(result) >= 400
-    return result not in NOT_ASKED
+    return result not in SOUND
 
 
 class Update:
