@@ -4,20 +4,36 @@
     Details.of(page)                          # of a page that differs from one it should equal
     mine.differing(other)                     # the numbers that differ; None: more differs
 
+    volatile.learn(first, second)             # two fetches of one page in a row
+    signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
+    link_signature(page, volatile)            # the same of its links
+
 What is compared is title and text. A page with little text (a frame set, a menu) is compared by its
 links, too, and a document without either by its bytes. Markup never counts: forms have tokens, and
 scripts have times. Numbers are dates, counters and ids: words with a digit in them.
+
+A clock, a count of users, or a token in a page's text makes each fetch of it another text. What is
+volatile is learned per host, from pages that are fetched twice in a row: a word with a digit, or a
+long one of letters in both cases, that differed then, by two words beside it and the number of such
+words between. It does not count where these words stand before it, or behind it, again. All others
+do: a price or a telephone number is news.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Self
+from urllib.parse import urlsplit
 
-from larmspider.items import Page
+import msgpack
+
+from larmspider.items import Link, Page
 
 LITTLE_TEXT = 200
 """Characters; a page with fewer is compared by its links as well."""
@@ -27,16 +43,50 @@ MAX_BYTES = 1 << 20
 """A longer text is not searched for numbers; 10 ms."""
 _NUMBER = re.compile(rb"(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _CONTEXT = 10
+MAX_SHAPES = 512
+"""Contexts and parameters that are remembered of a host, 4 bytes each: 2 KB. The latest ones."""
+PAIRS = 3
+"""Pages of each class of URLs that are fetched twice in a row."""
+MAX_CLASSES = 64
+"""Classes of a host; those beyond count as one."""
+_AROUND = 2
+"""Words without a digit before a volatile one, or behind it, that it is known by."""
+_REACH = 120
+"""Characters on each side in which these words are looked for."""
+_MAX_COMPARED = 2_000
+"""Words between the first and the last that differ in two fetches; more are not compared."""
+_NAMES = (
+    "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+    "|[AaPp][Mm]|GMT|UTC|CES?T"
+)
+_WORD = re.compile(r"\S+")
+_MIXED = r"(?=\S*[a-z])(?=\S*[A-Z])[\w+/=.~-]{16,}"
+_VARIABLE_WORD = re.compile(rf"\S*\d\S*|{_MIXED}")
+# linear: the second branch takes a word that the first one has gone through in vain
+_LIKELY = re.compile(r"(?<!\S)(?:[^\s\d]*+\d\S*+|\S{16,}+)")
+_DATE_NAME = re.compile(rf"\W*(?:{_NAMES})\W*")
+_CLOCK = re.compile(r"\d:\d\d")
+_DATE = rf"\W?(?:{_NAMES}|\d{{1,2}}(?:st|nd|rd|th)?|\d{{4}}|\d+[-./]\d+[-./]\d+)\W?"
+_DATE_BEFORE = re.compile(rf"(?<!\S)(?:{_DATE}\s+){{1,6}}$")
+_DATE_BEHIND = re.compile(rf"(?:\s+{_DATE}(?!\S)){{1,6}}")
 
 
-def _content(page: Page) -> bytes:
+def _text(page: Page, volatile: Volatile | None = None) -> str | None:
+    """None for a document that has neither text nor links."""
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
         links = [link.normalized or link.url for link in page.links]
+        if volatile:
+            links = [volatile.without_parameters(url) for url in links]
         if not page.text and not links:
-            return page.body
+            return None
         text = "\n".join([text, *links])
-    return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _content(page: Page) -> bytes:
+    text = _text(page)
+    return page.body if text is None else text.encode("utf-8", "surrogatepass")
 
 
 def fingerprint(page: Page) -> bytes:
@@ -74,3 +124,206 @@ class Details:
             return None
         pairs = zip(self.numbers, other.numbers, strict=True)
         return {mine[0] for mine, its in pairs if mine[1] != its[1]}
+
+
+class Volatile:
+    """What changes from fetch to fetch in the pages of one host, as far as is known.
+
+    ``pairs`` counts the pages that were fetched twice in a row, by class of URLs.
+    """
+
+    def __init__(self, shapes: Iterable[bytes] = (), pairs: dict[str, int] | None = None) -> None:
+        self._shapes = dict.fromkeys(shapes)
+        self.pairs = pairs or {}
+
+    def __repr__(self) -> str:
+        return f"<Volatile {len(self._shapes)} shapes, {sum(self.pairs.values())} pairs>"
+
+    def __bool__(self) -> bool:
+        """Whether anything is volatile."""
+        return bool(self._shapes)
+
+    def wants_pair(self, url: str) -> bool:
+        """Whether a page whose text differs from its last visit's should be fetched once more, at
+        once, and both texts be given to learn()."""
+        return self.pairs.get(self._class_of(url), 0) < PAIRS
+
+    def learn(self, first: Page, second: Page) -> bool:
+        """Two fetches of one page in a row: True if they taught something."""
+        name = self._class_of(first.url)
+        self.pairs[name] = self.pairs.get(name, 0) + 1
+        known = len(self._shapes)
+        found = [*_differing_words(first, second), *_differing_parameters(first, second)]
+        new = [shape for shape in dict.fromkeys(found) if shape not in self._shapes]
+        self._shapes.update(dict.fromkeys(new[:MAX_SHAPES]))
+        for oldest in list(self._shapes)[:-MAX_SHAPES]:
+            del self._shapes[oldest]
+        return bool(new) or len(self._shapes) != known
+
+    def without(self, text: str) -> str:
+        """A text with ``#`` in place of each volatile word, and of the date beside a volatile
+        clock. 5 us for each number in it."""
+        pieces: list[str] = []
+        end = len(text)
+        for start, behind in sorted(self._volatile(text), reverse=True):
+            if behind <= end:
+                pieces += [text[behind:end], "#"]
+            end = min(end, start)
+        return "".join([text[:end], *reversed(pieces)]) if pieces else text
+
+    def _volatile(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where volatile words begin and end; some may overlap."""
+        shapes = self._shapes
+        if not shapes:
+            return
+        words = (match.span() for match in _LIKELY.finditer(text) if _is_variable(match[0]))
+        for start, end in islice(words, MAX_NUMBERS):
+            if not any(shape in shapes for shape in _contexts(text, start, end)):
+                continue
+            if _CLOCK.search(text, start, end):
+                reach = max(0, start - _REACH)
+                if date := _DATE_BEFORE.search(text[reach:start]):
+                    start = reach + date.start()
+                if date := _DATE_BEHIND.match(text, end):
+                    end = date.end()
+            yield start, end
+
+    def without_parameters(self, url: str) -> str:
+        """A URL without the query parameters that are volatile."""
+        head, mark, query = url.partition("?")
+        if not mark or not self._shapes:
+            return url
+        kept = [one for one in query.split("&") if _parameter(one) not in self._shapes]
+        return f"{head}?{'&'.join(kept)}"
+
+    def _class_of(self, url: str) -> str:
+        name = url_class(url)
+        return name if name in self.pairs or len(self.pairs) < MAX_CLASSES else ""
+
+    def pack(self) -> bytes:
+        packed: bytes = msgpack.packb([b"".join(self._shapes), self.pairs])
+        return packed
+
+    @classmethod
+    def unpack(cls, data: bytes | None) -> Self:
+        """None: nothing is known of the host."""
+        if data is None:
+            return cls()
+        joined, pairs = msgpack.unpackb(data)
+        return cls((joined[at : at + 4] for at in range(0, len(joined), 4)), pairs)
+
+
+def signature(page: Page, volatile: Volatile | None = None) -> bytes:
+    """8 bytes of what the page says; fingerprint() where nothing is volatile."""
+    if not volatile or (text := _text(page, volatile)) is None:
+        return page.fingerprint or fingerprint(page)
+    return _hash(volatile.without(text), 8)
+
+
+def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
+    """8 bytes of where the page's links lead, and of which type they are."""
+    urls = [f"{link.type}{'n' if link.nofollow else ''} {_name(link)}" for link in page.links]
+    if volatile:
+        urls = [volatile.without_parameters(url) for url in urls]
+    return _hash("\n".join(urls), 8)
+
+
+def url_class(url: str) -> str:
+    """``/wiki *.php action,title`` for ``http://h/wiki/a/b.php?title=x&action=y``: URLs that one
+    program is likely to answer."""
+    parts = urlsplit(url)
+    first, _, rest = parts.path.lstrip("/").partition("/")
+    name, _, extension = parts.path.rpartition("/")[2].rpartition(".")
+    names = sorted({one.partition("=")[0] for one in parts.query.split("&") if one})
+    kind = f"*.{extension[:8]}" if name else "*"
+    return f"/{first[:40] if rest else ''} {kind} {','.join(names)[:80]}"
+
+
+def _hash(text: str, size: int) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
+
+
+def _name(link: Link) -> str:
+    return link.exact or link.url
+
+
+def _is_variable(word: str) -> bool:
+    """A word with a digit, or a long one of letters in both cases, as tokens are."""
+    return _VARIABLE_WORD.fullmatch(word) is not None
+
+
+@lru_cache(maxsize=8_192)
+def _masked(word: str) -> str:
+    return "#" if _is_variable(word) or _DATE_NAME.fullmatch(word) else word
+
+
+def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
+    """A word by what stands before it, and by what stands behind it: each as far as the second
+    word that is no number, or the end of the text with one such word."""
+    before = text[max(0, start - _REACH) : start].split()
+    if start > _REACH:
+        before = before[1:]  # its beginning may be cut off
+    behind = text[end : end + _REACH].split()
+    if end + _REACH < len(text):
+        behind = behind[:-1]
+    for side, words in (("<", before[::-1]), (">", behind)):
+        found, left = [side], _AROUND
+        for word in words:
+            masked = _masked(word)
+            found.append(masked)
+            left -= masked != "#"
+            if not left:
+                break
+        if left < _AROUND:
+            yield _hash(" ".join(found), 4)
+
+
+def _differing_words(first: Page, second: Page) -> Iterator[bytes]:
+    """The contexts of variable words that differ."""
+    texts = [_text(page) or "" for page in (first, second)]
+    if texts[0] == texts[1] or max(map(len, texts)) > MAX_BYTES:
+        return
+    spans = [[match.span() for match in _WORD.finditer(text)] for text in texts]
+    words = [
+        [text[start:end] for start, end in found] for text, found in zip(texts, spans, strict=True)
+    ]
+    for mine, its in _aligned([[_masked(word[:_REACH]) for word in found] for found in words]):
+        if words[0][mine] != words[1][its] and _is_variable(words[0][mine]):
+            yield from _contexts(texts[0], *spans[0][mine])
+            yield from _contexts(texts[1], *spans[1][its])
+
+
+def _aligned(words: list[list[str]]) -> Iterator[tuple[int, int]]:
+    """The places of equal words in two texts."""
+    one, other = words
+    shorter = min(len(one), len(other))
+    head = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    tail = next(
+        (at for at in range(shorter - head) if one[-1 - at] != other[-1 - at]), shorter - head
+    )
+    yield from ((at, at) for at in range(head))
+    middle = one[head : len(one) - tail], other[head : len(other) - tail]
+    if max(map(len, middle)) <= _MAX_COMPARED:
+        for mine, its, size in SequenceMatcher(None, *middle, autojunk=False).get_matching_blocks():
+            yield from ((head + mine + at, head + its + at) for at in range(size))
+    yield from ((len(one) - at, len(other) - at) for at in range(tail, 0, -1))
+
+
+def _differing_parameters(first: Page, second: Page) -> Iterator[bytes]:
+    """The query parameters in whose values the links of two pages differ."""
+    mine, its = (
+        [_name(link) for link in page.links if "?" in _name(link)] for page in (first, second)
+    )
+    known = set(mine) & set(its)
+    ours, theirs = ([url for url in urls if url not in known] for urls in (mine, its))
+    for one, other in islice(zip(ours, theirs, strict=False), _MAX_COMPARED):
+        (path, _, query), (its_path, _, its_query) = one.partition("?"), other.partition("?")
+        pairs = zip(query.split("&"), its_query.split("&"), strict=False)
+        for parameter, its_parameter in pairs if path == its_path else ():
+            if parameter != its_parameter and _parameter(parameter) == _parameter(its_parameter):
+                yield _parameter(parameter)
+
+
+def _parameter(text: str) -> bytes:
+    """Of ``name=value``."""
+    return _hash(f"? {text.partition('=')[0]}", 4)

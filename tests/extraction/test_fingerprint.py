@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import random
+import string
+import time
+
 import pytest
 
-from larmspider.extraction.fingerprint import MAX_NUMBERS, Details, fingerprint
+from larmspider.extraction.fingerprint import (
+    MAX_NUMBERS,
+    PAIRS,
+    Details,
+    Volatile,
+    fingerprint,
+    link_signature,
+    signature,
+)
+from larmspider.extraction.html import extract
 from larmspider.items import Link, Page
 
 LONG = "Enough words that the text alone says which page it is, and no link need be asked. " * 4
@@ -73,3 +86,94 @@ def test_the_expression_for_numbers_is_linear() -> None:
     """A word of a million letters, with and without a digit at its end; else it takes hours."""
     for end in ("", "1"):
         assert Details.of(page("x" * 1_000_000 + end)) is not None
+
+
+class Wiki:
+    """Pages with a clock, a count of users, a token in text and links, and the time it took."""
+
+    def __init__(self, pages: int) -> None:
+        self.random = random.Random(1)
+        self.now = 1.7e9
+        self.words = {number: self._article(number) for number in range(pages)}
+
+    def _article(self, number: int) -> list[str]:
+        chance = random.Random(number)
+        words = [chance.choice(LONG.split()) for _ in range(chance.randrange(3, 200))]
+        return [*words, "costs", f"{chance.randrange(10, 99)}.50", "EUR,", "phone", f"+49-{number}"]
+
+    def fetch(self, number: int) -> Page:
+        self.now += 2
+        some, then = self.random, time.gmtime(self.now)
+        token = "".join(some.choices(string.ascii_letters + string.digits, k=22))
+        body = f"""<title>Page {number}</title><p>{time.strftime("%H:%M:%S", then)}</p>
+            <a href="/do?sectok={token}&page={number}">Index</a> <a href=/>Home</a>
+            <main>{" ".join(self.words[number])}</main>
+            <p>{time.strftime("%a, %d %b %Y %H:%M:%S GMT", then)}<p>token {token} of this form
+            <footer>Users online: {some.randrange(2, 999)} ({some.randrange(99)} guests).
+            Generated in {some.random():.3f} s</footer>"""
+        return extract(body.encode(), f"http://wiki/{number}", None)
+
+    def change(self, number: int) -> None:
+        """One word, or one digit of a number."""
+        words = self.words[number]
+        at = self.random.randrange(len(words))
+        turned = words[at].translate(str.maketrans(string.digits, "1234567890"))
+        words[at] = turned if turned != words[at] else f"{words[at]}s"
+
+
+def test_what_changes_from_fetch_to_fetch_is_learned_and_all_else_is_news() -> None:
+    """Three passes, days apart, over a wiki whose pages are never the same; then one word of each
+    page changes."""
+    wiki, volatile, last = Wiki(100), Volatile(), {}
+    recognised = asked_twice = 0
+    for _ in range(3):
+        recognised = 0
+        for number in wiki.words:
+            found = wiki.fetch(number)
+            now = signature(found, volatile), link_signature(found, volatile)
+            if now == last.get(number):
+                recognised += 1
+            elif number in last and volatile.wants_pair(found.url):
+                asked_twice += 1
+                volatile.learn(found, wiki.fetch(number))
+                volatile = Volatile.unpack(volatile.pack())
+            last[number] = signature(found, volatile), link_signature(found, volatile)
+        wiki.now += 100_000
+    assert recognised >= 99
+    assert asked_twice == PAIRS
+    for number in wiki.words:
+        wiki.change(number)
+    seen = sum(signature(wiki.fetch(one), volatile) != last[one][0] for one in wiki.words)
+    assert seen == 100
+
+
+def test_a_signature_is_the_fingerprint_while_nothing_is_volatile() -> None:
+    """So the first visits, and those of earlier versions, can be compared."""
+    assert signature(page(LONG)) == fingerprint(page(LONG)) == signature(page(LONG), Volatile())
+
+
+def test_what_is_remembered_of_a_host_is_bounded() -> None:
+    """Pages of which every number changes, at thousands of URLs."""
+    volatile = Volatile()
+    for turn in range(20):
+        text = " ".join(f"word{turn} and {{}} of" for _ in range(50))
+        first, second = (page(text.replace("{}", end)) for end in ("1", "2"))
+        first.url = f"http://h/folder{turn}/page"
+        volatile.learn(first, second)
+    assert len(volatile.pack()) < 8_000
+
+
+def test_links_have_a_signature_of_their_own() -> None:
+    """Where they lead, in their order."""
+    one, other = page(LONG, links=("http://h/a",)), page(LONG, links=("http://h/b",))
+    assert signature(one) == signature(other)
+    assert link_signature(one) != link_signature(other)
+    assert link_signature(one) == link_signature(page("", links=("http://h/a",)))
+
+
+def test_the_expressions_for_volatile_words_are_linear() -> None:
+    """Megabytes without white space, or of dates."""
+    volatile = Volatile()
+    volatile.learn(page(LONG + "it is 12:01 now, sir"), page(LONG + "it is 12:02 now, sir"))
+    for text in ("x" * 1_000_000, "Mon " * 250_000 + "12:03 now, sir", "a1 " * 300_000):
+        assert len(signature(page(text), volatile)) == 8

@@ -1,0 +1,208 @@
+"""When a page that is not there any more leaves the search: what was seen, how often, how long.
+
+    decision = decide(record, Observation.MISSING, now)     # a 404, the first one: keep it
+    decision = decide(decision.record, Observation.MISSING, now + 3 * DAY)
+    brake.check("wiki:80", pages=1_000, index=50_000, now=now)      # "": it may be taken out
+
+====================================  ==============  ==========  ===============================
+observation                           confirmations   over        then
+====================================  ==============  ==========  ===============================
+410, noindex                          1               -           out of the search
+404, soft 404                         3               2 days      out of the search
+redirect to a page that is stored     2               1 day       out of the search
+redirect of many pages to one         3               2 days      out of the search
+robots.txt: a Disallow line in a 200  2               1 day       out of the search
+401, 403, login form, empty 200,      never by                    the page stays as it was
+429, 5xx, no answer                   themselves
+====================================  ==============  ==========  ===============================
+
+What is confirmed goes past the brake: beyond max(20, 5% of a host's pages) or max(20, 2% of the
+index) in 7 days nothing more is taken out, until somebody has looked. A host whose canaries fail
+(the start page and those that most pages link to) has no deletes at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+import msgpack
+
+from larmspider.formatting import counted
+from larmspider.frontier.storage.records import FetchRecord
+
+DAY = 86_400.0
+WINDOW = 7 * DAY
+"""The time over which the brake counts."""
+AT_LEAST = 20
+"""Pages of a host, and of the index, that may be taken out in this time."""
+HOST_SHARE, INDEX_SHARE = 0.05, 0.02
+"""The share that may, where that is more."""
+CANARIES = 6
+"""The start page, and the five that most pages link to."""
+
+
+class Observation(StrEnum):
+    """What a visit again saw. The words are in fetch.log and deleted.log."""
+
+    CHANGED = "changed"
+    SAME = "same"
+    """A 200 with the same text."""
+    NOT_MODIFIED = "not-modified"
+    """A 304."""
+    GONE = "gone"
+    """A 410."""
+    MISSING = "missing"
+    """A 404."""
+    SOFT_404 = "soft-404"
+    """A 200 with the text that the host gives for a URL that nobody has."""
+    MOVED = "moved"
+    """A redirect to a page that is stored."""
+    MOVED_TO_ONE = "moved-to-one"
+    """A redirect of many pages to one: the root, an error page."""
+    NOINDEX = "noindex"
+    ROBOTS = "robots"
+    """A Disallow line in a robots.txt that was answered with 200."""
+    LOCKED = "locked"
+    """401, 403, 407, 451."""
+    LOGIN = "login"
+    """A login form where there was none, or a redirect to it."""
+    EMPTY = "empty"
+    """A 200 without text where there was some."""
+    FAILED = "failed"
+    """Any other status from 400 on, or no answer. FailedFetch.kind says which."""
+
+
+class Rule(NamedTuple):
+    """So many observations in a row, the last one so many seconds after the first."""
+
+    confirmations: int
+    spread: float
+
+
+TABLE: Mapping[Observation, Rule] = {
+    Observation.GONE: Rule(1, 0.0),
+    Observation.NOINDEX: Rule(1, 0.0),
+    Observation.MISSING: Rule(3, 2 * DAY),
+    Observation.SOFT_404: Rule(3, 2 * DAY),
+    Observation.MOVED_TO_ONE: Rule(3, 2 * DAY),
+    Observation.MOVED: Rule(2, DAY),
+    Observation.ROBOTS: Rule(2, DAY),
+}
+"""What is not here never takes a page out."""
+PRESENT = frozenset({Observation.CHANGED, Observation.SAME, Observation.NOT_MODIFIED})
+"""The page is there: what was missing before is forgotten."""
+_AS_ONE = frozenset({Observation.MISSING, Observation.SOFT_404, Observation.GONE})
+"""A server may say the same in several ways; these count together."""
+
+_STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
+    (401, 403, 407, 451), Observation.LOCKED
+)
+
+
+def observation_of(status: int) -> Observation | None:
+    """What a status says by itself; None for 2xx and 3xx, where the page has to be looked at."""
+    if status == 304:
+        return Observation.NOT_MODIFIED
+    return _STATUS.get(status, Observation.FAILED) if status >= 400 else None
+
+
+class Decision(NamedTuple):
+    """``record`` as it is now; ``delete``: the page is to be taken out, if the brake allows it;
+    ``reason`` for people, "" where the page is there."""
+
+    record: FetchRecord
+    delete: bool
+    reason: str
+
+
+def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
+    """What a visit again means for a stored page. ``record`` itself stays as it is.
+
+    What neither shows the page nor that it is gone (a login form, a 503) leaves the count as it
+    was: neither does it confirm, nor is a page that comes back after it new.
+    """
+    if seen in PRESENT:
+        return Decision(
+            replace(record, missing_since=0.0, confirmations=0, missing_as=""), False, ""
+        )
+    rule = TABLE.get(seen)
+    if rule is None:
+        return Decision(record, False, f"{seen}: kept, however often")
+    goes_on = record.missing_as == seen or {record.missing_as, seen} <= _AS_ONE
+    if not goes_on or record.missing_since > now:  # a clock that was set back begins anew
+        since, times = now, 1
+    else:
+        since, times = record.missing_since, record.confirmations + 1
+    record = replace(record, missing_since=since, confirmations=times, missing_as=str(seen))
+    delete = times >= rule.confirmations and now - since >= rule.spread
+    return Decision(record, delete, _sentence(seen, times, now - since, rule, delete=delete))
+
+
+def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete: bool) -> str:
+    """``missing 2 times over 1.0 days; kept until it was missing 3 times over 2 days``."""
+    so_far = f"{seen} {counted(times, 'time')} over {over / DAY:.1f} days"
+    if delete or rule.confirmations == 1:
+        return so_far if rule.confirmations > 1 else str(seen)
+    least = f"{counted(rule.confirmations, 'time')} over {counted(round(rule.spread / DAY), 'day')}"
+    return f"{so_far}; kept until it was {seen} {least}"
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Pages of a host that were taken out, by day since the epoch."""
+
+    days: dict[int, int]
+
+    def within(self, now: float) -> int:
+        today, length = int(now // DAY), int(WINDOW // DAY)
+        return sum(number for day, number in self.days.items() if today - day < length)
+
+
+class Brake:
+    """How many pages were taken out lately, over all runs.
+
+    What somebody has approved does not count (see ``approve``).
+    """
+
+    def __init__(self, taken: Mapping[str, Mapping[int, int]] | None = None) -> None:
+        self._taken = {host: _Taken(dict(days)) for host, days in (taken or {}).items()}
+
+    def __repr__(self) -> str:
+        return f"<Brake {sum(sum(one.days.values()) for one in self._taken.values())} taken out>"
+
+    def check(self, host: str, *, pages: int, index: int, now: float) -> str:
+        """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
+        ``index`` of all hosts, both with what was taken out lately."""
+        here = self._taken[host].within(now) if host in self._taken else 0
+        everywhere = sum(one.within(now) for one in self._taken.values())
+        for number, whole, share, what in (
+            (here, pages, HOST_SHARE, "this host"),
+            (everywhere, index, INDEX_SHARE, "the index"),
+        ):
+            limit = max(AT_LEAST, int(share * whole))
+            if number >= limit:
+                return f"{counted(number, 'page')} of {what} left within 7 days, {limit} may"
+        return ""
+
+    def took(self, host: str, now: float) -> None:
+        """A page was taken out, approved by nobody."""
+        taken, today = self._taken.setdefault(host, _Taken({})), int(now // DAY)
+        taken.days[today] = taken.days.get(today, 0) + 1
+        for day in [one for one in taken.days if today - one >= WINDOW // DAY]:
+            del taken.days[day]
+
+    def approve(self, host: str) -> None:
+        """Somebody has looked at this host: it begins anew."""
+        self._taken.pop(host, None)
+
+    def pack(self) -> bytes:
+        packed: bytes = msgpack.packb({host: one.days for host, one in self._taken.items()})
+        return packed
+
+    @classmethod
+    def unpack(cls, data: bytes | None) -> Self:
+        """None: nothing was taken out."""
+        return cls(msgpack.unpackb(data, strict_map_key=False) if data else None)
