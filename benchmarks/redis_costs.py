@@ -2,6 +2,7 @@
 
     python -m benchmarks.redis_costs memory [--urls 1000000] [--hosts 1000]
     python -m benchmarks.redis_costs takeover [--urls 200000] [--hosts 1000]
+    python -m benchmarks.redis_costs pages [--files /usr/share/doc/openjdk-17-doc/api]
     python -m benchmarks.redis_costs membership [--blocks 256 1024] [--workers 2 16]
 
 Each starts a redis-server of its own.
@@ -13,6 +14,10 @@ visited ones would cost. The frontier's backend writes them, in commits of 20,00
 ``takeover``: one worker fills Redis with visited URLs, or queued ones; another, with an empty
 directory, takes all partitions. URLs a second, by the clock and by its CPU.
 
+``pages``: what it costs beside the visited table that a page may stand for other spellings of its
+URL, by pages that a commit stores: memory, and CPU of the next owner. The URLs are of the files in
+a directory.
+
 ``membership``: workers join until each has its share of the partitions. Printed is what Redis works
 on each of these, in microseconds, during which it answers nobody else: a sign of life (each worker,
 every third of LARM_LEASE_SECS), a look whether the crawl is at its end (each worker that has
@@ -23,10 +28,12 @@ that the membership keeps in Redis; "bytes" a worker sends with each sign of lif
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +44,9 @@ from larmspider.cluster.redis_records import member
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.normalizer import UrlForms
 from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.3"
@@ -264,13 +274,57 @@ def print_takeover(client: Any, number: int, hosts: int, scratch: Path) -> None:
         )
 
 
+def print_pages(client: Any, folder: Path, files: Path) -> None:
+    found = [
+        f"http://wiki.example/{path.relative_to(files)}" for path in sorted(files.rglob("*.html"))
+    ]
+    forms = UrlForms(Canonicalizer(), HostResolver())
+    other = sum(forms(url).normalized != forms(url).exact for url in found)
+    print(f"{len(found):,} URLs, {other / len(found):.0%} with another canonical form")
+    random.Random(1).shuffle(found)
+    for size in (10, 100, 1_000, 10_000):
+        bytes_, seconds = [], []
+        for with_pages in (False, True):
+            client.flushall()
+            link = RedisLink(client, "the benchmark")
+            link.check()
+
+            used = UrlForms(Canonicalizer(), HostResolver()) if with_pages else None
+            keys, place = Keys("intranet", _BLOCKS), folder / f"{size}-{with_pages}"
+            one = RedisBackend(place / "w1", link, keys, worker="w1", forms=used)
+            one.recover()
+            commit(one, 0)
+            before = memory(client)
+            for at in range(0, len(found), size):
+                one.add([entry(url) for url in found[at : at + size]])
+                for got in one.pop("wiki.example:80", 0.0, size):
+                    digest = bytes(20) + blake2b(got.key, digest_size=8).digest()
+                    visit = FetchRecord(UrlState.STORED, 1.0, 200, digest=digest)
+                    one.acknowledge([(got.key, visit)])
+                commit(one, at)
+            commit(one, 0)
+            bytes_.append(memory(client) - before)
+            one.close()
+            began = time.process_time()
+            two = RedisBackend(place / "w2", link, keys, worker="w2", forms=used)
+            two.recover()
+            seconds.append(time.process_time() - began)
+            two.close()
+        more, taking = ((with_ - without) / len(found) for without, with_ in (bytes_, seconds))
+        print(
+            f"{size:,} pages a commit: {more:.1f} bytes a page beside {bytes_[0] / len(found):.1f};"
+            f" {1e6 * taking:.0f} us of the next owner"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("memory", "takeover", "membership"))
+    parser.add_argument("what", choices=("memory", "takeover", "pages", "membership"))
     parser.add_argument("--urls", type=int, help="1,000,000, for takeover 200,000")
     parser.add_argument("--hosts", type=int, default=1_000)
+    parser.add_argument("--files", type=Path, default=Path("/usr/share/doc/openjdk-17-doc/api"))
     parser.add_argument("--blocks", type=int, nargs="+", default=[256, 1024, 4096, 16384])
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 16])
     options = parser.parse_args()
@@ -284,6 +338,8 @@ def main() -> None:
             alternatives(client, urls, options.hosts, _BLOCKS)
         elif options.what == "takeover":
             print_takeover(client, options.urls or 200_000, options.hosts, Path(name))
+        elif options.what == "pages":
+            print_pages(client, Path(name), options.files.resolve())
         else:
             print("| blocks | workers | us: beat | look | all idle | inboxes | MB | bytes |")
             print("|---" * 8 + "|")

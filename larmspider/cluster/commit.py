@@ -46,8 +46,10 @@ from larmspider.cluster.redis_client import (
     pairs,
 )
 from larmspider.cluster.redis_records import (
+    StoredPage,
     buckets,
     member,
+    pack_pages,
     pack_queued,
     pack_visits,
     score,
@@ -58,7 +60,8 @@ from larmspider.formatting import counted
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
-from larmspider.frontier.storage.records import UrlState
+from larmspider.frontier.storage.records import BODY_DIGEST, UrlState, url_key
+from larmspider.urls.normalizer import UrlForms
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +100,8 @@ class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
     ``serial`` and ``positions`` are of the last commit; ``taken`` is how often this worker took a
-    partition, as far as it knows; ``crawl_id`` names the crawl in Redis.
+    partition, as far as it knows; ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, where
+    pages may stand for other spellings of their URLs.
     """
 
     def __init__(
@@ -108,8 +112,10 @@ class Committer:
         files: LmdbFiles,
         owned: Owned,
         outbox: Outbox,
+        forms: UrlForms | None = None,
     ) -> None:
         self.link, self.keys, self.worker, self.files = link, keys, worker, files
+        self.forms = forms
         self._owned, self._outbox = owned, outbox
         self.epoch = 0
         self.serial = 0
@@ -136,7 +142,7 @@ class Committer:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
         nothing new. Raises Fenced, BackendError."""
         already = self._resolve_last()
-        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened)
+        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened, self.forms)
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
         log = self._log(changes)
@@ -339,9 +345,11 @@ class BatchChanges:
         batch: WriteBatch,
         unchanged: Container[bytes],
         reopened: Container[bytes] = (),
+        forms: UrlForms | None = None,
     ) -> None:
         self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
-        self._reopened = reopened
+        self._reopened, self._forms = reopened, forms
+        self._pages: dict[int, list[StoredPage]] = {}
         self._no_members: dict[int, list[int]] = {}
         self.by_partition: dict[int, PartitionChanges] = {}
         self.stored = 0
@@ -361,6 +369,9 @@ class BatchChanges:
                 self._merged(key, record)
             elif key not in self._unchanged:
                 self._queued(key, record)
+        for partition, pages in self._pages.items():
+            packed = pack_pages(pages)
+            self.of(partition).put("RPUSH", self._keys.partition("pages", partition), packed)
         for name, value in self._batch.hosts.items():
             partition = partition_of(name[1:].decode())
             where = "hosts" if name[:1] == b"h" else "counts"
@@ -409,6 +420,12 @@ class BatchChanges:
         self._members.setdefault(partition, []).append(member(key, visit.state))
         self.stored += visit.state is UrlState.STORED
         self.visits.append((key, record))
+        fingerprint = visit.digest[BODY_DIGEST:]
+        if self._forms is None or visit.status != 200 or len(fingerprint) != 8:
+            return
+        if url_key(self._forms(visit.url).exact) == key:  # it is no POST
+            page = visit.url, visit.depth, fingerprint
+            self._pages.setdefault(partition, []).append(page)
 
     def _merged(self, key: bytes, record: bytes) -> None:
         partition = self._keys.partition_of_key(key)

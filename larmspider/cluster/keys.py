@@ -42,7 +42,7 @@ class Keys:
 
     def partition(self, name: str, partition: int) -> bytes:
         """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``merged``,
-        ``inbox``."""
+        ``pages``, ``inbox``."""
         return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), partition)
 
     def requests(self, partition: int, host: str) -> bytes:

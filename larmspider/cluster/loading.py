@@ -21,7 +21,7 @@ from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
 from larmspider.cluster.redis_client import OWN, Command, RedisLink, call, pairs
-from larmspider.cluster.redis_records import buckets, unpack_queued, unpack_visits
+from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
@@ -32,6 +32,8 @@ _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
 _BUCKETS_AT_ONCE = 200
+_ELEMENTS_AT_ONCE = 100
+"""Of the list of a partition's pages."""
 
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
@@ -70,6 +72,7 @@ class Loading:
                 self._load_queues(used, loaded)
             self._load_visited(part, loaded)
             self._load_merged(part)
+            self._load_pages(used)
         return loaded
 
     def _apply_logs_of_owners(self, partitions: Sequence[int], but: str = "") -> None:
@@ -185,6 +188,21 @@ class Loading:
                 cursors[partition] = cursor
                 if int(cursor) == 0:
                     del cursors[partition]
+
+    def _load_pages(self, partitions: Sequence[int]) -> None:
+        forms, at = self._committer.forms, 0
+        while forms and partitions:
+            commands: list[Command] = [
+                ("LRANGE", self._key("pages", partition), at, at + _ELEMENTS_AT_ONCE - 1)
+                for partition in partitions
+            ]
+            more = []
+            for partition, found in zip(partitions, self._link.run(commands), strict=True):
+                for packed in found:
+                    self._local.keep_pages(partition, unpack_pages(packed), forms)
+                if len(found) == _ELEMENTS_AT_ONCE:
+                    more.append(partition)
+            partitions, at = more, at + _ELEMENTS_AT_ONCE
 
     def members(self, partition: int) -> Iterator[int]:
         """The visited table of a partition in Redis."""

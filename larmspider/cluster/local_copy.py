@@ -6,8 +6,9 @@
     local.purge({17: hosts})                   # the partition has another owner
 
 What became of the URLs that this worker fetched stays, whoever owns their partition: their pages
-lie beside it. Of URLs that others fetched it has the state alone, in the database ``others``:
-number of the partition (2 bytes) and 8 bytes of the URL key -> state (redis_records.py).
+lie beside it. URLs that others fetched are in the database ``others``: number of the partition (2
+bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord of those that may
+stand for other spellings: URL, depth and fingerprint.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.redis_records import STATE_ONLY, compact, compact_of, state_of
+from larmspider.cluster.redis_records import (
+    STATE_ONLY,
+    StoredPage,
+    compact,
+    compact_of,
+    state_of,
+)
+from larmspider.errors import InvalidURL
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles
 from larmspider.frontier.storage.overlay import WriteOverlay
-from larmspider.frontier.storage.records import UrlState
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.urls.normalizer import UrlForms
 
 Row: TypeAlias = tuple[Any, bytes, bytes | None]
 """(database, key, value); None deletes."""
@@ -55,8 +64,7 @@ class SharedWriteOverlay(WriteOverlay):
     def url(self, key: bytes) -> bytes | None:
         record = super().url(key)
         if record is None:
-            state = self.files.get(self._name(key), self.files.others)
-            record = STATE_ONLY[UrlState(state[0])] if state else None
+            record = _fetched(self.files.get(self._name(key), self.files.others))
         return record
 
     def urls(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -65,9 +73,13 @@ class SharedWriteOverlay(WriteOverlay):
             with self.files.read() as txn:
                 for at, record in enumerate(found):
                     if record is None:
-                        state = txn.get(self._name(keys[at]), None, self.files.others)
-                        found[at] = STATE_ONLY[UrlState(state[0])] if state else None
+                        found[at] = _fetched(txn.get(self._name(keys[at]), None, self.files.others))
         return found
+
+
+def _fetched(value: bytes | None) -> bytes | None:
+    """The FetchRecord of a URL in ``others``."""
+    return STATE_ONLY[UrlState(value[0])] if value and len(value) == 1 else value
 
 
 def _rows_of(key: bytes, record: bytes) -> tuple[bytes, bytes]:
@@ -144,6 +156,32 @@ class LocalCopy:
         for key, record in found.items():
             changes.append((self.files.urls, key, record))
             changes += [(self.files.aliases, row, b"") for row in _rows_of(key, record)]
+        self.write(changes)
+
+    def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
+        """Of one commit. Those that this worker fetched itself are known."""
+        files, tag = self.files, _tag(partition)
+        changes: list[Row] = []
+        with files.read() as txn:
+            for url, depth, fingerprint in pages:
+                try:
+                    normalized, exact = forms(url)
+                except InvalidURL:  # the settings are others now
+                    continue
+                key = records.url_key(exact)
+                name = tag + compact(key)
+                if txn.get(name, None, files.others) is None:
+                    if not changes and txn.get(key, None, files.urls):
+                        return  # a commit of this worker
+                    continue
+                digest = bytes(records.BODY_DIGEST) + fingerprint
+                visit = FetchRecord(
+                    UrlState.STORED, status=200, digest=digest, url=url, depth=depth
+                )
+                changes.append((files.others, name, records.pack_visit(visit, 0)))
+                if normalized != exact:
+                    row = records.guess_row(records.url_key(normalized), key)
+                    changes.append((files.aliases, row, b""))
         self.write(changes)
 
     def keep_hosts(

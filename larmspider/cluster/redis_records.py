@@ -2,6 +2,7 @@
 
     pack_queued(links, place, packed)         # a value of the hash ``entries``
     member(key, UrlState.STORED)              # a member of the visited table
+    pack_pages([("http://wiki/FAQ.html", 2, fingerprint)])    # an element of the list ``pages``
 
 The visited table is what every owner must know of a URL that is done, in 8.5 bytes: an integer of
 64 bits, 62 of the URL key and 2 of the state. Members fill sets of 500, one after another, which
@@ -9,12 +10,20 @@ Redis keeps as plain arrays of integers (``intset``, up to 512 members by defaul
 bytes, and 4,096 is a size in which its allocator hands out memory). A new owner reads the whole
 table of its partition, so nobody has to find the set of a URL by its key. Two URLs of a partition
 share their 62 bits with odds of n^2 / 2^63, 5e-5 at 20 million; then one of them is not fetched.
+
+A page that may stand for other spellings of its URL is, besides, in the list ``pages``: URL, depth
+and fingerprint, compressed, an element for what a commit has stored. A new owner makes the keys and
+the table of canonical forms from it.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgpack
 
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import FetchRecord, UrlState
@@ -27,6 +36,9 @@ _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 _MIDDLE = 1 << 63
 _QUEUED = struct.Struct(">IB")
 _LENGTH = struct.Struct(">I")
+
+StoredPage: TypeAlias = tuple[str, int, bytes]
+"""URL, depth, fingerprint of 8 bytes."""
 
 STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STATES}
 """Records of URLs that another worker fetched: their state is all that this worker knows."""
@@ -96,3 +108,17 @@ def unpack_visits(data: bytes) -> list[tuple[bytes, bytes]]:
         visits.append((data[at : at + 16], data[at + 20 : at + 20 + length]))
         at += 20 + length
     return visits
+
+
+def pack_pages(pages: Iterable[StoredPage]) -> bytes:
+    """Neighbours share most of their URLs: 23 bytes each in 1,000 of the JDK."""
+    urls, depths, fingerprints = zip(*sorted(pages), strict=True)
+    columns = [[url.encode("utf-8", "surrogatepass") for url in urls], depths]
+    return zlib.compress(msgpack.packb([*columns, b"".join(fingerprints)]), 9)
+
+
+def unpack_pages(data: bytes) -> Iterator[StoredPage]:
+    urls, depths, fingerprints = msgpack.unpackb(zlib.decompress(data))
+    for number, (url, depth) in enumerate(zip(urls, depths, strict=True)):
+        at = 8 * number
+        yield url.decode("utf-8", "surrogatepass"), depth, fingerprints[at : at + 8]

@@ -32,6 +32,7 @@ from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
 from larmspider.frontier.storage.records import Counts, MergedUrl, QueuedUrl, Recovery, UrlState
+from larmspider.urls.normalizer import UrlForms
 
 BATCH_ENTRIES = 256
 """LARM_LOCAL_QUEUE: queued URLs of a partition that are read, and held in memory, at a time."""
@@ -45,7 +46,7 @@ _FOR_EVER = 9_999_999_999_999  # in 2286
 class RedisBackend(LmdbBackend, SharedBackend):
     """``epoch`` is the worker's number in the crawl's membership; None: it is alone, and whoever
     comes later under another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
-    constants say.
+    constants say. ``forms`` of URLs: pages may stand for other spellings of their URLs.
     """
 
     files: SharedFiles
@@ -63,6 +64,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         batch_urls: int = BATCH_URLS,
         map_bytes: int = FIRST_MAP_BYTES,
         head_entries: int | None = None,
+        forms: UrlForms | None = None,
     ) -> None:
         self.link, self.keys, self.worker, self.epoch = link, keys, worker, epoch
         head = min(HEAD_ENTRIES, batch_entries * keys.partitions)
@@ -75,7 +77,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._batch_urls = batch_urls
         self._owned = Owned(keys)
         self._outbox = Outbox(keys)
-        self._committer = Committer(link, keys, worker, files, self._owned, self._outbox)
+        self._committer = Committer(link, keys, worker, files, self._owned, self._outbox, forms)
         self._local = LocalCopy(files, keys)
         self._loading = Loading(self._committer, self._local, batch_entries)
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched

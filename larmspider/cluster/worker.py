@@ -50,6 +50,7 @@ from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.frontier.overrides import HostOverride, Overrides, host_as_json
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.storage.backend import Fenced
+from larmspider.urls.normalizer import UrlForms
 from larmspider.workdir.directory import asked_fresh
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class ClusterWorker:
             partitions=partitions,
         )
         self.overrides = SharedOverrides(own_client, self.keys)
+        forms = UrlForms.from_settings(settings)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
         self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_fenced)
@@ -156,6 +158,7 @@ class ClusterWorker:
                 epoch=self.membership.epoch,
                 batch_entries=shared.local_queue,
                 batch_urls=shared.batch_urls,
+                forms=forms if forms.has_guesses else None,
             )
         except BaseException:
             self.abandon()

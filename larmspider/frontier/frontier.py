@@ -527,9 +527,7 @@ class Frontier:
         recovery = self.backend.recover()
         hosts = self.hosts.load()
         if self.merger is not None:
-            counts = self.backend.counts
-            names = [host.record.host for host in hosts]
-            self.merger.recover(name for name in names if counts(name).merged)
+            self.merger.recover(host.record.host for host in hosts)
         self._resume(hosts)
         self.control.recover()
         return recovery

@@ -35,6 +35,7 @@ from larmspider.frontier.aliases import (
 )
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.storage.records import (
+    BODY_DIGEST,
     FetchRecord,
     MergedUrl,
     QueuedUrl,
@@ -52,8 +53,6 @@ NOTE = "aliases {host}"
 UNDONE = "undone"
 """The note that counts how many merged URLs were queued again: an index by merged URLs is stale
 when it grows."""
-BODY_DIGEST = 20
-"""Bytes of FetchRecord.digest that are the body's; a fingerprint (fingerprint.py) follows."""
 SLICE = 500
 """Merged URLs that are queued again at a time: 10 ms."""
 MAX_STAND_INS = 65_536
@@ -113,6 +112,9 @@ class Merger:
             aliases = self._hosts[host] = HostAliases.unpack(note, self._proofs)
             for trial in aliases.trials:
                 self._register(host, trial)
+            for trial in [*aliases.trials]:  # earlier versions forgot some
+                if trial.stage is Stage.FETCHING and self._frontier.backend.visit(trial.key):
+                    self._judge(host, trial, Outcome.NONE)
             if aliases.held:
                 self._holding.add(host)
             if aliases.undo:
@@ -122,7 +124,8 @@ class Merger:
     def recover(self, hosts: Iterable[str]) -> None:
         """Take up what was begun on these hosts."""
         for host in hosts:
-            self.of(host)
+            if self._frontier.backend.note(NOTE.format(host=host)) is not None:
+                self.of(host)
 
     def forget(self, host: str) -> None:
         """Another worker has the host."""
@@ -197,7 +200,7 @@ class Merger:
 
     def _party(self, key: bytes) -> Party | None:
         """A URL that is waiting, or stored as a 200; of one that is merged the one that stands for
-        it. None for all others, and for what another worker has fetched."""
+        it. None for all others, and for what a worker of an earlier version has fetched."""
         backend = self._frontier.backend
         merged = backend.merged(key)
         key = key if merged is None else merged.into

@@ -132,7 +132,7 @@ class Partitions:
             host = frontier.hosts.enter(name, records.get(name), new_run=fresh)
             frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
             host.paused = frontier.politeness.overrides.is_paused(name)
-            if frontier.merger is not None and frontier.backend.counts(name).merged:
+            if frontier.merger is not None:
                 frontier.merger.recover([name])
             dispatch.schedule(frontier, host)
         self._committed_pages += self._stored() - before

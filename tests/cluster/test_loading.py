@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
+from itertools import count
 from math import inf
 from pathlib import Path
 
@@ -29,9 +31,13 @@ from larmspider.frontier.storage.records import (
     unpack_positions,
     url_key,
 )
+from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.conformance import OK, entries, entry, urls
 from tests.support.frontier.redis_store import RedisStore
 from tests.support.frontier.simulation import AllowAll, Clock, build
+from tests.support.frontier.site import Answer, Handler, Site, twins
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
 U, Q, L, S, F, R, M = UrlState
@@ -717,3 +723,71 @@ def test_the_budget_counts_what_others_have_stored(pair: Pair) -> None:
     assert second.frontier.finished
     second.blocks.stored_in_all(4)
     assert not second.frontier.finished
+
+
+@pytest.fixture
+def sites(store: RedisStore) -> Callable[[Handler], tuple[Site, Site]]:
+    """Two workers of one site; the first has it."""
+
+    def make(handler: Handler) -> tuple[Site, Site]:
+        forms = UrlForms(Canonicalizer(), HostResolver())
+        made = []
+        for name, epoch in (("w1", 1), ("w2", 2)):
+            store.client.hset(store.keys.crawl("workers"), name, f"{epoch} 9999999999999")
+            open_ = partial(store.open, name, epoch=epoch, forms=forms)
+            made.append(Site(handler, open_))
+        first, second = made
+        enter(first, 1)
+        return first, second
+
+    return make
+
+
+def enter(site: Site, token: int) -> None:
+    backend, partitions = site.frontier.backend, site.frontier.partitions
+    assert isinstance(backend, RedisBackend)
+    assert partitions is not None
+    partitions.enter(backend.load({backend.partition_of("h:80"): token}))
+
+
+def move(one: Site, other: Site, token: int) -> None:
+    backend, partitions = one.frontier.backend, one.frontier.partitions
+    assert isinstance(backend, RedisBackend)
+    assert partitions is not None
+    partitions.leave([backend.partition_of("h:80")])
+    one.frontier.checkpoint({})
+    assert partitions.committed()
+    enter(other, token)
+
+
+def test_other_spellings_of_pages_of_another_worker_are_merged(sites) -> None:
+    """By a proven rule unfetched, by one on trial as if this worker had stored the page."""
+    first, second = sites(lambda target: Answer(f"page {target.lower()}"))
+    first.add(*twins(5), "/Docs/Other")
+    first.run()
+    move(first, second, 2)
+    second.add("/PAGE1", "/docs/other", "/page9")
+    second.run()
+    assert second.fetched == ["/page9"]
+    assert second.state("/PAGE1") is second.state("/docs/other") is UrlState.MERGED
+    move(second, first, 3)
+    first.add("/PAGE9", "/PAGE2")
+    first.run()
+    assert first.stored == [f"/Page{n}" for n in range(5)] + ["/Docs/Other"]
+    assert first.counts.stored == 7
+
+
+@pytest.mark.parametrize("fetches", [1, 2, 3])
+def test_a_trial_goes_on_with_the_next_owner(sites, fetches: int) -> None:
+    """The host moves after so many fetches, again and again, and each page has a clock."""
+    ticks = count(100)
+    here, there = sites(lambda target: Answer(f"{target.lower()} at {next(ticks)} today"))
+    here.add(*twins(6))
+    for token in range(2, 20):
+        for _ in range(fetches):
+            here.step()
+        move(here, there, token)
+        here, there = there, here
+    here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert {*here.stored, *there.stored} >= {f"/Page{n}" for n in range(6)}

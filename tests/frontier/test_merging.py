@@ -3,136 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from hashlib import sha1
 from itertools import count
 
 import pytest
 
-from larmspider.extraction.fingerprint import Details, fingerprint
-from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.merging import Arrival, Merger
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
-from larmspider.items import REDIRECT, Page
-from larmspider.urls.canonical import Canonicalizer
+from larmspider.frontier.storage.records import Counts, UrlState, url_key
 from larmspider.urls.equivalence import FOLDER_FILE, PATH_CASE, SESSION_ID
-from larmspider.urls.host_resolver import HostResolver
-from larmspider.urls.normalizer import UrlForms
-from tests.support.frontier.memory_backend import Disk, MemoryBackend
-from tests.support.frontier.simulation import Clock, build
-
-WORDS = "Some words as pages have them, so that their text is what counts, and no link or markup. "
-
-
-@dataclass
-class Answer:
-    body: str = ""
-    status: int = 200
-    links: tuple[str, ...] = ()
-    location: str = ""
-
-
-Handler = Callable[[str], Answer]
-
-
-class Site:
-    """A host and a crawl of it. ``stored`` and ``fetched`` are targets, in order."""
-
-    def __init__(self, handler: Handler, open_backend: Callable[[], Backend] | None = None) -> None:
-        self.handler = handler
-        self.disk, self.clock = Disk(), Clock()
-        self.open_backend = open_backend or (lambda: MemoryBackend(self.disk))
-        self.fetched: list[str] = []
-        self.stored: list[str] = []
-        self.frontier: Frontier
-        self.start()
-
-    def start(self) -> None:
-        """Also after a crash."""
-        self.frontier = build(self.open_backend(), self.clock, robots=False, delay=0.0)
-        self.forms = UrlForms(Canonicalizer(), HostResolver())
-        self.merger = self.frontier.merger = Merger(self.frontier, self.forms)
-        backend = self.frontier.backend
-        self.merger.recover(h for h in backend.host_names() if backend.counts(h).merged)
-
-    def add(self, *targets: str, found_on: str = "", type_: int = 0) -> None:
-        entries = []
-        for target in targets:
-            normalized, exact = self.forms(f"http://h{target}")
-            if self.frontier.known([exact])[0]:
-                continue
-            entries.append(
-                self.frontier.entry(
-                    f"http://h{target}", normalized, exact=exact, link_type=type_,
-                    from_page=f"http://h{found_on}",
-                )
-            )  # fmt: skip
-        self.frontier.add(entries)
-
-    def step(self) -> bool:
-        """One fetch; False: there is nothing to do now."""
-        lease = self.frontier.pop()
-        self.frontier.audit(deep=True)
-        if lease is None:
-            at = self.frontier.next_ready_time()
-            if at is None or at <= self.clock.now:
-                return False
-            self.clock.now = at
-            return True
-        target = lease.url.removeprefix("http://h")
-        answer = self.handler(target)
-        self.fetched.append(target)
-        page = Page(lease.url, text=answer.body and WORDS * 3 + answer.body, status=answer.status)
-        page.body = page.text.encode()
-        leads_to = self.forms(f"http://h{answer.location}").exact if answer.location else ""
-        if answer.location:
-            self.add(answer.location, found_on=target, type_=REDIRECT)
-        self.add(*answer.links, found_on=target)
-        digest = sha1(page.body, usedforsecurity=False).digest() + fingerprint(page)
-        assert lease.entry is not None
-        copy = self.merger.arrived(
-            lease.entry.key, Arrival(answer.status, digest, partial(Details.of, page), leads_to)
-        )
-        self.frontier.answered(lease, 0.01)
-        if copy is not None:
-            self.frontier.merge(lease, copy.merged)
-        else:
-            visit = FetchRecord(
-                UrlState.STORED, self.clock.now, status=answer.status, digest=digest
-            )
-            self.frontier.acknowledge(lease, visit)
-            self.stored.append(target)
-        return True
-
-    def run(self) -> None:
-        while self.step():
-            pass
-        assert self.frontier.finished
-        counts = self.counts
-        assert counts.queued == counts.leased == 0
-
-    @property
-    def counts(self) -> Counts:
-        return self.frontier.audit(deep=True)
-
-    @property
-    def rules(self) -> list[str]:
-        return list(self.merger.of("h:80").in_words())
-
-    def state(self, target: str) -> UrlState:
-        return self.frontier.backend.check([url_key(self.forms(f"http://h{target}").exact)])[0]
+from tests.support.frontier.site import Answer, Handler, Site, twins
 
 
 def page(body: str) -> Answer:
     return Answer(body)
-
-
-def twins(number: int) -> list[str]:
-    """So many pages, each in two spellings."""
-    return [name for n in range(number) for name in (f"/Page{n}", f"/page{n}")]
 
 
 def without_case(target: str) -> Answer:
@@ -419,6 +302,23 @@ def test_a_crash_at_any_moment_changes_no_verdict(site, holds: bool) -> None:
             assert here.state(name) is not UrlState.UNKNOWN
         if here.disk.image.committed is False:
             return  # one directory serves one crawl
+
+
+def test_a_crash_while_the_only_pair_is_compared(site) -> None:
+    """Nothing is merged yet: the pair is taken up, and what is found later waits for no verdict."""
+    here = site(without_case)
+    here.add("/Page0")
+    here.run()
+    here.add("/page0")
+    here.frontier.checkpoint({})
+    here.start()
+    here.run()
+    assert here.rules == ["path-case on trial, 1 of 3"]
+    assert here.state("/page0") is UrlState.MERGED
+    here.add(*twins(10))
+    here.run()
+    assert here.counts.merged == 10
+    assert len(here.stored) == 10
 
 
 def test_beyond_so_many_merged_urls_they_are_counted(site, monkeypatch) -> None:

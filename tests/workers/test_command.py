@@ -60,10 +60,9 @@ def server() -> Iterator[DemoServer]:
 
 @pytest.fixture(scope="module")
 def demo(server: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
-    """The demo crawled by three workers: where, and what they said. By LARM's rules: where a host
-    passes to another worker, other spellings of its pages are fetched and compared again."""
+    """The demo crawled by three workers: where, and what they said."""
     folder = tmp_path_factory.mktemp("demo")
-    return folder, workers(3, folder, start=server.url, LARM_CANONICAL_RULES="always")
+    return folder, workers(3, folder, start=server.url)
 
 
 def test_three_workers_store_what_one_does(server: DemoServer, demo: tuple[Path, Ran]) -> None:
@@ -128,12 +127,11 @@ def test_the_same_command_goes_on_and_another_is_refused_once(
     folder, _ = demo
     before = stored(folder / "crawl")
     asked = len(server.log)
-    again = workers(2, folder, start=server.url, LARM_CANONICAL_RULES="always")
+    again = workers(2, folder, start=server.url)
     assert again.status == 0, again.err
     assert stored(folder / "crawl") == before
     assert len(server.log) == asked
-    rules = {"LARM_CANONICAL_RULES": "always"}
-    other = workers(2, folder, start=server.url, restrict="http://x/.*", **rules)
+    other = workers(2, folder, start=server.url, restrict="http://x/.*")
     assert (other.status, len(other.err.splitlines())) == (2, 1)
     assert "other LARM_RESTRICT" in other.err
     alone = scrapy("crawl", "intranet", "-a", f"start={server.url}", cwd=folder)

@@ -141,8 +141,8 @@ class Backend(ABC):
     @abstractmethod
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
         """For the url_key() of each canonical form the keys of URLs that were added with it as
-        ``guess``, in no order, some 8 at most. What another worker fetched is missing. 2-4 us
-        each."""
+        ``guess``, in no order, some 8 at most. Of what another worker fetched only 200s are
+        there. 2-4 us each."""
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:

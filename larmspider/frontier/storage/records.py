@@ -235,6 +235,10 @@ class Recovery:
     fresh: bool = True
 
 
+BODY_DIGEST = 20
+"""Bytes of FetchRecord.digest that are the body's; a fingerprint (extraction/fingerprint.py)
+follows."""
+
 _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")
 _REVISIT = struct.Struct(">dffdH8s8sBBH")
