@@ -1,27 +1,38 @@
-"""How well the index finds things, judged by people who knew: the index of Python's documentation.
+"""How well the index finds things, judged by people who knew: the indexes of manuals.
 
-Its authors wrote 14,000 entries such as "join() (asyncio.Queue method)", each with pages to look
-at. Here all pages but the index itself are indexed as a crawl would do it, each of a sample of
-entries is typed in as a query, and two figures say how it went:
+The authors of a manual wrote entries such as "join() (asyncio.Queue method)", each with pages to
+look at. Here all pages of a manual but the index itself are indexed as a crawl would do it, and
+entries are typed in as queries. Two figures say how that went:
 
-    success@10   share of the entries for which a right page is among the first ten
     MRR@10       mean of 1 / rank of the first right page, 0 where it is not among the ten
+    success@10   share of the entries for which a right page is among the first ten
 
-for plain BM25 over title and body (any of the words, Tantivy's default words) and for
-`larmspider.index.search.Searcher` as it is. Three ways to type an entry are tried:
+for plain BM25 over title and text (any of the words, Tantivy's default words), for the same with
+all link texts as a third field, and for `larmspider.index.search.Searcher` as it is. What is typed,
+``--form``:
 
-    full   join() asyncio.Queue method     the name and the words of its qualifier; this is the bar
-    name   join()                          right is only this entry's page, not another join()'s
-    any    join()                          right is each page that any entry of this name gives
+    name       join()                       right is each page that any entry of this name gives
+    entry      join() asyncio.Queue method  the name and the words of its qualifier; only its page
+    question   how do I use join()          a name in one of `QUESTIONS` in turn
+    typo       jion()                       one mistake in a word of five letters or more: a letter
+                                            left out, put in, changed, or two swapped
+    inflected  listener for listeners       the last word in the other number; names of plain words
+    flag       --prefix                     entries that begin with a dash
+    quoted     "join()"                     a name in quotes
+    code       asyncio.Queue.join()         owner and name, as in a program; names with signs
 
-Run it (package python3.11-doc, 40 s):
+Entries are a sample with SEED, at most 200 a manual and form (``--queries``), in the order of the
+form's name; an entry without a letter or digit, or with more than ten pages, is not typed. The
+manuals and their halves are those of benchmarks/manuals.py::
 
-    python -m benchmarks.findability [--terms 1500] [--docs DIR] [--no-contents] [--json]
+    python -m benchmarks.findability --root /srv/manuals --half "held out" [--form name ...]
+    python -m benchmarks.findability --docs /usr/share/doc/postgresql-doc-15/html --form question
 
-The index pages themselves (genindex*, py-modindex, search) are not indexed, nor the texts of their
-links. contents.html is: a site map is a page too; --no-contents leaves it out for comparison.
-The weights of larmspider/index/ranking.py were found on 750 other entries and refined on the first
-half of the sample; the second half (44 of its 750 were among those others) shows whether they hold.
+``--questions`` types those of benchmarks/questions.tsv instead, as persons would put them, and says
+where a right page is among the first ten.
+
+``--json`` writes the figures to a file, ``--beside`` takes such a file, of other code, into the
+table. Indexes are kept in ``--keep`` for the next run.
 """
 
 from __future__ import annotations
@@ -35,116 +46,59 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import tantivy
-from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from larmspider.errors import InvalidURL, QueryError
-from larmspider.extraction.html import extract
+from benchmarks.manuals import HELD_OUT, MANUALS, TUNED, Entry, Manual, installed
+from larmspider.errors import QueryError
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.urls.canonical import canonicalize
 
-DOCS = Path("/usr/share/doc/python3.11-doc/html")
-BASE = "http://docs.example/"
 SEED = 2002
-_INDEX_PAGES = re.compile(r"genindex.*|py-modindex\.html|search\.html")
+MAX_RIGHT = 10
+"""Pages of an entry that is typed."""
+QUESTIONS = (
+    "how do I use {}",
+    "what is {} and how does it work",
+    "how can I use {} in my own program",
+    "where can I find out about {}",
+    "what does {} do?",
+    "when should I use {}",
+)
+FRAGEN = (
+    "wie benutze ich {}",
+    "was ist {} und wie funktioniert es",
+    "wo finde ich etwas über {}",
+    "wozu dient {}?",
+)
 
 Search = Callable[[str], Sequence[str]]
 """A query's first ten URLs."""
+Case = tuple[str, frozenset[str]]
+"""A query and the pages that are right."""
 
 
-@dataclass(frozen=True)
-class QueuedUrl:
-    """An entry of the index: a name, mostly with a qualifier in parentheses, and its pages."""
-
-    text: str
-    urls: frozenset[str]
-
-    @property
-    def name(self) -> str:
-        return self.text.partition(" (")[0]
-
-    @property
-    def full(self) -> str:
-        name, _, qualifier = self.text.partition(" (")
-        return f"{name} {qualifier.removesuffix(')')}".strip()
-
-
-@dataclass(frozen=True)
-class Scores:
-    success: float
+class Scores(NamedTuple):
     mrr: float
+    success: float
 
     def __str__(self) -> str:
-        return f"{self.success:.3f} / {self.mrr:.3f}"
+        return f"{self.mrr:.3f} / {self.success:.3f}"
 
 
-def pages(docs: Path, *, contents: bool = True) -> Iterator[Page]:
-    """The documentation's pages, as the crawl would hand them to the index."""
-    for path in sorted(docs.rglob("*.html")):
-        name = path.relative_to(docs).as_posix()
-        if _INDEX_PAGES.fullmatch(name) or (name == "contents.html" and not contents):
-            continue
-        body = path.read_bytes()
-        page = extract(body, BASE + name, "text/html")
-        page.body, page.mime, page.normalized = body, "text/html", canonicalize(page.url)
-        for link in page.links:
-            try:
-                link.normalized = canonicalize(link.url)
-            except InvalidURL:
-                link.normalized = None
-        yield page
-
-
-def entries(docs: Path, indexed: Iterable[str]) -> list[QueuedUrl]:
-    """All entries that lead to a page in ``indexed``, each text once, sorted."""
-    known = set(indexed)
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    tree = LexborHTMLParser((docs / "genindex-all.html").read_bytes().decode())
-    for item in tree.css("table.genindextable > tbody > tr > td > ul > li"):
-        text, urls = _entry(item)
-        found[text] |= urls & known
-        for sub in item.css("ul > li"):
-            if sub != item and (sub_entry := _entry(sub))[0]:
-                qualifier = sub_entry[0].removeprefix("(").removesuffix(")")
-                found[f"{text.partition(' (')[0]} ({qualifier})"] |= sub_entry[1] & known
-    return [
-        QueuedUrl(text, frozenset(urls)) for text, urls in sorted(found.items()) if text and urls
-    ]
-
-
-def _entry(item: LexborNode) -> tuple[str, set[str]]:
-    """The text and the pages of one <li>, without the list in it; "[1]" is a further page."""
-    parts, urls = [], set()
-    for node in item.iter(include_text=True):
-        if node.tag == "ul":
-            break
-        if node.tag == "a":
-            urls.add(BASE + (node.attributes.get("href") or "").partition("#")[0])
-        if not re.fullmatch(r"\[\d+\]", node.text()):
-            parts.append(node.text())
-    return " ".join("".join(parts).split()).strip(", "), urls
-
-
-def sample(all_entries: Sequence[QueuedUrl], size: int) -> list[QueuedUrl]:
-    """The same ``size`` entries each time, in random order."""
-    return random.Random(SEED).sample(list(all_entries), min(size, len(all_entries)))
-
-
-def measure(cases: Iterable[tuple[str, frozenset[str]]], search: Search) -> Scores:
-    """Scores of the queries, each with the URLs that are right."""
+def measure(cases: Iterable[Case], search: Search) -> Scores:
+    """Scores of the queries."""
     ranks = []
     for query, right in cases:
         urls = search(query)
         ranks.append(next((n for n, url in enumerate(urls, start=1) if url in right), 0))
     return Scores(
-        statistics.fmean(rank > 0 for rank in ranks),
         statistics.fmean(1 / rank if rank else 0 for rank in ranks),
+        statistics.fmean(rank > 0 for rank in ranks),
     )
 
 
@@ -157,7 +111,7 @@ def build(directory: Path, all_pages: Iterable[Page]) -> Searcher:
                 [
                     (link.normalized, link.anchor)
                     for link in page.links
-                    if link.normalized and link.normalized != page.normalized
+                    if link.normalized and link.anchor and link.normalized != page.normalized
                 ]
             )
         writer.refresh_all_anchors()
@@ -169,24 +123,34 @@ def product(searcher: Searcher) -> Search:
 
     def search(query: str) -> list[str]:
         try:
-            return [hit.url for hit in searcher.search(query).hits]
+            return [hit.url.partition("#")[0] for hit in searcher.search(query).hits]
         except QueryError:
             return []
 
     return search
 
 
-def baseline(all_pages: Iterable[Page]) -> Search:
+def baseline(all_pages: Sequence[Page], *, anchors: bool = False) -> Search:
     """Plain BM25 over title and body: any of the words, no stems, no weights."""
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    if anchors:
+        for page in all_pages:
+            for link in page.links:
+                if link.normalized and link.anchor and link.normalized != page.normalized:
+                    texts[link.normalized].append(link.anchor)
+    fields = ("title", "body", "anchors")[: 3 if anchors else 2]
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("url", stored=True, tokenizer_name="raw")
-    for field in ("title", "body"):
+    for field in fields:
         builder.add_text_field(field)
     schema = builder.build()
     index = tantivy.Index(schema)
     writer = index.writer(50_000_000, 1)
     for page in all_pages:
-        writer.add_document(tantivy.Document(url=page.url, title=page.title, body=page.text))
+        more = {"anchors": " ".join(texts[page.normalized or ""][:2_000])} if anchors else {}
+        writer.add_document(
+            tantivy.Document(url=page.url, title=page.title, body=page.text, **more)
+        )
     writer.commit()
     index.reload()
     searcher = index.searcher()
@@ -196,7 +160,7 @@ def baseline(all_pages: Iterable[Page]) -> Search:
         terms = [
             (tantivy.Occur.Should, tantivy.Query.term_query(schema, field, word))
             for word in words
-            for field in ("title", "body")
+            for field in fields
         ]
         hits = searcher.search(tantivy.Query.boolean_query(terms), 10).hits
         return [searcher.doc(address)["url"][0] for _, address in hits]
@@ -204,70 +168,224 @@ def baseline(all_pages: Iterable[Page]) -> Search:
     return search
 
 
-def cases(
-    chosen: Sequence[QueuedUrl], form: str, all_entries: Sequence[QueuedUrl]
-) -> list[tuple[str, frozenset[str]]]:
-    """Queries and right URLs of the entries in one of the three forms."""
-    if form == "full":
-        return [(entry.full, entry.urls) for entry in chosen]
-    if form == "name":
-        return [(entry.name, entry.urls) for entry in chosen if _has_word(entry.name)]
-    by_name: defaultdict[str, set[str]] = defaultdict(set)
-    for entry in all_entries:
-        by_name[entry.name] |= entry.urls
-    names = dict.fromkeys(entry.name for entry in chosen if _has_word(entry.name))
-    return [(name, frozenset(by_name[name])) for name in names]
+# what is typed
 
 
-def _has_word(name: str) -> bool:
-    """An operator such as "!=" names nothing that a word index could find."""
-    return any(map(str.isalnum, name))
+def _names(entries: Sequence[Entry]) -> dict[str, frozenset[str]]:
+    """All names with the pages of all their entries."""
+    pages: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in entries:
+        pages[entry.name] |= entry.urls
+    return {
+        name: frozenset(urls)
+        for name, urls in pages.items()
+        if len(urls) <= MAX_RIGHT and any(map(str.isalnum, name))
+    }
+
+
+def _mistyped(name: str, draw: random.Random) -> str | None:
+    words = list(re.finditer(r"[^\W\d_]{5,}", name))
+    if not words:
+        return None
+    word = draw.choice(words)
+    at = draw.randrange(word.start(), word.end() - 1)
+    letter = draw.choice("abcdefghijklmnopqrstuvwxyz")
+    wrong = draw.choice(
+        [
+            name[:at] + name[at + 1 :],
+            name[:at] + letter + name[at:],
+            name[:at] + letter + name[at + 1 :],
+            name[:at] + name[at + 1] + name[at] + name[at + 2 :],
+        ]
+    )
+    return None if wrong == name else wrong
+
+
+def _inflected(name: str) -> str | None:
+    if not re.fullmatch(r"[A-Za-z]{3,}(?: [A-Za-z]{3,})*", name):
+        return None
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    if name.endswith("s"):
+        return None if name.endswith(("ss", "us", "is")) else name[:-1]
+    if name.endswith("y") and name[-2] not in "aeou":
+        return name[:-1] + "ies"
+    return name + ("es" if name.endswith(("x", "ch", "sh")) else "s")
+
+
+def _as_code(entry: Entry, separator: str) -> str | None:
+    owner = re.fullmatch(
+        r"(?:class |built-in |in module |module |in )*([\w.:]*\w)"
+        r"(?: (?:\w+ )?(?:method|attribute))?",
+        entry.qualifier,
+    )
+    if owner and not re.search(r"[\s-]", entry.name) and re.search(r"[.:_A-Z]", owner[1]):
+        return f"{owner[1]}{separator}{entry.name}"
+    return entry.name if re.search(r"\w[_:.()]+", entry.name) and " " not in entry.name else None
+
+
+def cases(form: str, entries: Sequence[Entry], manual: Manual, count: int) -> list[Case]:
+    """Queries of a form and the pages that are right, at most ``count``."""
+    draw = random.Random(f"{SEED} {form}")
+    names = _names(entries)
+    questions = FRAGEN if manual.name.endswith("-de") else QUESTIONS
+    found: list[Case] = []
+    if form in ("entry", "code"):
+        for entry in entries:
+            if len(entry.urls) <= MAX_RIGHT and any(map(str.isalnum, entry.name)):
+                code = form == "code"
+                typed = _as_code(entry, manual.kind.separator) if code else entry.full
+                if typed:
+                    found.append((typed, entry.urls))
+    else:
+        for number, (name, urls) in enumerate(sorted(names.items())):
+            wanted: str | None = name
+            if form == "question":
+                wanted = questions[number % len(questions)].format(name)
+            elif form == "typo":
+                wanted = _mistyped(name, draw)
+            elif form == "inflected":
+                wanted = None if manual.name.endswith("-de") else _inflected(name)
+                wanted = None if wanted in names else wanted
+            elif form == "flag":
+                wanted = name if name.startswith("-") else None
+            elif form == "quoted":
+                wanted = f'"{name}"'
+            if wanted:
+                found.append((wanted, urls))
+    return draw.sample(found, min(count, len(found)))
+
+
+QUESTIONS_FILE = Path(__file__).with_name("questions.tsv")
+
+
+def questions(manual: Manual) -> list[Case]:
+    """What persons would ask of a manual, with the pages that answer."""
+    lines = QUESTIONS_FILE.read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return [
+        (question, frozenset(manual.base + page for page in right.split()))
+        for name, question, right in rows
+        if name == manual.name
+    ]
+
+
+def _ask(manual: Manual, searches: dict[str, Search]) -> None:
+    """Print the rank of the first right page for each question, 0 for none."""
+    first: dict[str, int] = dict.fromkeys(searches, 0)
+    for question, right in questions(manual):
+        ranks = []
+        for name, search in searches.items():
+            urls = search(question)
+            ranks.append(next((n for n, url in enumerate(urls, 1) if url in right), 0))
+            first[name] += ranks[-1] == 1
+        print(f"{manual.name:12} {question:42} {'   '.join(map(str, ranks))}")
+    said = ", ".join(f"{name} {count}" for name, count in first.items())
+    print(f"{manual.name:12} right page first: {said}", flush=True)
+
+
+FORMS = ("name", "entry", "question", "typo", "inflected", "flag", "quoted", "code")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Findability on Python's documentation.")
-    parser.add_argument("--terms", type=int, default=1500, help="entries in the sample (1500)")
-    parser.add_argument("--docs", type=Path, default=DOCS, help=f"the HTML pages ({DOCS})")
-    parser.add_argument("--no-contents", action="store_true", help="leave out contents.html")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = argparse.ArgumentParser(description="Findability, judged by indexes of manuals.")
+    parser.add_argument("--form", action="append", choices=FORMS, help="what is typed (all)")
+    parser.add_argument("--questions", action="store_true", help="type questions.tsv instead")
+    parser.add_argument("--queries", type=int, default=200, help="a manual and form (200)")
+    parser.add_argument("--root", type=Path, help="where packages are unpacked, each by its name")
+    parser.add_argument("--half", choices=(TUNED, HELD_OUT), help="only these manuals")
+    parser.add_argument("--manual", action="append", choices=MANUALS, help="only this one")
+    parser.add_argument("--docs", type=Path, action="append", help="other manuals: directories")
+    parser.add_argument("--keep", type=Path, help="keep the indexes here")
+    parser.add_argument("--product-only", action="store_true", help="without BM25")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--beside", type=Path, help="figures of other code, for the table")
     options = parser.parse_args(arguments)
-    if not (options.docs / "genindex-all.html").exists():
-        print(f"{options.docs}: no genindex-all.html (package python3.11-doc)", file=sys.stderr)
+    chosen: list[Manual] = []
+    for directory in options.docs or ():
+        found = Manual.of(re.sub(r"\W+", "-", directory.as_posix()).strip("-"), directory)
+        if found is None:
+            print(f"{directory}: no index of a known kind in it", file=sys.stderr)
+            return 2
+        chosen.append(found)
+    chosen += [
+        manual
+        for manual in (() if options.docs else installed(options.root))
+        if options.half in (None, MANUALS[manual.name][0])
+        and (not options.manual or manual.name in options.manual)
+    ]
+    if not chosen:
+        print("no manual is installed: see benchmarks/manuals.py", file=sys.stderr)
         return 2
 
-    all_pages = list(pages(options.docs, contents=not options.no_contents))
-    all_entries = entries(options.docs, (page.url for page in all_pages))
-    chosen = sample(all_entries, options.terms)
-    half = len(chosen) // 2
-    report: dict[str, object] = {
-        "pages": len(all_pages),
-        "entries": len(all_entries),
-        "sample": len(chosen),
-    }
-    with tempfile.TemporaryDirectory() as directory:
-        started = time.perf_counter()
-        searcher = build(Path(directory), all_pages)
-        report["index_seconds"] = round(time.perf_counter() - started, 2)
-        searches = {"baseline": baseline(all_pages), "larmspider": product(searcher)}
-        for form in ("full", "name", "any"):
-            for part, part_entries in (
-                ("all", chosen),
-                ("tuned half", chosen[:half]),
-                ("other half", chosen[half:]),
-            ):
-                typed = cases(part_entries, form, all_entries)
-                for name, search in searches.items():
-                    report[f"{form}, {part}, {name}"] = measure(typed, search)
-        typed = cases([entry for entry in chosen if _has_word(entry.name)], "full", all_entries)
-        times = sorted(searcher.search(query).seconds for query, _ in typed)
-        report["query_ms_p50"] = round(1000 * times[len(times) // 2], 2)
-        report["query_ms_p99"] = round(1000 * times[len(times) * 99 // 100], 2)
+    figures: dict[str, dict[str, dict[str, Scores]]] = {}
+    times: list[float] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for manual in chosen:
+            pages = list(manual.pages())
+            entries = manual.entries(page.url for page in pages)
+            kept = (options.keep or Path(scratch)) / manual.name
+            searcher = Searcher.open(kept) if kept.exists() else build(kept, pages)
+            searches = {"larmspider": product(searcher)}
+            if not options.product_only:
+                searches["BM25"] = baseline(pages)
+                searches["BM25 and link texts"] = baseline(pages, anchors=True)
+            if options.questions:
+                _ask(manual, searches)
+                continue
+            for form in options.form or FORMS:
+                typed = cases(form, entries, manual, options.queries)
+                if len(typed) < min(10, options.queries):
+                    continue
+                scores = {name: measure(typed, search) for name, search in searches.items()}
+                figures.setdefault(form, {})[manual.name] = scores
+                times += [_cpu_ms(searcher, query) for query, _ in typed[:20]]
+                said = "   ".join(f"{name} {score}" for name, score in scores.items())
+                print(f"{form:10} {manual.name:14} {len(typed):4}   {said}", flush=True)
+    if options.questions:
+        return 0
+    times.sort()
+    p50, p95 = times[len(times) // 2], times[len(times) * 95 // 100]
+    print(f"CPU ms of a query with facets: p50 {p50:.1f}, p95 {p95:.1f}")
+    _print_means(figures, options.beside)
     if options.json:
-        print(json.dumps({k: asdict(v) if isinstance(v, Scores) else v for k, v in report.items()}))
-    else:
-        for key, value in report.items():
-            print(f"{key:32} {value}")
+        options.json.write_text(json.dumps(figures, indent=1))
     return 0
+
+
+def _cpu_ms(searcher: Searcher, query: str) -> float:
+    started = time.process_time()
+    try:
+        searcher.search(query, facets=True)
+    except QueryError:
+        pass
+    return (time.process_time() - started) * 1_000
+
+
+def _print_means(figures: dict[str, dict[str, dict[str, Scores]]], beside: Path | None) -> None:
+    """Means over the manuals, MRR@10 / success@10; the change of each manual beside ``beside``."""
+    other = json.loads(beside.read_text()) if beside else {}
+    for form, manuals in figures.items():
+        known = other.get(form, {})
+        columns = {
+            name: [scores[name] for scores in manuals.values()]
+            for name in next(iter(manuals.values()))
+        }
+        if known and known.keys() >= manuals.keys():
+            columns["before"] = [Scores(*known[manual]["larmspider"]) for manual in manuals]
+            worst = min(
+                (scores["larmspider"].mrr - known[manual]["larmspider"][0], manual)
+                for manual, scores in manuals.items()
+            )
+            said = f"; least gain {worst[0]:+.3f} ({worst[1]})"
+        else:
+            said = ""
+        means = {
+            name: Scores(*map(statistics.fmean, zip(*column, strict=True)))
+            for name, column in columns.items()
+        }
+        text = "   ".join(f"{name} {score}" for name, score in means.items())
+        print(f"mean of {len(manuals)}, {form:10} {text}{said}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,265 @@
+"""Manuals that have an index page: their pages, and the entries of their index.
+
+Whoever wrote the index says which page is right for an entry, so it judges a search. Five kinds of
+index are read: Sphinx (genindex), DocBook (bookindex), Javadoc (index-all, index-files), Texinfo
+("Function Index") and Doxygen (functions*.html)::
+
+    for manual in installed(Path("/srv/manuals")):
+        everything = list(manual.pages())
+        manual.entries(page.url for page in everything)
+
+`MANUALS` are packages of Debian 12, looked for in ``/`` and in the directories that ``dpkg -x`` has
+made of them::
+
+    apt-get download cmake-doc && dpkg -x cmake-doc_*.deb /srv/manuals/cmake-doc
+
+Index pages are neither pages to be found nor are the texts of their links used: they would give the
+answers away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urljoin
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from larmspider.errors import InvalidURL
+from larmspider.extraction.html import extract
+from larmspider.items import REDIRECT, Page
+from larmspider.urls.canonical import canonicalize
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of an index: a name, perhaps a qualifier ("str method"), and its pages."""
+
+    name: str
+    qualifier: str
+    urls: frozenset[str]
+
+    @property
+    def full(self) -> str:
+        return f"{self.name} {self.qualifier}".strip()
+
+
+Found = Iterator[tuple[str, str, list[str]]]
+"""Name, qualifier and links, as one index page has them."""
+
+
+def _sphinx(tree: LexborHTMLParser) -> Found:
+    for item in tree.css("table.genindextable > tbody > tr > td > ul > li"):
+        text, links = _own(item)
+        name, qualifier = _qualified(text)
+        if links:
+            yield name, qualifier, links
+        for sub in item.css("ul > li"):
+            if sub != item:
+                said, links = _own(sub)
+                yield name, said.removeprefix("(").removesuffix(")"), links
+    for item in tree.css("table.genindextable dt"):  # of Sphinx 1
+        text = _clean(item.text())
+        links = [link.attributes.get("href") or "" for link in item.css("a")]
+        if _is_nested(item):
+            yield name, text.removeprefix("(").removesuffix(")"), links
+        else:
+            name, qualifier = _qualified(text)
+            yield name, qualifier, links
+
+
+def _docbook(tree: LexborHTMLParser) -> Found:
+    name = ""
+    for item in tree.css("div.index dt, div.indexdiv dt"):
+        text = "".join(node.text() for node in item.iter(include_text=True) if node.tag != "a")
+        text = _clean(text.partition("(see")[0]).strip(", ")
+        links = [link.attributes.get("href") or "" for link in item.css("a.indexterm")]
+        if _is_nested(item):
+            yield name, text, links
+        else:
+            name = text
+            yield name, "", links
+
+
+def _javadoc(tree: LexborHTMLParser) -> Found:
+    for item in tree.css("dl.index > dt"):
+        links = item.css("a")
+        if links and "member-name-link" in (links[0].attributes.get("class") or ""):
+            owner = re.search(r"(?:class|interface|enum|record) (\S+)$", _clean(item.text()))
+            qualifier = owner[1].rpartition(".")[2] if owner and len(links) > 1 else ""
+            name = _clean(links[0].text()).partition("(")[0]
+            yield name, qualifier, [links[0].attributes.get("href") or ""]
+
+
+def _texinfo(tree: LexborHTMLParser) -> Found:
+    for row in tree.css("tr"):
+        links = row.css("td > a")
+        if len(links) > 1 and "#index-" in (links[0].attributes.get("href") or ""):
+            yield _clean(links[0].text()), "", [links[0].attributes.get("href") or ""]
+
+
+def _doxygen(tree: LexborHTMLParser) -> Found:
+    for item in tree.css("li"):
+        name, colon, _ = _clean(item.text()).partition(" : ")
+        if colon:
+            for link in item.css("a.el"):
+                owner = re.sub(r"\s*<.*", "", _clean(link.text()))
+                yield name, owner, [link.attributes.get("href") or ""]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to make an index. ``separator`` stands between owner and name in code."""
+
+    read: Callable[[LexborHTMLParser], Found]
+    pages: re.Pattern[str]
+    left_out: re.Pattern[str]
+    separator: str = "."
+
+
+_NONE = re.compile(r"(?!)")
+KINDS = {
+    "sphinx": Kind(_sphinx, re.compile(r"genindex.*"), re.compile(r"py-modindex|search|glob")),
+    "docbook": Kind(_docbook, re.compile(r"bookindex"), _NONE),
+    "javadoc": Kind(
+        _javadoc,
+        re.compile(r"index-all|index-files/.*"),
+        re.compile(r"all\w+-index|search|help-doc|.*/class-use/.*|(?:.*/)?package-(?:use|tree)"),
+    ),
+    "texinfo": Kind(
+        _texinfo,
+        re.compile(r"(?:.*/)?(?:(?:[\w-]+-)?(?:Function|Concept|Operator|Variable|Properties)-Index"
+                   r"|lilypond-(?:command-)?index(?:\.de)?|theindex)"),
+        _NONE,
+    ),
+    "doxygen": Kind(
+        _doxygen,
+        re.compile(r"(?:functions|namespacemembers|globals)(?:_.*)?"),
+        re.compile(r"annotated|classes|inherit.*|hierarchy|search/.*|files|dir_.*|.*_graph.*"),
+        "::",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Manual:
+    """A directory of HTML pages with an index of one of the `KINDS`."""
+
+    name: str
+    directory: Path
+    kind: Kind
+
+    @property
+    def base(self) -> str:
+        return f"http://{self.name}.example/"
+
+    @classmethod
+    def of(cls, name: str, directory: Path) -> Manual | None:
+        """The manual in ``directory``, None where it has no index of a known kind."""
+        for kind in KINDS.values():
+            if any(kind.pages.fullmatch(page) for page, _ in _files(directory)):
+                return cls(name, directory, kind)
+        return None
+
+    def pages(self) -> Iterator[Page]:
+        """The pages as a crawl hands them to the index, without the index pages, and without those
+        that only send their readers on."""
+        for name, path in _files(self.directory):
+            if self.kind.pages.fullmatch(name) or self.kind.left_out.fullmatch(name):
+                continue
+            body = path.read_bytes()
+            page = extract(body, f"{self.base}{name}.html", "text/html")
+            page.body, page.mime, page.normalized = body, "text/html", canonicalize(page.url)
+            for link in page.links:
+                try:
+                    link.normalized = canonicalize(link.url)
+                except InvalidURL:
+                    link.normalized = None
+            if not any(link.type == REDIRECT for link in page.links):
+                yield page
+
+    def entries(self, indexed: Iterable[str]) -> list[Entry]:
+        """The entries that lead to a page in ``indexed``, each once, sorted."""
+        known = set(indexed)
+        found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        names = [(name, path) for name, path in _files(self.directory)]
+        indexes = [(name, path) for name, path in names if self.kind.pages.fullmatch(name)]
+        whole = [(name, path) for name, path in indexes if name == "genindex-all"]
+        for name, path in whole or indexes:
+            here = f"{self.base}{name}.html"
+            tree = LexborHTMLParser(path.read_bytes().decode("utf-8", "replace"))
+            for text, qualifier, links in self.kind.read(tree):
+                urls = {unquote(urljoin(here, link).partition("#")[0]) for link in links}
+                if text:
+                    found[text, qualifier] |= urls & known
+        return [
+            Entry(name, qualifier, frozenset(urls))
+            for (name, qualifier), urls in sorted(found.items())
+            if urls
+        ]
+
+
+TUNED, HELD_OUT = "tuned", "held out"
+MANUALS = {
+    "python": (TUNED, "python3.11-doc", "python3.11-doc/html"),
+    "postgresql": (TUNED, "postgresql-doc-15", "postgresql-doc-15/html"),
+    "sphinx": (TUNED, "sphinx-doc", "sphinx-doc/html"),
+    "django": (TUNED, "python-django-doc", "python-django-doc/html"),
+    "octave": (TUNED, "octave-doc", "octave/octave.html"),
+    "commons-lang": (TUNED, "libcommons-lang3-java-doc", "libcommons-lang3-java/api"),
+    "cmake": (HELD_OUT, "cmake-doc", "cmake-data/html"),
+    "sqlalchemy": (HELD_OUT, "python-sqlalchemy-doc", "python-sqlalchemy-doc/html"),
+    "ghc": (HELD_OUT, "ghc-doc", "ghc-doc/html/users_guide"),
+    "libstdcxx": (HELD_OUT, "libstdc++-12-doc", "gcc-12-base/libstdc++/user"),
+    "lilypond-de": (HELD_OUT, "lilypond-doc-html-de", "lilypond/html/Documentation/notation"),
+    "jdk": (HELD_OUT, "openjdk-17-doc", "openjdk-17-jre-headless/api"),
+}
+"""The half that weights are chosen by or the half that judges them; package; place under
+/usr/share/doc."""
+
+
+def installed(root: Path | None = None) -> Iterator[Manual]:
+    """The `MANUALS` that are unpacked in ``root/PACKAGE``, or installed."""
+    for name, (_, package, place) in MANUALS.items():
+        for above in ([root / package] if root else []) + [Path("/")]:
+            directory = above / "usr/share/doc" / place
+            if directory.is_dir() and (manual := Manual.of(name, directory)):
+                yield manual
+                break
+
+
+def _files(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Paths without ``.html``, and the files, in order."""
+    for path in sorted(directory.rglob("*.html")):
+        yield path.relative_to(directory).as_posix().removesuffix(".html"), path
+
+
+def _is_nested(item: LexborNode) -> bool:
+    """Whether a <dt> is in a list of a <dd>."""
+    above = item.parent and item.parent.parent
+    return above is not None and above.tag == "dd"
+
+
+def _own(item: LexborNode) -> tuple[str, list[str]]:
+    """The text and the links of one <li>, without the list in it; "[1]" is a further page."""
+    parts, links = [], []
+    for node in item.iter(include_text=True):
+        if node.tag == "ul":
+            break
+        if node.tag == "a":
+            links.append(node.attributes.get("href") or "")
+        if not re.fullmatch(r"\[\d+\]", node.text()):
+            parts.append(node.text())
+    return _clean("".join(parts)).strip(", "), links
+
+
+def _qualified(text: str) -> tuple[str, str]:
+    name, _, qualifier = text.partition(" (")
+    return name, qualifier.removesuffix(")")
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())
