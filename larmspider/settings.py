@@ -423,7 +423,8 @@ LARM_COMPRESSION = ""
 # Memory that the index writer may fill before it writes a segment.
 LARM_INDEX_HEAP_BYTES = 64_000_000
 
-# The language whose word endings the index folds; docs/search.md lists them.
+# A page is stemmed in its own language; this is for pages whose language is unknown or has no
+# stemmer (docs/search.md#languages).
 LARM_INDEX_STEMMER = "english"
 
 # For `scrapy_redis.pipelines.RedisPipeline`, where it is added to `ITEM_PIPELINES`: JSON with

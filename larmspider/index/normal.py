@@ -5,10 +5,13 @@ An accent may be a letter of its own (NFD), a ligature one character, and a soft
 zero-width space may stand anywhere inside a word; none of that is seen on a page::
 
     normalized("cafe\u0301 co\u00adoperate \ufb01le 5\u338f")  # "caf\u00e9 cooperate file 5 kg "
+    normalized("\u0130stanbul")                               # "Istanbul"
 
 That is NFKC without characters that are not shown (U+00AD, U+200B to U+200D, U+FEFF), but for signs
 of letters or digits, which stay apart from the word before them: the sign for kg and the fraction
-one half are words of their own, a trade mark is none.
+one half are words of their own, a trade mark is none. Folded too are letters that people write
+either way: the Turkish capital I with a dot, Russian io as ie, alef with hamza; and the vowel marks
+and the stretching of Arabic are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cache
+from types import MappingProxyType
 from unicodedata import category, combining, is_normalized, normalize
 
 IGNORED = "\u00ad\u200b\u200c\u200d\ufeff"
@@ -69,6 +73,14 @@ def _stretches() -> re.Pattern[str]:
     return re.compile(f"[{''.join(changed)}\U00010000-\U0010ffff]+")
 
 
+FOLDED = MappingProxyType(
+    {"\u0130": "I", "\u0451": "\u0435", "\u0401": "\u0415", "\u0640": ""}
+    | dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627")
+    | dict.fromkeys(map(chr, (*range(0x64B, 0x653), 0x670)), "")
+)
+"""Letters written either way."""
+
+
 def _plain(text: str) -> str:
     return normalize("NFKC", _SIGN.sub(lambda sign: _SIGNS[sign[0]], text))
 
@@ -77,6 +89,14 @@ def normalized(text: str) -> str:
     """``text`` as words are compared; ``text`` itself where it is so already."""
     if text.isascii():
         return text
+    text = _composed(text)
+    for char, plain in FOLDED.items():
+        if char in text:
+            text = text.replace(char, plain)
+    return text
+
+
+def _composed(text: str) -> str:
     for char in IGNORED:
         if char in text:
             text = text.replace(char, "")

@@ -19,7 +19,7 @@ at 1.4 and pairs at 1.0).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log
 
@@ -30,11 +30,14 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import Clause
 from larmspider.index.results import Document
-from larmspider.index.schema import exact_analyzer, stemmed_analyzer, typed_host
+from larmspider.index.schema import exact_analyzer, tongue_of, typed_host
 from larmspider.index.snippets import SnippetMaker
+from larmspider.index.stems import Stems
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
+COMPOUND_WEIGHT = 0.3
+"""Of a compound that has the word as a part, or both parts of the word; German and its like."""
 PAIR_WEIGHT = 1.5
 """Neighbours in the query that are neighbours in title or body."""
 ALL_WORDS_BONUS = 4.0
@@ -59,13 +62,13 @@ Boost = Callable[[str, Sequence[str]], float]
 
 
 class Ranking:
-    """Builds queries for an index with this schema and stemmer; ``boost`` for one of several."""
+    """Builds queries for an index with this schema; ``boost`` for one of several."""
 
-    def __init__(self, schema: tantivy.Schema, stemmer: str, boost: Boost | None = None) -> None:
+    def __init__(self, schema: tantivy.Schema, stems: Stems, boost: Boost | None = None) -> None:
         self._schema = schema
         self._boost = boost
         self._exact = exact_analyzer()
-        self._stemmed = stemmed_analyzer(stemmer)
+        self._stems = stems
 
     def build(self, clauses: Sequence[Clause], *, ranks: bool = True) -> Query:
         """The query that ranks; without ``ranks`` one with the same matches, faster.
@@ -104,7 +107,9 @@ class Ranking:
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
         words = [c.text for c in clauses if not c.excluded and c.field in (None, "title")]
-        return SnippetMaker(words, self._exact, self._stemmed)
+        words += [other for word in words for other in self._stems.spellings(word)]
+        parts = [term for word in words for term in self._stems.compounds(word)]
+        return SnippetMaker(words, self._exact, self._stems, parts)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
@@ -113,13 +118,16 @@ class Ranking:
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
         found = [(field, word) for field in EXACT_WEIGHTS]
-        stems = self._stemmed.analyze(word)
+        stems = self._stems.analyze(word)
         return found + [(field, stem) for field in STEMMED_WEIGHTS for stem in stems]
 
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         """Pages that share the salient words of this one."""
         words = salient_words(
-            self._stemmed.analyze(normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")),
+            self._stems.in_body(
+                normalized(f"{document.title} {document.text[:_LIKE_CHARS]}"),
+                tongue_of(document.language),
+            ),
             lambda word: searcher.doc_freq("body", word),
             searcher.num_docs,
         )
@@ -164,15 +172,24 @@ class Ranking:
                     for field in _UNSTEMMED
                 ]
             )
-        stems = self._stemmed.analyze(clause.text)
-        return _any(
-            [
-                Query.boost_query(self._term(field, token), weight)
-                for weights, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
-                for field, weight in weights.items()
-                for token in tokens
-            ]
-        )
+        spellings = [clause.text, *self._stems.spellings(clause.text)]
+        stems = [stem for text in spellings for stem in self._stems.analyze(text)]
+        exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
+        queries = [
+            Query.boost_query(self._term(field, token), weight)
+            for weights, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
+            for field, weight in weights.items()
+            for token in dict.fromkeys(tokens)
+        ]
+        return _any(queries + [query for text in spellings for query in self._compounds(text)])
+
+    def _compounds(self, word: str) -> Iterator[Query]:
+        """Compounds that have ``word`` as a part, the best one; and both parts of ``word``."""
+        if compounds := [self._term("body", term) for term in self._stems.compounds(word)]:
+            best = Query.disjunction_max_query(compounds)
+            yield Query.boost_query(best, COMPOUND_WEIGHT)
+        if parts := [(Occur.Must, self._term("body", term)) for term in self._stems.split(word)]:
+            yield Query.boost_query(Query.boolean_query(parts), COMPOUND_WEIGHT)
 
     def _required(self, clause: Clause) -> Query | None:
         """For phrases, fields and excluded words: the clause's words side by side, in this
@@ -180,7 +197,9 @@ class Ranking:
         if clause.field == "host":
             return self._term("domains", typed_host(clause.text))
         if clause.field == "title":
-            return self._analyzed("title", clause.text, self._stemmed.analyze)
+            each = self._stems.alternatives(clause.text)
+            found = [self._sequence("title", tokens) for tokens in each if tokens]
+            return _any(found) if found else None
         if clause.field == "url":
             path = clause.text.partition("://")[2] or clause.text
             return self._analyzed("url_words", path.replace("_", " "), self._exact.analyze)

@@ -8,7 +8,7 @@ and not with stems. All views are normalized (normal.py); what is shown is store
 Example::
 
     stored = page_fields(page, digest="9f86d081")
-    writer.add_document(to_document(stored, anchors=["join()", "the join function"]))
+    writer.add_document(to_document(stored, ["join()", "the join function"], Stems("english")))
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import can_ada
@@ -27,7 +27,10 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 from larmspider.index.normal import normalized
 from larmspider.items import Page
 
-SCHEMA_VERSION = 3
+if TYPE_CHECKING:
+    from larmspider.index.stems import Stems
+
+SCHEMA_VERSION = 4
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
 
@@ -45,7 +48,8 @@ STEMMERS = frozenset(
     | {"italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish"}
     | {"tamil", "turkish"}
 )
-"""Languages that ``body``, ``title`` and ``description`` can be stemmed for, one an index."""
+"""Languages that Tantivy can stem ``body``, ``title`` and ``description`` for; other pages come in
+stems (stems.py)."""
 
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
@@ -56,8 +60,8 @@ _STORED = "stored_{}"
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
 
-# Chinese and Japanese write no spaces: there each character is a word, and a run of them a phrase.
-_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}"
+# Scripts without spaces: there each character is a word, and a run of them a phrase.
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 # Words keep their underscores, and a single letter keeps what makes it a language: C++, C#.
 _EXACT_WORD = rf"[{_CJK}]|[A-Za-z](?:\+\+|#)|[\w--[{_CJK}]]+"
 
@@ -149,6 +153,8 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("title", tokenizer_name=_STEMMED)
     builder.add_text_field("description", tokenizer_name=_STEMMED, index_option="freq")
     builder.add_text_field("body", tokenizer_name=_STEMMED, index_option="freq")
+    # long words and, behind a "<", the same backwards, of languages that write compounds
+    builder.add_text_field("parts", tokenizer_name="whitespace", index_option="basic")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
@@ -189,7 +195,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     }
 
 
-def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Document:
+def to_document(stored: dict[str, Any], anchors: Iterable[str], stems: Stems) -> tantivy.Document:
     """The document of ``stored`` (`page_fields`, or what the index gave back) and link texts."""
     fields = {
         **stored,
@@ -204,6 +210,11 @@ def to_document(stored: dict[str, Any], anchors: Iterable[str]) -> tantivy.Docum
     fields["exact"] = [fields["title"], fields["body"]]
     if tongue := tongue_of(stored["language"]):
         fields["tongue"] = tongue
+        if parts := stems.parts_of_page(fields["body"], tongue):
+            fields["parts"] = parts
+        for name in SHOWN:
+            if (words := stems.of_page(fields[name], tongue)) is not None:
+                fields[name] = " ".join(words)
     try:
         return tantivy.Document(**fields)
     except ValueError:  # a lone surrogate, which UTF-8 cannot hold

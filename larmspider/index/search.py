@@ -30,7 +30,8 @@ from larmspider.index.results import Document, Hit, Results
 from larmspider.index.schema import kind_of, stored_fields
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
-from larmspider.index.version import is_panic, open_index
+from larmspider.index.stems import Stems
+from larmspider.index.version import is_panic, open_index, outdated
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
@@ -53,8 +54,9 @@ class Searcher:
         """``clock`` gives seconds since the epoch; the periods of facets end now."""
         self.directory = directory
         self._clock = clock
-        self._index, self._stemmer = index, stemmer
-        self._ranking = Ranking(index.schema, stemmer)
+        self._index, self._stems = index, Stems(stemmer)
+        self._ranking = Ranking(index.schema, self._stems)
+        self._current = not outdated(directory)
         self._seen: tuple[int, int] | None = None
 
     @classmethod
@@ -170,7 +172,7 @@ class Searcher:
 
     def ranking(self, boost: Boost) -> Ranking:
         """For this index as one of several."""
-        return Ranking(self._index.schema, self._stemmer, boost)
+        return Ranking(self._index.schema, self._stems, boost)
 
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:
@@ -180,6 +182,8 @@ class Searcher:
             seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
             if seen != self._seen:
                 self._index.reload()
+                if self._current:
+                    self._stems.look_in(self._index.searcher())
                 self._seen = seen
             yield self._index.searcher()
         except (ValueError, OSError) as error:

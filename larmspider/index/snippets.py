@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
-
-import tantivy
+from typing import Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
 
@@ -31,6 +30,12 @@ _WORD = re.compile(r"\w+(?:\+\+|#)?")
 _CONTROLS = dict.fromkeys(
     (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), " "
 )
+
+
+class Analyzer(Protocol):
+    """Cuts a text into words as the index does."""
+
+    def analyze(self, text: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +83,14 @@ class SnippetMaker:
     """
 
     def __init__(
-        self, words: Iterable[str], exact: tantivy.TextAnalyzer, stemmed: tantivy.TextAnalyzer
+        self, words: Iterable[str], exact: Analyzer, stemmed: Analyzer, stems: Iterable[str] = ()
     ) -> None:
-        """``words`` are those of the query, as typed; the analyzers are the index's."""
+        """``words`` are those of the query, as typed, ``stems`` others that are marked; the
+        analyzers are the index's."""
         self._exact, self._stemmed = exact, stemmed
         self._tokens: set[str] = set()
-        self._stems: set[str] = set()
-        self._beginnings: dict[str, None] = {}
+        self._stems = set(stems)
+        self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         for word in (found for typed in words for found in _WORD.findall(typed.lower())):
             self._tokens.update(exact.analyze(word))
@@ -169,5 +175,6 @@ def _beginning_of(text: str) -> str:
 
 def _beginning(word: str, stems: list[str]) -> str:
     """The common beginning of a word's forms: "librar" for libraries and library."""
-    stem = stems[0].removesuffix("i") if len(stems) == 1 else word
-    return stem if len(stem) >= 3 and word.startswith(stem) else word
+    beginnings = [stem for found in stems if word.startswith(stem := found.removesuffix("i"))]
+    stem = min(beginnings, key=len, default=word)
+    return stem if len(stem) >= 3 else word

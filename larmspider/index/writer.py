@@ -30,6 +30,7 @@ import tantivy
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.schema import page_fields, stored_fields, to_document
+from larmspider.index.stems import Stems
 from larmspider.index.version import create_index, is_panic
 from larmspider.items import Page
 
@@ -68,6 +69,7 @@ class IndexWriter:
             )
         self.directory = Path(directory)
         self._index = create_index(self.directory, stemmer)
+        self._stems = Stems(stemmer)
         try:
             self._writer = self._index.writer(heap_bytes, threads)
         except ValueError as error:
@@ -224,7 +226,7 @@ class IndexWriter:
                 self._upsert(stored, texts)
 
     def _upsert(self, stored: dict[str, Any], texts: list[str]) -> None:
-        document = to_document(stored, texts)
+        document = to_document(stored, texts, self._stems)
         self._writer.delete_documents_by_term("key", stored["key"])
         self._writer.add_document(document)
         self._indexed[stored["key"]] = len(texts)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from larmspider.index.normal import _SIGNS, IGNORED, Offsets, normalized, offset_in
+from larmspider.index.normal import _SIGNS, FOLDED, IGNORED, Offsets, normalized, offset_in
 
 ODD = st.text(
     st.one_of(
@@ -23,7 +23,10 @@ ODD = st.text(
 def test_is_nfkc_but_for_signs_and_what_is_not_shown(text: str) -> None:
     for char in (*_SIGNS, *IGNORED):
         text = text.replace(char, "")
-    assert normalized(text) == normalize("NFKC", text)
+    expected = normalize("NFKC", text)
+    for char, plain in FOLDED.items():
+        expected = expected.replace(char, plain)
+    assert normalized(text) == expected
 
 
 @settings(deadline=None, max_examples=50)
@@ -42,6 +45,8 @@ def test_a_normal_text_is_itself(text: str) -> None:
         ("\u2116 5", " No  5"),
         ("Java\u2122", "Java "),
         ("Ｃ＋＋", "C++"),
+        ("I\u0307stanbul", "Istanbul"),
+        ("\u043e\u0442\u0447\u0435\u0308\u0442", "\u043e\u0442\u0447\u0435\u0442"),
     ],
 )
 def test_what_is_left_out_and_what_stands_apart(text: str, expected: str) -> None:

@@ -66,7 +66,7 @@ def test_an_index_of_an_earlier_version_is_made_anew(
     searcher = Searcher.open(store.directory)
     assert (searcher.count(), searcher.search("zebra").total) == (before + 1, 1)
     told = [record.getMessage() for record in caplog.records]
-    assert any("has version 2: it is made anew in version 3" in line for line in told)
+    assert any("has version 2: it is made anew in version 4" in line for line in told)
     assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
 
 

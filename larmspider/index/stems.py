@@ -1,0 +1,219 @@
+"""Words in other forms: a page is stemmed in its own language, a query in those of the index.
+
+The field ``body`` has the stems of all pages. Tantivy makes those of the index's own stemmer; a
+page in another language comes in stems already, which Tantivy stems once more, and so are the words
+of a query::
+
+    stems = Stems("english")
+    stems.of_page("Zwei alte Häuser", "de")      # ["zwei", "alt", "haus"]
+    stems.look_in(searcher)                      # an index with German pages
+    stems.analyze("Häuser")                      # ["hauser", "haus"]
+    stems.compounds("Treiber")                   # ["druckertreib", ...]
+
+German, Dutch and the Scandinavian languages write compounds in one word. The field ``parts`` has
+the long words of these pages, forwards and, behind a ``<``, backwards, so that the index itself is
+the list of words in which those that begin or end with a word are looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from types import MappingProxyType
+
+import tantivy
+
+from larmspider.index.schema import stemmed_analyzer
+
+STEMMERS_OF = MappingProxyType(
+    {
+        "ar": "arabic",
+        "da": "danish",
+        "de": "german",
+        "el": "greek",
+        "en": "english",
+        "es": "spanish",
+        "fi": "finnish",
+        "fr": "french",
+        "hu": "hungarian",
+        "it": "italian",
+        "nb": "norwegian",
+        "nl": "dutch",
+        "nn": "norwegian",
+        "no": "norwegian",
+        "pt": "portuguese",
+        "ro": "romanian",
+        "ru": "russian",
+        "sv": "swedish",
+        "ta": "tamil",
+        "tr": "turkish",
+    }
+)
+"""Stemmers by primary language."""
+COMPOUNDING = frozenset(("da", "de", "nb", "nl", "nn", "no", "sv"))
+"""Languages whose long words are looked up by their parts."""
+KOREAN = "ko"
+
+MAX_COMPOUNDS = 20
+"""Compounds that a word is looked for in, the most frequent ones."""
+LONG, LONGEST = 8, 40
+"""Letters of words that may be compounds."""
+
+_PART = 4  # letters of a part, at least
+_REST = 3  # letters of the other part, at least
+_CLEAR, _CLEAR_REST = 6, 4  # letters of a word and of the other part, which may then be any letters
+_BACKWARDS = "<"
+_LOOKED_AT = 100  # words that begin or end with a part
+_LINKING = ("", "s", "n", "es", "en", "er", "e", "ns")  # letters between two parts
+# Longer ones first. A particle behind one syllable is as often a part of the word.
+_PARTICLES = re.compile(
+    "(?<=[가-힣]{2})(?:에서는|으로는|에게서|으로써|으로서|에서도|까지는|부터는|이라는|이라고|에서|에게|께서|한테"
+    "|으로|까지|부터|처럼|보다|마다|조차|밖에|이나|이며|이고|라는|라고|에는|에도|과는|와는|하고"
+    "|은|는|이|가|을|를|의|에|와|과|도|만|로|나|야|랑)$"
+)
+_UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "oe"), ("ü", "ue")))
+
+
+class Stems:
+    """For an index with this stemmer; `look_in` names what queries are compared with."""
+
+    def __init__(self, main: str) -> None:
+        self._main_name = main
+        self._main = stemmed_analyzer(main)
+        self._analyzers = {
+            name: stemmed_analyzer(name) for name in {*STEMMERS_OF.values()} - {main}
+        }
+        self._searcher: tantivy.Searcher | None = None
+        self._tongues: tuple[str, ...] = ()
+
+    def look_in(self, searcher: tantivy.Searcher) -> None:
+        """Compare queries with the pages of ``searcher``, until the next call."""
+        self._searcher = searcher
+        self._tongues = tuple(
+            tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
+        )
+
+    # pages
+
+    def of_page(self, text: str, tongue: str) -> list[str] | None:
+        """The stems of a normalized text, None where Tantivy makes them."""
+        return None if self._is_main(tongue) else self._own(text, tongue)
+
+    def parts_of_page(self, text: str, tongue: str) -> str:
+        """The field ``parts`` of a page with this normalized text."""
+        if tongue not in COMPOUNDING:
+            return ""
+        words = {
+            word
+            for word in self._own(text, tongue)
+            if LONG <= len(word) <= LONGEST and word.isalpha()
+        }
+        return " ".join([*words, *(_BACKWARDS + word[::-1] for word in words)])
+
+    def in_body(self, text: str, tongue: str) -> list[str]:
+        """The words of a page's normalized text as they are in ``body``."""
+        return self._final(self._own(text, tongue), tongue)
+
+    # queries
+
+    def analyze(self, text: str) -> list[str]:
+        """The words of a normalized text in ``body``, each once, whatever its language."""
+        return list(dict.fromkeys(word for words in self.alternatives(text) for word in words))
+
+    def alternatives(self, text: str) -> list[list[str]]:
+        """The words of a text in ``body``, for each language in which they differ."""
+        found = [self._main.analyze(text)]
+        for tongue in self._tongues:
+            if not self._is_main(tongue):
+                words = self._final(self._own(text, tongue), tongue)
+                if words and words not in found:
+                    found.append(words)
+        return found
+
+    def spellings(self, text: str) -> list[str]:
+        """``text`` with ä for ae and ae for ä, where the index has German pages."""
+        if "de" not in self._tongues:
+            return []
+        found = []
+        for pairs in _UMLAUTS:
+            other = text.lower()
+            for one, two in pairs:
+                other = other.replace(one, two)
+            if other != text.lower():
+                found.append(other)
+        return found
+
+    def compounds(self, text: str) -> list[str]:
+        """Words of ``body`` that have ``text``, one word, as their first or last part."""
+        found: dict[str, int] = {}
+        for tongue, searcher in self._compounding():
+            for word in self._own(text, tongue):
+                if len(word) >= _PART and word.isalpha():
+                    clear = len(text) >= _CLEAR
+                    for compound, pages in self._with_part(word, tongue, searcher, clear):
+                        for term in self._final([compound], tongue):
+                            found[term] = max(pages, found.get(term, 0))
+        return sorted(found, key=lambda term: (-found[term], term))[:MAX_COMPOUNDS]
+
+    def split(self, text: str) -> list[str]:
+        """The two words of ``body`` that ``text`` is made of; [] unless it is one compound of words
+        that the index knows."""
+        best, best_pages = [], 0
+        for tongue, searcher in self._compounding():
+            for word in self._own(text, tongue):
+                if not (LONG <= len(word) <= LONGEST and word.isalpha()):
+                    continue
+                for at in range(_PART, len(word) - _REST):
+                    tails = self._final([word[at:]], tongue)
+                    for head in _without_linking(word[:at]):
+                        terms = self._final(self._own(head, tongue), tongue) + tails
+                        pages = min(searcher.doc_freq("body", term) for term in terms)
+                        if len(terms) == 2 and pages > best_pages:
+                            best, best_pages = terms, pages
+        return best
+
+    def _compounding(self) -> Iterator[tuple[str, tantivy.Searcher]]:
+        if self._searcher is not None:
+            for tongue in self._tongues:
+                if tongue in COMPOUNDING:
+                    yield tongue, self._searcher
+
+    def _with_part(
+        self, part: str, tongue: str, searcher: tantivy.Searcher, clear: bool
+    ) -> Iterator[tuple[str, int]]:
+        for word, pages in searcher.terms_with_prefix("parts", part, limit=_LOOKED_AT):
+            rest = word[len(part) :]
+            if (clear and len(rest) >= _CLEAR_REST) or self._is_word(rest, tongue, searcher):
+                yield word, pages
+        backwards = _BACKWARDS + part[::-1]
+        for word, pages in searcher.terms_with_prefix("parts", backwards, limit=_LOOKED_AT):
+            compound = word[:0:-1]
+            rest = compound[: -len(part)]
+            if (clear and len(rest) >= _CLEAR_REST) or self._is_word(rest, tongue, searcher):
+                yield compound, pages
+
+    def _is_word(self, rest: str, tongue: str, searcher: tantivy.Searcher) -> bool:
+        return any(
+            searcher.doc_freq("exact", word) or searcher.doc_freq("body", term)
+            for word in _without_linking(rest)
+            if len(word) >= _REST
+            for term in self._final([word], tongue)
+        )
+
+    def _is_main(self, tongue: str) -> bool:
+        return tongue != KOREAN and STEMMERS_OF.get(tongue, self._main_name) == self._main_name
+
+    def _own(self, text: str, tongue: str) -> list[str]:
+        if tongue == KOREAN:
+            return [_PARTICLES.sub("", word) for word in self._main.analyze(text)]
+        return self._analyzers.get(STEMMERS_OF.get(tongue, ""), self._main).analyze(text)
+
+    def _final(self, stems: Iterable[str], tongue: str) -> list[str]:
+        """Stems as they are in ``body``."""
+        return list(stems) if self._is_main(tongue) else self._main.analyze(" ".join(stems))
+
+
+def _without_linking(part: str) -> Iterator[str]:
+    for letters in _LINKING:
+        if part.endswith(letters) and len(part) - len(letters) >= _REST:
+            yield part.removesuffix(letters)
