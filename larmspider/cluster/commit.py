@@ -122,8 +122,9 @@ class Committer:
         self.taken = 0
         self.positions: dict[str, bytes] = {}
         self.crawl_id = ""
-        self.reopened: set[bytes] = set()
-        """URLs whose members in the visited table, REFUSED, the next commits take out."""
+        self.not_done: dict[bytes, UrlState] = {}
+        """URLs that were reopened or forgotten: the next commit that has them takes their members,
+        of these states, out of the visited table."""
         self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
 
     @property
@@ -142,7 +143,7 @@ class Committer:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
         nothing new. Raises Fenced, BackendError."""
         already = self._resolve_last()
-        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.reopened, self.forms)
+        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.not_done, self.forms)
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
         log = self._log(changes)
@@ -155,7 +156,8 @@ class Committer:
             self.serial += 1
             self._unsure = None
             self._owned.visited.update(visited)
-            self.reopened -= batch.urls.keys()
+            for key in self.not_done.keys() & batch.urls.keys():
+                del self.not_done[key]
             self.positions = dict(positions)
             self._outbox.committed()
         batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
@@ -344,11 +346,11 @@ class BatchChanges:
         files: LmdbFiles,
         batch: WriteBatch,
         unchanged: Container[bytes],
-        reopened: Container[bytes] = (),
+        not_done: Mapping[bytes, UrlState],
         forms: UrlForms | None = None,
     ) -> None:
         self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
-        self._reopened, self._forms = reopened, forms
+        self._not_done, self._forms = not_done, forms
         self._pages: dict[int, list[StoredPage]] = {}
         self._no_members: dict[int, list[int]] = {}
         self.by_partition: dict[int, PartitionChanges] = {}
@@ -359,11 +361,11 @@ class BatchChanges:
     def gather(self, partition_of: Callable[[str], int]) -> None:
         """Look through the batch, once. ``partition_of`` a host, as Owned.partition_of()."""
         for key, record in self._batch.urls.items():
-            if self._reopened and key in self._reopened:
-                partition = self._keys.partition_of_key(key)
-                gone = member(key, UrlState.REFUSED)
-                self._no_members.setdefault(partition, []).append(gone)
-            if records.is_final(record):
+            if self._not_done and key in self._not_done:
+                self._leave_table(key, self._not_done[key])
+            if record == records.FORGOTTEN:
+                pass
+            elif records.is_final(record):
                 self._done(key, record)
             elif record[0] == UrlState.MERGED:
                 self._merged(key, record)
@@ -413,19 +415,28 @@ class BatchChanges:
     def _done(self, key: bytes, record: bytes) -> None:
         partition = self._keys.partition_of_key(key)
         changes, name = self.of(partition), self._keys.partition
+        self.visits.append((key, record))
+        state, before = UrlState(record[0]), self._files.get(key, self._files.urls)
+        if before is not None and records.is_final(before) and key not in self._not_done:
+            if before[0] == record[0]:
+                return  # visited again
+            self._leave_table(key, UrlState(before[0]))
         visit = records.unpack_visit(record)
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
         changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
-        self._members.setdefault(partition, []).append(member(key, visit.state))
-        self.stored += visit.state is UrlState.STORED
-        self.visits.append((key, record))
+        self._members.setdefault(partition, []).append(member(key, state))
+        self.stored += state is UrlState.STORED
         fingerprint = visit.digest[BODY_DIGEST:]
         if self._forms is None or visit.status != 200 or len(fingerprint) != 8:
             return
         if url_key(self._forms(visit.url).exact) == key:  # it is no POST
             page = visit.url, visit.depth, fingerprint
             self._pages.setdefault(partition, []).append(page)
+
+    def _leave_table(self, key: bytes, state: UrlState) -> None:
+        partition = self._keys.partition_of_key(key)
+        self._no_members.setdefault(partition, []).append(member(key, state))
 
     def _merged(self, key: bytes, record: bytes) -> None:
         partition = self._keys.partition_of_key(key)
@@ -444,7 +455,7 @@ class BatchChanges:
 
     def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
         """Let URLs that are done join the visited tables, which have ``totals`` members, and
-        reopened ones leave: the new totals of those that grow."""
+        others leave: the new totals of those that grow."""
         for partition, members in self._no_members.items():
             words = [b"%d" % number for number in members]
             for bucket in range(buckets(totals.get(partition, 0))):

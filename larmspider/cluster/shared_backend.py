@@ -268,8 +268,16 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for entry in entries:
             self._owned.learn(entry)
         reopened = super().reopen(entries)
-        self._committer.reopened.update(entry.key for entry in compress(entries, reopened))
+        for entry in compress(entries, reopened):
+            self._committer.not_done[entry.key] = UrlState.REFUSED
         return reopened
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            on_disk = self.files.get(key, self.files.urls)
+            if on_disk is not None and records.is_final(on_disk) and self.owns(key):
+                self._committer.not_done[key] = UrlState(on_disk[0])
+        super().forget(keys)
 
     def merge(self, items: Sequence[MergedUrl]) -> None:
         for item in items:

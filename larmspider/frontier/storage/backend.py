@@ -11,9 +11,9 @@ States of a URL, of which it has exactly one:
 unknown   never added; the backend holds nothing about it
 queued    in its host's queue, perhaps not before an earliest time
 leased    handed out by pop(), not answered yet; a crash makes it queued again
-stored    fetched, and every store has its page; final for this crawl
-failed    given up after its retries, with a reason; final
-refused   will not be fetched (robots.txt, a store dropped it, ...), with a reason; final
+stored    fetched, and every store has its page
+failed    given up after its retries, with a reason
+refused   will not be fetched (robots.txt, a store dropped it, ...), with a reason
 merged    another URL stands for it: another spelling of the same page, as far as is known
 ========  ==================================================================================
 
@@ -21,6 +21,11 @@ merged    another URL stands for it: another spelling of the same page, as far a
                      queued <--release-- leased;  unknown | queued --refuse--> refused
                      queued <--reopen-- refused
     unknown | leased --merge--> merged --unmerge--> queued
+    stored | failed | refused --forget--> unknown
+
+A URL that is stored, failed or refused may have a time at which it is due again (FetchRecord.due).
+It keeps its state and its record while it waits for that, and while due() has it leased: a crash
+makes it due again.
 
 At all times ``discovered = queued + leased + stored + failed + refused + merged``, in all and by
 host.
@@ -56,7 +61,8 @@ methods but commit() are called from one thread. Times are seconds since the epo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from larmspider.errors import CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.records import (
@@ -116,7 +122,8 @@ class Backend(ABC):
 
     @abstractmethod
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
-        """Leased URLs reach a final state. The backend sets ``url`` and ``depth`` of the visit.
+        """Leased URLs reach a final state. The backend sets ``url`` and ``depth`` of the visit, and
+        where the URL was found. One that due() leased has this record in place of the earlier one.
 
         A key that is not leased is an error of the caller: KeyError, and nothing changes for that
         key and those after it.
@@ -125,6 +132,7 @@ class Backend(ABC):
     @abstractmethod
     def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         """Leased URLs are queued again: (key, earliest time, attempts so far). 0.0: the old place.
+        Those that due() leased are due again, from that time on; a restart forgets the time.
 
         KeyError as for acknowledge().
         """
@@ -185,6 +193,45 @@ class Backend(ABC):
     @abstractmethod
     def leases(self) -> list[QueuedUrl]:
         """The URLs that are leased now."""
+
+    # visits again
+
+    @abstractmethod
+    def schedule(self, items: Sequence[tuple[bytes, float]]) -> None:
+        """Set when URLs are due again: (key, time), in place of an earlier time; 0.0: never. Only
+        for URLs in a final state; others, and those that due() has leased, stay as they are."""
+
+    @abstractmethod
+    def due(
+        self, host: str, now: float, limit: int = 1, until: float | None = None
+    ) -> list[QueuedUrl]:
+        """Lease URLs of a host that are due by ``until`` (None: ``now``), at most ``limit``: those
+        first whose release() was for a time that has come, then by their time. Each has its record
+        in ``visit``; ``normalized`` is as ``url``."""
+
+    @abstractmethod
+    def next_due(self, host: str, until: float = inf) -> float | None:
+        """The earliest time of a URL of a host that is due by ``until``, or that was released for a
+        time. None: there is none."""
+
+    @abstractmethod
+    def visiting(self, host: str | None = None) -> int:
+        """How many URLs due() has leased, of a host or in all."""
+
+    @abstractmethod
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """URLs in a final state, leased by due() or not, become unknown. Others stay as they
+        are."""
+
+    @abstractmethod
+    def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
+        """At most ``limit`` URLs in order of their keys, behind ``after``: key and record, None for
+        one that is in no final state. Those of the last commit; 6 us each."""
+
+    @abstractmethod
+    def due_times(self) -> Iterator[float]:
+        """The time of each URL that is due at some time, in no order. The backend must not be
+        changed meanwhile. 0.5 us each."""
 
     # hosts, notes, counters
 

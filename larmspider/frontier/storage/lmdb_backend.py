@@ -8,6 +8,7 @@ each host's queue and the counters (queues.py), and the leases. Databases:
 
     urls    16-byte URL key     -> waiting record (state, links to it, queue key) or FetchRecord
     queue   17 or 21 byte key   -> entry; stays until its URL reaches a final state
+    revisits 30 byte place      -> nothing; stays until the URL was visited again (revisits.py)
     hosts   "h" + host          -> the frontier's host record;  "c" + host -> counters
     meta    format, serial, leases, positions, "n" + name -> note
     aliases URLs by their canonical form; merged URLs by host, and by the URL that stands for them
@@ -15,9 +16,11 @@ each host's queue and the counters (queues.py), and the leases. Databases:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import repeat
+from math import inf
 from pathlib import Path
 from typing import TypeGuard
 
@@ -28,6 +31,7 @@ from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES, LmdbFiles, sha
 from larmspider.frontier.storage.overlay import WriteOverlay
 from larmspider.frontier.storage.queues import HostCounters, HostQueues
 from larmspider.frontier.storage.records import (
+    FORGOTTEN,
     Counts,
     FetchRecord,
     MergedUrl,
@@ -35,6 +39,7 @@ from larmspider.frontier.storage.records import (
     Recovery,
     UrlState,
 )
+from larmspider.frontier.storage.revisits import RevisitQueues
 
 HEAD_ENTRIES = 65_536
 """Queue entries of all hosts in memory, beside those not yet committed; some 25 MB."""
@@ -64,7 +69,9 @@ class LmdbBackend(Backend):
         share(self.files)
         self._counters = HostCounters()
         self._queues = HostQueues(self._overlay, self._counters, head_entries)
+        self._revisits = RevisitQueues(self._overlay)
         self._leases: dict[bytes, tuple[bytes, QueuedUrl]] = {}  # URL key -> queue key, entry
+        self._attempts: dict[bytes, int] = {}  # failed ones, of visits again that are held
         self._positions: dict[str, bytes] = {}
 
     # recovery
@@ -110,7 +117,7 @@ class LmdbBackend(Backend):
         known = self._overlay.urls([entry.key for entry in entries])
         urls, added = self._overlay.new.urls, []
         for entry, record in zip(entries, known, strict=True):
-            if record is not None or entry.key in urls:
+            if record is not None or urls.get(entry.key, FORGOTTEN) != FORGOTTEN:
                 added.append(False)
                 continue
             place = self._queues.ready_place(entry.host, entry.priority)
@@ -194,6 +201,9 @@ class LmdbBackend(Backend):
 
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         for key, visit in visits:
+            if key in self._revisits.leased:
+                self._replace(key, visit)
+                continue
             place, entry = self._end_lease(key)
             self._overlay.delete_entry(place)
             self._finish(key, visit, entry)
@@ -209,6 +219,17 @@ class LmdbBackend(Backend):
     def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
         packed = records.pack_visit(visit, self._inlinks(key), entry)
         self._overlay.new.urls[key] = packed
+        if visit.due:
+            self._revisits.put(entry.host, visit.due, key)
+
+    def _replace(self, key: bytes, visit: FetchRecord) -> None:
+        """A visit again was made."""
+        entry = self._revisits.end(key)
+        assert entry.visit is not None
+        before, now = entry.visit.state, visit.state
+        self._finish(key, visit, entry)
+        if before is not now:
+            self._counters.count(entry.host, **{before.name.lower(): -1, now.name.lower(): 1})
 
     def _inlinks(self, key: bytes) -> int:
         record = self._overlay.url(key)
@@ -221,6 +242,13 @@ class LmdbBackend(Backend):
 
     def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         for key, earliest, attempts in items:
+            if key in self._revisits.leased:
+                if earliest:
+                    self._attempts[key] = attempts
+                    self._revisits.hold(key, earliest)
+                else:
+                    self._revisits.back(key)
+                continue
             place, entry = self._end_lease(key)
             entry.attempts = attempts
             to = place
@@ -257,8 +285,10 @@ class LmdbBackend(Backend):
         for entry in entries:
             record = self._overlay.url(entry.key)
             refused = record is not None and record[0] == UrlState.REFUSED
+            refused = refused and entry.key not in self._revisits.leased
             reopened.append(refused)
             if refused:
+                self.schedule([(entry.key, 0.0)])
                 place = self._queues.ready_place(entry.host, entry.priority)
                 self._queues.put(entry.host, place, records.pack_entry(entry))
                 links = self._inlinks(entry.key)
@@ -315,7 +345,93 @@ class LmdbBackend(Backend):
         return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def leases(self) -> list[QueuedUrl]:
-        return [replace(entry) for _, entry in self._leases.values()]
+        new = [replace(entry) for _, entry in self._leases.values()]
+        return new + [replace(entry) for entry in self._revisits.leased.values()]
+
+    # visits again
+
+    def _final(self, key: bytes) -> FetchRecord | None:
+        """What became of a URL, unless it is leased for another visit."""
+        if key in self._revisits.leased:
+            return None
+        visit = self.visit(key)
+        return visit if visit is not None and visit.url else None  # "": another worker has it
+
+    def schedule(self, items: Sequence[tuple[bytes, float]]) -> None:
+        for key, due in items:
+            visit = self._final(key)
+            if visit is None:
+                continue
+            host = records.host_of(visit.url)
+            self._attempts.pop(key, None)
+            if visit.due:
+                self._revisits.remove(host, visit.due, key)
+            visit.due = due
+            self._overlay.new.urls[key] = records.pack_visit(visit, self._inlinks(key))
+            if due:
+                self._revisits.put(host, due, key)
+
+    def due(
+        self, host: str, now: float, limit: int = 1, until: float | None = None
+    ) -> list[QueuedUrl]:
+        entries: list[QueuedUrl] = []
+        until = now if until is None else until
+        while len(entries) < limit and (key := self._revisits.next(host, now, until)):
+            visit = self.visit(key)
+            assert visit is not None
+            entry = QueuedUrl(
+                url=visit.url,
+                normalized=visit.url,
+                key=key,
+                host=host,
+                depth=visit.depth,
+                link_type=visit.link_type,
+                from_page=visit.from_page,
+                attempts=self._attempts.pop(key, 0),
+                visit=visit,
+            )
+            self._revisits.lease(key, visit.due, entry)
+            entries.append(entry)
+        return entries
+
+    def next_due(self, host: str, until: float = inf) -> float | None:
+        return self._revisits.next_due(host, until)
+
+    def visiting(self, host: str | None = None) -> int:
+        return len(self._revisits.leased) if host is None else self._revisits.by_host[host]
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            if key in self._revisits.leased:
+                entry = self._revisits.end(key)
+                assert entry.visit is not None
+                host, visit = entry.host, entry.visit
+            elif (found := self._final(key)) is not None:
+                host, visit = records.host_of(found.url), found
+                if visit.due:
+                    self._revisits.remove(host, visit.due, key)
+            else:
+                continue
+            self._attempts.pop(key, None)
+            self._overlay.forget_url(key)
+            self._counters.count(host, discovered=-1, **{visit.state.name.lower(): -1})
+
+    def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
+        return [
+            (key, records.unpack_visit(record) if records.is_final(record) else None)
+            for key, record in self._overlay.stored_urls(after, limit)
+        ]
+
+    def due_times(self) -> Iterator[float]:
+        changes = {**self._overlay.sealed.revisits, **self._overlay.new.revisits}
+        with closing(self._overlay.stored_revisits(b"", b"")) as places:
+            for place, kept in places:
+                changes.pop(place, None)
+                if kept is not None:
+                    yield records.due_of(place)
+        for place, kept in changes.items():
+            if kept is not None:
+                yield records.due_of(place)
 
     # hosts, notes, counters
 
@@ -381,6 +497,7 @@ class LmdbBackend(Backend):
     def discard(self) -> None:
         self._overlay.discard()
         self._queues.trim()
+        self._revisits.trim()
 
     def close(self) -> None:
         unshare(self.files)

@@ -4,9 +4,10 @@
     files.write(batch)                                # one transaction, synced to disk
     files.get(key, files.urls)
 
-``frontier/data.mdb`` holds five named databases: urls, queue, hosts, meta, aliases. The map, the
-limit of the file's size, begins at 64 MB and doubles when full; it takes no room on disk before it
-is used. LMDB rolls back a batch that does not fit: the map grows, and the batch is written again.
+``frontier/data.mdb`` holds six named databases: urls, queue, revisits, hosts, meta, aliases. The
+map, the limit of the file's size, begins at 64 MB and doubles when full; it takes no room on disk
+before it is used. LMDB rolls back a batch that does not fit: the map grows, and the batch is
+written again.
 
 LMDB opens an environment once a process. A crawl shares its own with the pages that it serves
 (share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here, for
@@ -30,12 +31,12 @@ import lmdb
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.backend import BackendError, FormatError
-from larmspider.frontier.storage.records import guess_rows
+from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes by named database; None in ``queue`` and ``aliases`` marks a deletion.
+    """Changes by named database; None marks a deletion, and FORGOTTEN in ``urls``.
 
     ``guesses`` are rows of ``aliases`` too, in a row for each beginning: many, and never deleted.
 
@@ -48,6 +49,7 @@ class WriteBatch:
     meta: dict[bytes, bytes] = field(default_factory=dict)
     aliases: dict[bytes, bytes | None] = field(default_factory=dict)
     guesses: dict[bytes, bytes] = field(default_factory=dict)
+    revisits: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.urls) + len(self.queue) + len(self.hosts) + len(self.meta)
@@ -59,6 +61,7 @@ class WriteBatch:
         older.hosts.update(self.hosts)
         older.meta.update(self.meta)
         older.aliases.update(self.aliases)
+        older.revisits.update(self.revisits)
         for prefix, rows in self.guesses.items():
             older.guesses[prefix] = older.guesses.get(prefix, b"") + rows
         return older
@@ -97,7 +100,7 @@ class LmdbFiles:
                 str(path),
                 # 0: as the file says; LMDB itself raises a map that is smaller than the file
                 map_size=0 if readonly else map_bytes,
-                max_dbs=len(_NAMES) + 2,  # aliases; a subclass may have one more
+                max_dbs=len(_NAMES) + 3,  # aliases, revisits; a subclass may have one more
                 readonly=readonly,
                 create=not readonly,
                 readahead=False,
@@ -137,7 +140,8 @@ class LmdbFiles:
                     txn.put(b"format", FORMAT, db=made[b"meta"])
             dbs = [self.env.open_db(name, create=False) for name in names]
             self.urls, self.queue, self.hosts, self.meta = dbs
-            self.aliases = self._aliases(readonly)
+            self.aliases = self._later(b"aliases", readonly)
+            self.revisits = self._later(b"revisits", readonly)
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:
@@ -148,10 +152,10 @@ class LmdbFiles:
                 f"the frontier in {self.path} is {has}, this version reads {FORMAT.decode()!r}"
             )
 
-    def _aliases(self, readonly: bool) -> Any:
+    def _later(self, name: bytes, readonly: bool) -> Any:
         """Frontiers of earlier versions have no such database; None where it cannot be made."""
         try:
-            return self.env.open_db(b"aliases", create=not readonly)
+            return self.env.open_db(name, create=not readonly)
         except lmdb.NotFoundError:
             return None
 
@@ -226,16 +230,24 @@ class LmdbFiles:
                 txn.delete(key, db=self.queue)
             # sorted: neighbours share pages, and putmulti keeps its place between them
             txn.cursor(self.queue).putmulti(puts)
-            txn.cursor(self.urls).putmulti(sorted(batch.urls.items()))
+            self._write_urls(txn, batch.urls)
             txn.cursor(self.hosts).putmulti(sorted(batch.hosts.items()))
             txn.cursor(self.meta).putmulti(sorted(batch.meta.items()))
-            for row in sorted(batch.aliases):
-                if (value := batch.aliases[row]) is None:
-                    txn.delete(row, db=self.aliases)
-                else:
-                    txn.put(row, value, db=self.aliases)
+            for rows_of, db in ((batch.aliases, self.aliases), (batch.revisits, self.revisits)):
+                for row in sorted(rows_of):
+                    if (value := rows_of[row]) is None:
+                        txn.delete(row, db=db)
+                    else:
+                        txn.put(row, value, db=db)
             rows = sorted(row for found in batch.guesses.values() for row in guess_rows(found))
             txn.cursor(self.aliases).putmulti([(row, b"") for row in rows])
+
+    def _write_urls(self, txn: Any, urls: dict[bytes, bytes]) -> None:
+        if FORGOTTEN in urls.values():
+            for key in [key for key, record in urls.items() if record == FORGOTTEN]:
+                txn.delete(key, db=self.urls)
+            urls = {key: record for key, record in urls.items() if record != FORGOTTEN}
+        txn.cursor(self.urls).putmulti(sorted(urls.items()))
 
     def close(self) -> None:
         """May be called twice. Waits for a read of another thread."""

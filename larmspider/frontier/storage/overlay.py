@@ -9,10 +9,13 @@ overlay.discard()                  # the sealed batch leaves memory
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.frontier.storage.records import FORGOTTEN
 
 MAX_GUESSES = 8
 """URLs of one canonical form that are looked at."""
@@ -26,6 +29,7 @@ class WriteOverlay:
         self.new = WriteBatch()
         self.sealed = WriteBatch()
         self._unwritten: set[bytes] = set()  # queue keys that only the new batch holds
+        self._has_forgotten = False  # whether a batch has records.FORGOTTEN
 
     def __len__(self) -> int:
         """The number of changes that are not on disk."""
@@ -35,7 +39,9 @@ class WriteOverlay:
 
     def url(self, key: bytes) -> bytes | None:
         found = self.new.urls.get(key) or self.sealed.urls.get(key)
-        return self.files.get(key, self.files.urls) if found is None else found
+        if found is None:
+            return self.files.get(key, self.files.urls)
+        return None if found == FORGOTTEN else found
 
     def urls(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The records of many URLs, in their order. Sorting the keys first takes longer than it
@@ -46,15 +52,32 @@ class WriteOverlay:
         new, sealed = self.new.urls, self.sealed.urls
         with self.files.read() as txn:
             get, db = txn.get, self.files.urls
-            return [new.get(key) or sealed.get(key) or get(key, None, db) for key in keys]
+            found = [new.get(key) or sealed.get(key) or get(key, None, db) for key in keys]
+        if self._has_forgotten:
+            return [None if record == FORGOTTEN else record for record in found]
+        return found
+
+    def forget_url(self, key: bytes) -> None:
+        self.new.urls[key] = FORGOTTEN
+        self._has_forgotten = True
 
     def all_urls(self) -> Iterator[tuple[bytes, bytes]]:
         """Key and record of every URL; O(URLs)."""
         over = {**self.sealed.urls, **self.new.urls}
         with self.files.read() as txn:
             for key, record in txn.cursor(self.files.urls):
-                yield key, over.pop(key, record)
-        yield from over.items()
+                if (now := over.pop(key, record)) != FORGOTTEN:
+                    yield key, now
+        yield from ((key, record) for key, record in over.items() if record != FORGOTTEN)
+
+    def stored_urls(self, after: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """Key and record of URLs that are on disk, behind ``after``: the records as they are
+        now."""
+        with self.files.read() as txn:
+            cursor = txn.cursor(self.files.urls)
+            rows = list(islice(cursor.iternext(), limit)) if cursor.set_range(after + b"\0") else []
+        new, sealed = self.new.urls, self.sealed.urls
+        return [(key, new.get(key) or sealed.get(key) or record) for key, record in rows]
 
     # aliases
 
@@ -120,9 +143,26 @@ class WriteOverlay:
 
         A transaction is open until the generator is closed.
         """
-        new, sealed, width = self.new.queue, self.sealed.queue, len(prefix)
+        return self._stored(self.files.queue, (self.new.queue, self.sealed.queue), prefix, after)
+
+    def stored_revisits(
+        self, prefix: bytes, after: bytes
+    ) -> Generator[tuple[bytes, bytes | None], None, None]:
+        """As stored_run(), of the places of revisits that begin with ``prefix``."""
+        return self._stored(
+            self.files.revisits, (self.new.revisits, self.sealed.revisits), prefix, after
+        )
+
+    def _stored(
+        self,
+        db: Any,
+        batches: tuple[Mapping[bytes, bytes | None], Mapping[bytes, bytes | None]],
+        prefix: bytes,
+        after: bytes,
+    ) -> Generator[tuple[bytes, bytes | None], None, None]:
+        (new, sealed), width = batches, len(prefix)
         with self.files.read() as txn:
-            cursor = txn.cursor(self.files.queue)
+            cursor = txn.cursor(db)
             more = cursor.set_range(after + b"\0" if len(after) > width else prefix)
             while more:
                 key, value = cursor.item()
@@ -174,3 +214,4 @@ class WriteOverlay:
     def discard(self) -> None:
         """Let go of the sealed batch, which is on disk."""
         self.sealed = WriteBatch()
+        self._has_forgotten = self._has_forgotten and FORGOTTEN in self.new.urls.values()

@@ -397,6 +397,10 @@ def with_due(data: bytes, due: float) -> bytes:
     return pack_visit(visit, inlinks_of(data))
 
 
+FORGOTTEN = b"\0"
+"""In a batch, in place of a record in ``urls``: the URL becomes unknown."""
+
+
 def is_final(record: bytes) -> bool:
     """Whether a record in ``urls`` is a FetchRecord."""
     return UrlState.STORED <= record[0] <= UrlState.REFUSED
@@ -404,7 +408,7 @@ def is_final(record: bytes) -> bool:
 
 def is_waiting(record: bytes) -> bool:
     """Whether a record in ``urls`` is that of a queued or leased URL."""
-    return record[0] <= UrlState.LEASED
+    return UrlState.QUEUED <= record[0] <= UrlState.LEASED
 
 
 def pack_merged(merged: MergedUrl, inlinks: int) -> bytes:

@@ -139,10 +139,11 @@ class BothBackends(RuleBasedStateMachine):
     def wait(self, seconds):
         self.now += seconds
 
-    @rule(picks=PICK, state=FINAL)
-    def acknowledge(self, picks, state):
+    @rule(picks=PICK, state=FINAL, due=st.sampled_from([0.0, 0.0, 1005.0, 1020.0]))
+    def acknowledge(self, picks, state, due):
         visits = [
-            (key, FetchRecord(state, self.now, 200, reason="r")) for key in self.leased(picks)
+            (key, FetchRecord(state, self.now, 200, reason="r", due=due))
+            for key in self.leased(picks)
         ]
         self.both(lambda backend: backend.acknowledge(visits))
 
@@ -167,6 +168,25 @@ class BothBackends(RuleBasedStateMachine):
     def reprioritize(self, batch):
         changes = [(entry(f"http://{host}/{n}").key, priority) for host, n, priority in batch]
         self.both(lambda backend: backend.reprioritize(changes))
+
+    @rule(batch=BATCH, due=st.sampled_from([0.0, 1.0, 1010.0, 1100.0]))
+    def schedule(self, batch, due):
+        items = [(entry(f"http://{host}/{n}").key, due + priority) for host, n, priority in batch]
+        self.both(lambda backend: backend.schedule(items))
+
+    @rule(host=st.sampled_from(HOSTS), limit=st.integers(1, 6), ahead=st.integers(-2000, 100))
+    def due(self, host, limit, ahead):
+        until = max(5.0, self.now + ahead)
+        self.both(
+            lambda backend: [
+                (one, one.visit) for one in backend.due(f"{host}:80", self.now, limit, until)
+            ]
+        )
+
+    @rule(batch=BATCH)
+    def forget(self, batch):
+        keys = [entry(f"http://{host}/{n}").key for host, n, _ in batch[:4]]
+        self.both(lambda backend: backend.forget(keys))
 
     @rule(host=st.sampled_from(HOSTS), value=st.binary(max_size=3))
     def keep(self, host, value):
@@ -207,6 +227,9 @@ class BothBackends(RuleBasedStateMachine):
         for host in (*(f"{name}:80" for name in HOSTS), None):
             self.both(lambda backend, host=host: backend.counts(host))
         self.both(lambda backend: [backend.next_time(f"{host}:80") for host in HOSTS])
+        self.both(lambda backend: [backend.next_due(f"{host}:80") for host in HOSTS])
+        self.both(lambda backend: [backend.visiting(host) for host in (None, "a:80", "b:80")])
+        self.both(lambda backend: (sorted(backend.due_times()), backend.visits(b"", 30)))
         self.both(lambda backend: (backend.audit(), backend.hosts(), backend.note("a")))
         assert self.real.counts().balanced()
 
@@ -216,7 +239,9 @@ class BothBackends(RuleBasedStateMachine):
             counts = self.real.counts()
             with self.real.files.read() as txn:
                 in_queue = txn.stat(self.real.files.queue)["entries"]
+                again = txn.stat(self.real.files.revisits)["entries"]
             assert in_queue == counts.queued + counts.leased
+            assert again == sum(bool(visit.due) for visit in self.model.now.visits.values())
             self.drain()
             self.real.close()
             shutil.rmtree(self.folder)
@@ -225,6 +250,7 @@ class BothBackends(RuleBasedStateMachine):
         """At the end every queued URL comes out, once, in the model's order."""
         for host in HOSTS:
             self.both(lambda backend, host=host: backend.pop(f"{host}:80", self.now + 99, 1000))
+            self.both(lambda backend, host=host: backend.due(f"{host}:80", self.now + 999, 1000))
 
 
 class RedisAndModel(BothBackends):

@@ -7,6 +7,7 @@ would.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import pytest
@@ -351,6 +352,94 @@ class BackendConformance:
         assert [g.priority for g in got] == [1, 5, 8]
         backend.reprioritize([(one.key, 0)])
         assert backend.check([one.key]) == [L]
+
+    @staticmethod
+    def visited(backend, *paths, due=100.0):
+        """Stored URLs that are due again."""
+        found = entries(*paths)
+        backend.add(found)
+        backend.pop("a:80", 0.0, len(found))
+        backend.acknowledge([(one.key, replace(OK, due=due)) for one in found])
+        return found
+
+    def test_a_visit_again_keeps_the_record_until_it_is_made(self, backend, store):
+        (one,) = self.visited(backend, "1")
+        backend.checkpoint({})
+        assert backend.due("a:80", 99.9) == []
+        (again,) = backend.due("a:80", 100.0)
+        assert (again.url, again.visit) == (one.url, backend.visit(one.key))
+        assert again.visit.etag == OK.etag
+        assert backend.check([one.key]) == [S]
+        assert backend.due("a:80", 100.0) == []
+        assert backend.add([one]) == [False]
+        assert backend.counts() == backend.audit() == Counts(discovered=1, stored=1)
+        assert (backend.visiting(), backend.visiting("b:80")) == (1, 0)
+        assert [lease.url for lease in backend.leases()] == [one.url]
+        backend.checkpoint({})
+        backend = self.restart(store, backend)  # made due again by the crash
+        assert urls(backend.due("a:80", 100.0)) == [one.url]
+        changed = FetchRecord(F, 101.0, 404, reason="http-404", due=200.0, missing_as="missing")
+        backend.acknowledge([(one.key, changed)])
+        assert backend.counts() == backend.audit() == Counts(discovered=1, failed=1)
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        assert backend.visit(one.key).missing_as == "missing"
+        assert (backend.due("a:80", 199.9), backend.next_due("a:80")) == ([], 200.0)
+        backend.close()
+
+    def test_visits_again_come_in_order_of_their_times(self, backend, store):
+        one, two, three = self.visited(backend, "1", "2", "3")
+        backend.schedule([(three.key, 50.0), (two.key, 0.0), (url_key("http://a/9"), 9.0)])
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        backend.schedule([(one.key, 60.0)])
+        assert sorted(backend.due_times()) == [50.0, 60.0]
+        assert backend.next_due("a:80") == 50.0
+        assert backend.next_due("a:80", until=49.0) is None
+        assert urls(backend.due("a:80", 0.0, 9, until=99.0)) == [three.url, one.url]
+        backend.close()
+
+    def test_a_visit_that_failed_is_tried_again_at_its_time(self, backend, store):
+        one, two = self.visited(backend, "1", "2")
+        backend.checkpoint({})
+        backend.due("a:80", 100.0, 2)
+        backend.release([(one.key, 150.0, 1), (two.key, 0.0, 0)])
+        assert urls(backend.due("a:80", 120.0, 9)) == [two.url]
+        assert backend.next_due("a:80", until=0.0) == 150.0
+        (again,) = backend.due("a:80", 150.0, 9, until=0.0)
+        assert (again.url, again.attempts) == (one.url, 1)
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        assert len(backend.due("a:80", 100.0, 9)) == 2
+        backend.close()
+
+    def test_a_forgotten_url_is_unknown(self, backend, store):
+        one, two, three = self.visited(backend, "1", "2", "3")
+        backend.checkpoint({})
+        backend.schedule([(two.key, 50.0)])
+        assert urls(backend.due("a:80", 50.0)) == [two.url]
+        backend.forget([one.key, two.key, url_key("http://a/9")])
+        assert backend.check([one.key, two.key, three.key]) == [U, U, S]
+        assert backend.visiting() == 0
+        assert backend.counts() == backend.audit() == Counts(discovered=1, stored=1)
+        assert backend.add([one]) == [True]
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        assert backend.check([one.key, two.key, three.key]) == [Q, U, S]
+        assert backend.counts() == backend.audit() == Counts(discovered=2, queued=1, stored=1)
+        assert urls(backend.due("a:80", 999.0, 9)) == [three.url]
+        backend.close()
+
+    def test_all_urls_are_met_in_slices(self, backend):
+        found = self.visited(backend, *"1234567")
+        backend.add(entries("new"))
+        backend.checkpoint({})
+        met, after = [], b""
+        while part := backend.visits(after, 3):
+            met += part
+            after = part[-1][0]
+        assert {key for key, visit in met if visit} == {one.key for one in found}
+        assert len(met) == 8
 
     def test_a_crash_loses_what_came_after_the_commit_and_nothing_else(self, backend, store):
         backend.add(entries("1", "2", "3"))

@@ -7,7 +7,8 @@ disk. "Durable" is a deep copy that lives in a ``Disk`` which outlasts the backe
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +33,8 @@ class Image:
     earliest: dict[bytes, float] = field(default_factory=dict)
     inlinks: dict[bytes, int] = field(default_factory=dict)
     visits: dict[bytes, FetchRecord] = field(default_factory=dict)
+    again: dict[bytes, float] = field(default_factory=dict)  # leased visits; not durable
+    held: dict[bytes, tuple[float, int]] = field(default_factory=dict)  # not durable
     owner: dict[bytes, str] = field(default_factory=dict)
     host_records: dict[str, bytes] = field(default_factory=dict)
     notes: dict[str, bytes] = field(default_factory=dict)
@@ -58,6 +61,8 @@ class MemoryBackend(Backend):
         leased = [key for key, state in self.now.states.items() if state is UrlState.LEASED]
         for key in leased:
             self.now.states[key] = UrlState.QUEUED
+        self.now.again.clear()
+        self.now.held.clear()
         return Recovery(self.now.positions, len(leased), not self.now.committed)
 
     def check(self, keys: Sequence[bytes]) -> list[UrlState]:
@@ -111,18 +116,32 @@ class MemoryBackend(Backend):
 
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
         for key, visit in visits:
+            if self.now.again.pop(key, None) is not None:
+                old = self.now.visits[key]
+                self._finish(key, visit, self._revisit(key, old))
+                continue
             self._leased(key)
             self._finish(key, visit, self.now.entries.pop(key))
 
     def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
         self.operations += 1
         self.now.states[key] = visit.state
-        self.now.visits[key] = replace(visit, url=entry.url, depth=entry.depth)
+        self.now.visits[key] = replace(
+            visit,
+            url=entry.url,
+            depth=entry.depth,
+            from_page=entry.from_page,
+            link_type=entry.link_type,
+        )
         self.now.owner[key] = entry.host
         self.now.earliest.pop(key, None)
 
     def release(self, items: Sequence[tuple[bytes, float, int]]) -> None:
         for key, earliest, attempts in items:
+            if self.now.again.pop(key, None) is not None:
+                if earliest:
+                    self.now.held[key] = earliest, attempts
+                continue
             self._leased(key)
             self.operations += 1
             self.now.states[key] = UrlState.QUEUED
@@ -142,6 +161,7 @@ class MemoryBackend(Backend):
         reopened = []
         for entry in entries:
             refused = self.now.states.get(entry.key) is UrlState.REFUSED
+            refused = refused and entry.key not in self.now.again
             reopened.append(refused)
             if refused:
                 links = self.now.inlinks.get(entry.key, 1)
@@ -202,6 +222,80 @@ class MemoryBackend(Backend):
                 self.now.order[key] = priority, serial
                 self.now.entries[key].priority = priority
 
+    # visits again
+
+    def _revisit(self, key: bytes, visit: FetchRecord) -> QueuedUrl:
+        return QueuedUrl(
+            url=visit.url,
+            normalized=visit.url,
+            key=key,
+            host=self.now.owner[key],
+            depth=visit.depth,
+            link_type=visit.link_type,
+            from_page=visit.from_page,
+            visit=visit,
+        )
+
+    def schedule(self, items: Sequence[tuple[bytes, float]]) -> None:
+        for key, due in items:
+            if key in self.now.visits and key not in self.now.again:
+                self.operations += 1
+                self.now.visits[key] = replace(self.now.visits[key], due=due)
+                self.now.held.pop(key, None)
+
+    def _due(self, host: str, until: float) -> list[tuple[float, bytes]]:
+        visits, taken = self.now.visits, (self.now.again, self.now.held)
+        return sorted(
+            (math.ceil(visit.due * 1000) / 1000, key)
+            for key, visit in visits.items()
+            if visit.due and self.now.owner[key] == host and not any(key in t for t in taken)
+            if math.ceil(visit.due * 1000) / 1000 <= until
+        )
+
+    def _held(self, host: str) -> list[tuple[float, float, bytes]]:
+        held, visits = self.now.held, self.now.visits
+        return sorted(
+            (until, visits[key].due, key)
+            for key, (until, _) in held.items()
+            if self.now.owner[key] == host
+        )
+
+    def due(
+        self, host: str, now: float, limit: int = 1, until: float | None = None
+    ) -> list[QueuedUrl]:
+        keys = [key for earliest, _, key in self._held(host) if earliest <= now]
+        keys += [key for _, key in self._due(host, now if until is None else until)]
+        found = []
+        for key in keys[:limit]:
+            entry = self._revisit(key, self.now.visits[key])
+            entry.attempts = self.now.held.pop(key, (0.0, 0))[1]
+            self.now.again[key] = 1.0
+            found.append(entry)
+        return found
+
+    def next_due(self, host: str, until: float = math.inf) -> float | None:
+        times = [row[0] for row in (*self._held(host)[:1], *self._due(host, until)[:1])]
+        return min(times, default=None)
+
+    def visiting(self, host: str | None = None) -> int:
+        return sum(host in (None, self.now.owner[key]) for key in self.now.again)
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            if key in self.now.visits:
+                self.operations += 1
+                for kept in (self.now.visits, self.now.states, self.now.owner, self.now.inlinks):
+                    kept.pop(key, None)  # type: ignore[attr-defined]
+                self.now.again.pop(key, None)
+                self.now.held.pop(key, None)
+
+    def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
+        keys = sorted(key for key in self.disk.image.states if key > after)
+        return [(key, self.now.visits.get(key)) for key in keys[:limit]]
+
+    def due_times(self) -> Iterator[float]:
+        return (visit.due for visit in self.now.visits.values() if visit.due)
+
     def entry(self, key: bytes) -> QueuedUrl | None:
         return self.now.entries.get(key)
 
@@ -210,7 +304,8 @@ class MemoryBackend(Backend):
 
     def leases(self) -> list[QueuedUrl]:
         states = self.now.states
-        return [replace(self.now.entries[k]) for k in states if states[k] is UrlState.LEASED]
+        new = [replace(self.now.entries[k]) for k in states if states[k] is UrlState.LEASED]
+        return new + [self._revisit(key, self.now.visits[key]) for key in self.now.again]
 
     def put_hosts(self, records: Mapping[str, bytes]) -> None:
         self.now.host_records.update(records)
