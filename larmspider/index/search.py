@@ -86,11 +86,11 @@ class Searcher:
         started = time.perf_counter()
         check_window(limit, offset)
         clauses = parse_query(query)
-        ranked = self._ranking.build(clauses)
         schema = self._index.schema
-        wanted = narrowed(ranked, filters.queries(schema).values())
         counted = None
         with self.reading() as searcher:
+            ranked = self._ranking.build(clauses)
+            wanted = narrowed(ranked, filters.queries(schema).values())
             found = searcher.search(wanted, limit, count=True, offset=offset)
             maker = self._ranking.snippet_maker(clauses)
             hits = [
