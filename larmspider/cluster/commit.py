@@ -445,7 +445,8 @@ class BatchChanges:
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
         changes.put("ZREM", self._keys.requests(partition, entry.host), key)
-        changes.put("HSET", name("merged", partition), key, record)
+        if records.is_counted(record):
+            changes.put("HSET", name("merged", partition), key, record)
 
     def _not_merged(self, key: bytes) -> None:
         """Unless it is merged again."""

@@ -22,7 +22,7 @@ do: a price or a telephone number is news.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -89,9 +89,20 @@ def _content(page: Page) -> bytes:
     return page.body if text is None else text.encode("utf-8", "surrogatepass")
 
 
-def fingerprint(page: Page) -> bytes:
-    """8 bytes. 12 us for 10 KB of text."""
-    return blake2b(_content(page), digest_size=8).digest()
+def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
+    """8 bytes. 12 us for 10 KB of text. ``changing``: what stands before numbers that do not count,
+    as Details.differing() has it; 3 us for each number."""
+    content = _content(page)
+    if changing and len(content) <= MAX_BYTES:
+        content = _NUMBER.sub(lambda m: b"0" if _before(m) in changing else m[0], content)
+    return blake2b(content, digest_size=8).digest()
+
+
+def _before(number: re.Match[bytes]) -> bytes:
+    """A hash of what stands before a number, without other numbers."""
+    at = number.start()
+    words = _NUMBER.sub(b"", number.string[max(0, at - _CONTEXT) : at])
+    return blake2b(words, digest_size=4).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +119,8 @@ class Details:
         content = _content(page)
         if len(content) > MAX_BYTES:
             return None
-        found = []
-        for match in islice(_NUMBER.finditer(content), MAX_NUMBERS + 1):
-            before = _NUMBER.sub(b"", content[max(0, match.start() - _CONTEXT) : match.start()])
-            found.append((blake2b(before, digest_size=4).digest(), match[0][:40]))
+        numbers = islice(_NUMBER.finditer(content), MAX_NUMBERS + 1)
+        found = [(_before(number), number[0][:40]) for number in numbers]
         if len(found) > MAX_NUMBERS:
             return None
         rest = blake2b(_NUMBER.sub(b"0", content), digest_size=8).digest()
@@ -124,6 +133,32 @@ class Details:
             return None
         pairs = zip(self.numbers, other.numbers, strict=True)
         return {mine[0] for mine, its in pairs if mine[1] != its[1]}
+
+
+class RecentPages:
+    """The texts of the pages that were fetched last, by URL key: at most ``room`` characters."""
+
+    def __init__(self, room: int = 4_000_000) -> None:
+        self._room, self._pages = room, dict[bytes, Page]()
+
+    def put(self, key: bytes, page: Page) -> None:
+        """A page whose bytes are what counts is not kept."""
+        self._drop(key)
+        if page.text or page.links:
+            links = page.links if len(page.title) + len(page.text) < LITTLE_TEXT else []
+            self._pages[key] = Page(page.url, title=page.title, text=page.text, links=links)
+            self._room -= len(page.text)
+        while self._room < 0:
+            self._drop(next(iter(self._pages)))
+
+    def _drop(self, key: bytes) -> None:
+        if (page := self._pages.pop(key, None)) is not None:
+            self._room += len(page.text)
+
+    def details(self, key: bytes) -> Details | None:
+        """None for a page that is no longer known."""
+        page = self._pages.get(key)
+        return None if page is None else Details.of(page)
 
 
 class Volatile:

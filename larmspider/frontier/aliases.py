@@ -85,13 +85,16 @@ class Stage(IntEnum):
     """They differ, and the first URL is asked again."""
     ASKING_TWICE = 3
     """So did the first URL from its first fetch: what changes from fetch to fetch?"""
+    COMPARED = 4
+    """They differ, and wait until the first URL of another pair of the host was asked again."""
 
 
 @dataclass(slots=True)
 class Trial:
     """A pair of URLs that is compared: ``key`` of the second one, ``into`` of the first, for
     ``rule``. ``look`` (a digest) and ``second`` are of the second one, ``again`` is the key of the
-    first one as it is asked again, ``first`` its details the first such time."""
+    first one as it is asked again, ``first`` its details at its first fetch, if they are known, or
+    the first time that it was asked again."""
 
     rule: int
     key: bytes

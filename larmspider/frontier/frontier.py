@@ -383,6 +383,8 @@ class Frontier:
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
         self.backend.merge([merged])
+        if self.merger is not None:
+            self.merger.settled(merged)
         self._reopen_budget(lease.host)
 
     def release(self, lease: Lease) -> None:

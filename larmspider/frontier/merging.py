@@ -16,11 +16,11 @@ partition.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from larmspider.extraction.fingerprint import Details
+from larmspider.extraction.fingerprint import Details, RecentPages
 from larmspider.frontier.aliases import (
     PROOFS,
     SAMPLE,
@@ -99,6 +99,7 @@ class Merger:
         self._undone = 0
         self._holding: set[str] = set()  # hosts that have held URLs, or had some lately
         self._undoing: set[str] = set()  # hosts with a rule whose merged URLs are queued again
+        self.recent = RecentPages()
         self.stand_ins: dict[str, str] = {}
         """Exact forms of merged URLs met lately, and of the URLs that stand for them."""
 
@@ -271,6 +272,11 @@ class Merger:
 
     # pages
 
+    def changing(self, host: str) -> Collection[bytes]:
+        """What stands before numbers of a host that change from fetch to fetch."""
+        aliases = self._hosts.get(host)
+        return frozenset(aliases.changing) if aliases and aliases.changing else ()
+
     def expects(self, key: bytes) -> bool:
         """Whether arrived() has to see the page of a URL."""
         return key in self._trials or key in self._asked
@@ -284,32 +290,79 @@ class Merger:
             return None
         host, trial = self._trials[key]
         first = self._frontier.backend.visit(trial.into)
-        if trial.stage is not Stage.FETCHING or first is None or not _stands(first):
+        if trial.stage is Stage.WAITING or first is None or not _stands(first):
             return None
         if arrival.leads_to and arrival.leads_to == self._forms(first.url).exact:
             self._judge(host, trial, Outcome.SAME)
             return None
-        if arrival.status != 200:
+        if arrival.status != 200 or self.of(host).rule(trial.rule).state is RuleState.OFF:
             self._judge(host, trial, Outcome.NONE)
             return None
         if _are_equal(arrival.digest, first.digest):
             return self._copy(host, trial, first)
         trial.look, trial.second = arrival.digest, arrival.details()
-        self._ask(host, trial, Stage.ASKING, first)
-        return None
+        trial.first = self.recent.details(trial.into)
+        if self._differs_by_changing(host, trial):
+            return self._copy(host, trial, first)
+        if trial.stage is Stage.FETCHING:
+            trial.stage = Stage.COMPARED
+            self._changed.add(host)
+            self._ask_next(host)
+        return self._copy(host, trial, first) if trial in self.of(host).trials else None
 
     def _copy(self, host: str, trial: Trial, first: FetchRecord) -> Copy:
+        """The second URL is merged; while there is no verdict it is held."""
         entry = self._frontier.backend.entry(trial.key)
         assert entry is not None  # it is leased
         needed = self._forms.needed(entry.url, first.url) or trial.rule
         aliases = self.of(host)
-        if aliases.rule(trial.rule).state is RuleState.OPEN:
-            aliases.equal[trial.key] = trial.rule
-        self._judge(host, trial, Outcome.SAME)
+        same = trial.stage is Stage.FETCHING
+        if same:
+            if aliases.rule(trial.rule).state is RuleState.OPEN:
+                aliases.equal[trial.key] = trial.rule
+            self._judge(host, trial, Outcome.SAME)
+        else:
+            self._holding.add(host)
         aliases.count(needed, 1)
         self._remember(self._forms(entry.url).exact, first.url)
         message = f"same page as {first.url}, {sentence(needed, aliases)}"
+        if not same:
+            message = f"differs from {first.url}, which is asked again before one of them is stored"
         return Copy(message, MergedUrl(entry, needed, trial.into))
+
+    def settled(self, merged: MergedUrl) -> None:
+        """A page that was fetched is merged now: queue it again if its pair got another verdict
+        since it arrived."""
+        key, aliases = merged.entry.key, self.of(merged.entry.host)
+        if merged.rules & ~aliases.mask(RuleState.PROVEN) and not (
+            key in self._trials or key in aliases.equal
+        ):
+            self._queue_again([key])
+
+    def _differs_by_changing(self, host: str, trial: Trial) -> bool:
+        """Whether a pair differs by numbers alone that change from fetch to fetch on this host."""
+        if trial.first is None or trial.second is None:
+            return False
+        differing = trial.first.differing(trial.second)
+        return differing is not None and differing <= {*self.of(host).changing}
+
+    def _ask_next(self, host: str) -> None:
+        """Ask the first URL of a pair again: of one pair at a time, for what it says about the host
+        may decide the others."""
+        aliases = self.of(host)
+        if any(trial.stage in (Stage.ASKING, Stage.ASKING_TWICE) for trial in aliases.trials):
+            return
+        trial = next((one for one in aliases.trials if one.stage is Stage.COMPARED), None)
+        if trial is None:
+            return
+        first = self._frontier.backend.visit(trial.into)
+        is_off = aliases.rule(trial.rule).state is RuleState.OFF
+        if is_off or first is None or not _stands(first):
+            self._judge(host, trial, Outcome.NONE)
+        elif self._differs_by_changing(host, trial):
+            self._judge(host, trial, Outcome.SAME)
+        else:
+            self._ask(host, trial, Stage.ASKING, first)
 
     def _ask(self, host: str, trial: Trial, stage: Stage, first: FetchRecord) -> None:
         """Queue the first URL once more."""
@@ -353,9 +406,9 @@ class Merger:
     def _compare_details(
         self, host: str, trial: Trial, now: Details, second: Details, first: FetchRecord
     ) -> None:
-        """The first URL differs from its first fetch, too: by what?"""
+        """The first URL differs from an earlier fetch, too: by what?"""
         aliases = self.of(host)
-        if trial.stage is Stage.ASKING_TWICE and trial.first is not None:
+        if trial.first is not None:
             changing = trial.first.differing(now)
             if changing is None:
                 self._judge(host, trial, Outcome.UNSURE)
@@ -364,7 +417,9 @@ class Merger:
         differing = now.differing(second)
         if differing is not None and differing <= {*aliases.changing}:
             self._judge(host, trial, Outcome.SAME)
-        elif trial.stage is Stage.ASKING_TWICE:
+        elif trial.stage is Stage.ASKING_TWICE and differing is not None:
+            self._judge(host, trial, Outcome.UNSURE)  # some numbers may change more seldom
+        elif trial.first is not None:
             self._judge(host, trial, Outcome.DIFFERENT)
         else:
             trial.first = now
@@ -374,11 +429,18 @@ class Merger:
         first, second = (self._url_of(key) for key in (trial.into, trial.key))
         aliases = self.of(host)
         self._unregister(trial)
+        is_held = self._frontier.backend.merged(trial.key) is not None
+        is_open = aliases.rule(trial.rule).state is RuleState.OPEN
+        if is_held and is_open and outcome is Outcome.SAME:
+            aliases.equal[trial.key] = trial.rule
         aliases.judge(trial, outcome, f"{second} and {first}")
+        if is_held and outcome is not Outcome.SAME:
+            self._queue_again([trial.key])
         if aliases.undo:
             self._undoing.add(host)
         self._changed.add(host)
         self._promote(host, trial.rule)
+        self._ask_next(host)
 
     def _url_of(self, key: bytes) -> str:
         backend = self._frontier.backend

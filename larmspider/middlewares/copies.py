@@ -48,18 +48,16 @@ class CopiesMiddleware:
             if merger is None or not isinstance(item, Page):
                 yield item
                 continue
-            item.fingerprint = fingerprint(item)
+            lease, copy = response.meta.get(LEASE), None
+            entry = lease.entry if lease is not None and lease.holder is response.request else None
+            item.fingerprint = fingerprint(item, merger.changing(entry.host) if entry else ())
             for link in item.links if merger.stand_ins else ():
                 if link.exact in merger.stand_ins:
                     link.exact = merger.stand_ins[link.exact]
-            lease, copy = response.meta.get(LEASE), None
-            if (
-                lease is not None
-                and lease.entry is not None
-                and merger.expects(lease.entry.key)
-                and lease.holder is response.request
-            ):
-                copy = merger.arrived(lease.entry.key, _arrival(item))
+            if entry is not None:
+                merger.recent.put(entry.key, item)
+                if merger.expects(entry.key):
+                    copy = merger.arrived(entry.key, _arrival(item))
             if copy is None:
                 yield item
             else:

@@ -130,7 +130,8 @@ class Leases:
         """The page is that of another URL."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
-        self.counters.inc_value(stats.RUN.format(state="merged"))
+        if merged.rules:
+            self.counters.inc_value(stats.RUN.format(state="merged"))
         self.frontier.merge(lease, merged)
 
     def end_robots(self, lease: Lease) -> None:

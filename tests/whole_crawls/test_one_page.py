@@ -118,6 +118,23 @@ def test_what_is_merged_costs_three_fetches_and_is_told_apart(
     assert merged not in [one["url"] for one in most]
 
 
+def test_a_clock_on_each_page_costs_one_fetch_more(scripted_server: Start, tmp_path: Path) -> None:
+    """One first page is asked again, and every sum counts the merged URLs alone."""
+    ticks = itertools.count(100)
+
+    def answer(request: Request) -> Reply:
+        return html(insensitive(request).body.decode() + f"<p>It is {next(ticks)} now.")
+
+    server = scripted_server({"*": answer, "/robots.txt": (404, {}, b"")})
+    ran = run(server, tmp_path)
+    assert len(asked(server)) == 1 + 20 + 3 + 1
+    assert len(stored(tmp_path)) == 1 + 20
+    assert "merged    20 URLs whose page has another URL (path-case proven on 1 host)" in ran.out
+    assert "in all    41 URLs: 21 stored," in ran.out
+    told = scrapy("links", "--dir", "crawl", "--aliases", cwd=tmp_path).out
+    assert told.endswith("20 merged URLs\n")
+
+
 @pytest.mark.acceptance
 @pytest.mark.parametrize(
     "value, fetched",

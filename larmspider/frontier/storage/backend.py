@@ -154,7 +154,8 @@ class Backend(ABC):
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:
-        """Unknown or leased URLs become merged. Others stay as they are."""
+        """Unknown or leased URLs become merged. Others stay as they are. A leased one without
+        ``rules`` was only asked again: it is discovered no more, and is counted nowhere."""
 
     @abstractmethod
     def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:

@@ -146,15 +146,17 @@ class LmdbBackend(Backend):
             if entry.key in self._leases:
                 place, leased = self._end_lease(entry.key)
                 self._overlay.delete_entry(place)
-                self._counters.count(leased.host, leased=-1, merged=1)
+                change = {"merged": 1} if item.rules else {"discovered": -1}
+                self._counters.count(leased.host, leased=-1, **change)
             elif known is None:
                 self._counters.count(entry.host, discovered=1, merged=1)
             else:
                 continue
             inlinks = 1 if known is None else records.inlinks_of(known)
             self._overlay.new.urls[entry.key] = records.pack_merged(item, inlinks)
-            for row in records.merged_rows(entry.host, entry.key, item.into):
-                self._overlay.new.aliases[row] = b""
+            if item.rules:
+                for row in records.merged_rows(entry.host, entry.key, item.into):
+                    self._overlay.new.aliases[row] = b""
 
     def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
         queued = []
@@ -463,6 +465,8 @@ class LmdbBackend(Backend):
         counted = Counts()
         for key, record in rows:
             state = UrlState.LEASED if key in self._leases else UrlState(record[0])
+            if state is UrlState.MERGED and not records.is_counted(record):
+                continue
             name = state.name.lower()
             setattr(counted, name, getattr(counted, name) + 1)
             counted.discovered += 1

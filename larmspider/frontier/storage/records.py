@@ -417,6 +417,11 @@ def pack_merged(merged: MergedUrl, inlinks: int) -> bytes:
     return head + pack_entry(merged.entry)
 
 
+def is_counted(record: bytes) -> bool:
+    """Of a merged URL: False for one that was only asked again."""
+    return record[5] != 0
+
+
 def unpack_merged(data: bytes) -> MergedUrl:
     _, _, rules, into = _MERGED.unpack_from(data)
     return MergedUrl(unpack_entry(data[_MERGED.size :]), rules, into)

@@ -303,6 +303,17 @@ class BackendConformance:
         assert backend.counts() == Counts(discovered=4, queued=1, stored=1, merged=2)
         assert backend.audit() == backend.counts()
 
+    def test_what_was_only_asked_again_is_counted_nowhere(self, backend, store):
+        again, into = entries("again", "into")
+        backend.add([again, into])
+        backend.pop("a:80", 0.0)
+        backend.merge([MergedUrl(again, 0, into.key)])
+        backend.checkpoint({})
+        after = self.restart(store, backend)
+        assert after.counts() == after.audit() == Counts(discovered=1, queued=1)
+        assert after.merged_of("a:80", 9) == after.merged_into(into.key, 9) == []
+        after.close()
+
     def test_merged_urls_are_found_and_queued_again(self, backend, store):
         one, two = entry("http://a/1", depth=2, from_page="http://a/"), entry("http://b/2")
         into = entry("http://a/into")

@@ -198,11 +198,12 @@ class MemoryBackend(Backend):
         return self.now.merged.get(key)
 
     def merged_of(self, host: str, limit: int) -> list[bytes]:
-        found = (key for key, item in self.now.merged.items() if item.entry.host == host)
-        return sorted(found)[:limit]
+        items = self.now.merged.items()
+        return sorted(k for k, item in items if item.entry.host == host and item.rules)[:limit]
 
     def merged_into(self, key: bytes, limit: int) -> list[bytes]:
-        return sorted(k for k, item in self.now.merged.items() if item.into == key)[:limit]
+        items = self.now.merged.items()
+        return sorted(k for k, item in items if item.into == key and item.rules)[:limit]
 
     def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
         counted = []
@@ -322,7 +323,8 @@ class MemoryBackend(Backend):
     def counts(self, host: str | None = None) -> Counts:
         counted: dict[str, Any] = dict.fromkeys(Counts.__slots__, 0)
         for key, state in self.now.states.items():
-            if host in (None, self.now.owner[key]):
+            asked_again = key in self.now.merged and not self.now.merged[key].rules
+            if host in (None, self.now.owner[key]) and not asked_again:
                 counted[state.name.lower()] += 1
                 counted["discovered"] += 1
                 counted["delayed"] += state is UrlState.QUEUED and key in self.now.earliest

@@ -94,8 +94,10 @@ class Site:
         if answer.location:
             self.add(answer.location, found_on=target, type_=REDIRECT)
         self.add(*answer.links, found_on=target)
-        digest = sha1(page.body, usedforsecurity=False).digest() + fingerprint(page)
+        digest = sha1(page.body, usedforsecurity=False).digest()
         assert lease.entry is not None
+        digest += fingerprint(page, self.merger.changing(lease.entry.host))
+        self.merger.recent.put(lease.entry.key, page)
         copy = self.merger.arrived(
             lease.entry.key, Arrival(answer.status, digest, partial(Details.of, page), leads_to)
         )
