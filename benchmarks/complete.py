@@ -46,6 +46,8 @@ _SETTINGS = {
     "LARM_WEB": "no",
     "LARM_PROGRESS": "no",
     "LOG_LEVEL": "WARNING",
+    "LARM_DENY_ADDRESSES": "0.0.0.0/0,::/0",
+    "LARM_ALLOW_ADDRESSES": "127.0.0.0/8",
 }
 _INDEX = ("index.html", "index.htm")
 _NAMED, _EXPLAINED = 50, 10

@@ -196,25 +196,26 @@ class LocalCopy:
 
     def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
         """What the visited table of a partition changes: URLs that others fetched are added; what
-        this worker has fetched and Redis does not know, as it lost its last second, is deleted."""
-        own = {compact(key): key for key in self.own_visits(partition)}
+        this worker has fetched and Redis does not know, as it lost its last second, is deleted, and
+        what others have fetched since: it was refused here, and queued again."""
+        own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []
         tag = _tag(partition)
         for number in members:
             name = compact_of(number)
-            if name in own:
+            if name in own and own[name][1] == state_of(number):
                 known.add(name)
             else:
                 rows.append((self.files.others, tag + name, bytes((state_of(number),))))
-        rows += [(self.files.urls, key, None) for name, key in own.items() if name not in known]
-        return rows
+        gone = (key for name, (key, _) in own.items() if name not in known)
+        return [*rows, *((self.files.urls, key, None) for key in gone)]
 
-    def own_visits(self, partition: int) -> Iterator[bytes]:
-        """Keys of the partition's URLs that this worker fetched."""
+    def own_visits(self, partition: int) -> Iterator[tuple[bytes, tuple[bytes, int]]]:
+        """The partition's URLs that this worker fetched: by compact(), keys and states."""
         for key, record in self._url_rows(partition):
             if records.is_final(record):
-                yield key
+                yield compact(key), (key, record[0])
 
     def _all_merged(self) -> list[tuple[bytes, bytes]]:
         """Keys and records of merged URLs."""
@@ -265,9 +266,9 @@ class LocalCopy:
                 more = cursor.next()
         return rows
 
-    def others(self, partition: int) -> list[UrlState]:
-        """States of the partition's URLs that others fetched."""
-        return [UrlState(state[0]) for _, state in self._other_rows(partition)]
+    def others(self, partition: int) -> dict[bytes, UrlState]:
+        """States of the partition's URLs that others fetched, by compact()."""
+        return {key[2:]: UrlState(state[0]) for key, state in self._other_rows(partition)}
 
     def purge(self, partitions: Mapping[int, Iterable[str]]) -> None:
         """Forget partitions, given with their hosts, but for what this worker fetched itself."""

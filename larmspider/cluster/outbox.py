@@ -36,6 +36,7 @@ MAX_LINKS = 0xFFFFFFFF
 Links: TypeAlias = dict[bytes, int]
 """URL key -> number of links."""
 _MARK = b"\xff" * 16  # where an entry has the key of its URL; a key is this with odds of 2^-128
+_AGAIN = b"\xff" * 15 + b"\xfe"  # so begins an entry that is queued again where it was refused
 _URLS = 500  # in one message: 10 KB
 _COUNT = struct.Struct(">16sI")
 
@@ -105,9 +106,18 @@ def unpack_links(message: bytes) -> Links | None:
 _Read: TypeAlias = tuple[int, Part, list[QueuedUrl | Links]]
 
 
+def _pack(entry: QueuedUrl) -> bytes:
+    packed = records.pack_entry(entry)
+    return _AGAIN + packed if entry.again else packed
+
+
 def _unpack(message: bytes) -> QueuedUrl | Links:
     links = unpack_links(message)
-    return records.unpack_entry(message) if links is None else links
+    if links is not None:
+        return links
+    entry = records.unpack_entry(message.removeprefix(_AGAIN))
+    entry.again = message.startswith(_AGAIN)
+    return entry
 
 
 def _digest(messages: Sequence[bytes]) -> bytes:
@@ -165,7 +175,8 @@ class Outbox:
         return len(self._new) - before
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """Forward also what was forwarded lately: it came back, and is in no inbox any more."""
+        """Forward also what was forwarded lately: it came back, and is in no inbox any more, or is
+        to be queued again where it was refused."""
         for entry in entries:
             self._new.append(entry)
             self._remember(entry.key)
@@ -192,8 +203,8 @@ class Outbox:
         messages: dict[int, list[bytes]] = {}
         self._tried = len(self._sealed), self.trims()
         for entry in self._sealed:
-            packed = records.pack_entry(entry)
-            messages.setdefault(self._keys.partition_of_key(entry.key), []).append(packed)
+            partition = self._keys.partition_of_key(entry.key)
+            messages.setdefault(partition, []).append(_pack(entry))
         links: dict[int, Links] = {}
         for key, number in self.links.of_batch().items():
             links.setdefault(self._keys.partition_of_key(key), {})[key] = number

@@ -27,6 +27,7 @@ from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOve
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_records import compact
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
@@ -216,6 +217,11 @@ class RedisBackend(LmdbBackend, SharedBackend):
         forwarded lately. ``count``: the others are counted as by forward_links()."""
         return self._outbox.forward(entries, count=count)
 
+    def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
+        """Forward URLs to the owners of their partitions, whether they were forwarded lately or
+        not."""
+        self._outbox.forward_again(entries)
+
     def forward_links(self, keys: Iterable[bytes]) -> None:
         """Count one more link to each of these URLs of other workers."""
         self._outbox.links.add(keys)
@@ -289,12 +295,14 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return {host: data for host, data in found.items() if self.partition_of(host) in owned}
 
     def audit(self) -> Counts:
-        counted = self._count(row for row in self._overlay.all_urls() if self.owns(row[0]))
+        own = {key: record for key, record in self._overlay.all_urls() if self.owns(key)}
+        counted, names = self._count(own.items()), set(map(compact, own))
         for partition in self._owned.tokens:
-            for state in self._local.others(partition):
-                name = state.name.lower()
-                setattr(counted, name, getattr(counted, name) + 1)
-                counted.discovered += 1
+            for name, state in self._local.others(partition).items():
+                if name not in names:  # else it was queued again since
+                    of_state = state.name.lower()
+                    setattr(counted, of_state, getattr(counted, of_state) + 1)
+                    counted.discovered += 1
         return counted
 
     # durability

@@ -27,6 +27,7 @@ from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused
+from larmspider.formatting import counted
 from larmspider.frontier.links import RecentlySeen
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import QueuedUrl, UrlState
@@ -54,11 +55,13 @@ SLICE = 500
 
 @dataclass(slots=True)
 class Found:
-    """``queued`` links that were rejected before; ``reopened`` URLs that were refused for scope;
-    ``outside``: how many of the ``stored`` pages the filters would reject now."""
+    """``queued`` links that were rejected before; ``reopened`` URLs that were refused for scope,
+    ``forwarded`` those whose hosts other workers have now; ``outside``: how many of the ``stored``
+    pages the filters would reject now."""
 
     queued: int = 0
     reopened: int = 0
+    forwarded: int = 0
     outside: int = 0
     stored: int = 0
 
@@ -75,6 +78,11 @@ class Found:
             parts.append(f"{urls} that {'was' if self.reopened == 1 else 'were'} refused for scope")
         one = self.queued + self.reopened == 1
         text = f"{' and '.join(parts)} {'is' if one else 'are'} queued"
+        if self.forwarded:
+            text += (
+                f"; {counted(self.forwarded, 'URL')} more {'was' if self.forwarded == 1 else 'were'}"
+                " refused for scope on hosts that other workers have now: they are told"
+            )
         if self.outside:
             text += (
                 f"; {self.outside:,} of {self.stored:,} stored pages"
@@ -159,7 +167,9 @@ class LinkReplay:
 
     def _reopen(self, entries: Sequence[QueuedUrl]) -> None:
         for at in range(0, len(entries), SLICE):
-            self.found.reopened += self.frontier.control.reopen(entries[at : at + SLICE])
+            reopened, forwarded = self.frontier.control.reopen(entries[at : at + SLICE])
+            self.found.reopened += reopened
+            self.found.forwarded += forwarded
 
     async def _judge(
         self,

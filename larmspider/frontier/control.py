@@ -176,12 +176,12 @@ class Control:
 
     # what is queued
 
-    def reopen(self, entries: Sequence[QueuedUrl]) -> int:
-        """Queue URLs again that were refused; returns how many were. Those of other workers' hosts
-        stay refused."""
-        frontier = self._frontier
+    def reopen(self, entries: Sequence[QueuedUrl]) -> tuple[int, int]:
+        """Queue URLs again that were refused; returns how many were, and how many were forwarded:
+        those of other workers' hosts, each of which does the same with it."""
+        frontier, number = self._frontier, len(entries)
         if frontier.partitions is not None:
-            entries, _ = frontier.partitions.split(entries)
+            entries = frontier.partitions.split_again(entries)
         reopened = frontier.backend.reopen(entries)
         for entry in compress(entries, reopened):
             frontier.seen.add(entry.exact)
@@ -189,7 +189,7 @@ class Control:
             if host is None:
                 host = frontier.hosts.of(entry.host, entry.url.partition(":")[0].lower())
             schedule(frontier, host)
-        return sum(reopened)
+        return sum(reopened), number - len(entries)
 
     def refuse(self, entries: Sequence[QueuedUrl], reason: str) -> int:
         """Refuse those that are still queued; returns how many there were."""

@@ -161,6 +161,9 @@ class Frontier:
     def add_forwarded(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
         """What other workers forwarded, and how many links they found to URLs forwarded before."""
         assert self.partitions is not None
+        if again := [entry for entry in entries if entry.again]:
+            self.control.reopen(again)
+            entries = [entry for entry in entries if not entry.again]
         new = self._add_own(entries).new
         self.partitions.arrived(new)
         count_forwarded(self, entries, new, links)

@@ -62,6 +62,10 @@ class SharedBackend(Backend):
         it that counts. Returns how many were forwarded."""
 
     @abstractmethod
+    def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
+        """As forward(), also what was forwarded lately."""
+
+    @abstractmethod
     def forward_links(self, keys: Iterable[bytes]) -> None:
         """Forward one more link to each URL."""
 
@@ -93,6 +97,16 @@ class Partitions:
         self._backend.forward(foreign, count=count)
         forwarded = {id(entry) for entry in foreign}
         return [entry for entry in entries if id(entry) not in forwarded], foreign
+
+    def split_again(self, entries: Sequence[QueuedUrl]) -> list[QueuedUrl]:
+        """Of URLs to be queued again those that this worker is to queue. The others are forwarded,
+        and queued again where they are refused."""
+        own = [entry for entry in entries if self._stays(entry.key)]
+        foreign = [entry for entry in entries if not self._stays(entry.key)]
+        for entry in foreign:
+            entry.again = True
+        self._backend.forward_again(foreign)
+        return own
 
     def forward_links(self, keys: Sequence[bytes]) -> list[bool]:
         """One more link to each URL: whether this worker is to count it. The others are

@@ -684,6 +684,37 @@ def test_a_host_that_was_given_up_stays_so_for_the_run(new_run: bool, pair: Pair
     assert second.frontier.finished is not new_run
 
 
+def test_what_was_refused_is_queued_again_by_the_owner_of_its_host(pair: Pair) -> None:
+    """The scope was widened: the worker that refused it alone knows why it did. It is fetched once,
+    and what has become of it meanwhile stays so."""
+    first, second, clock = pair
+    first.add("http://wiki/a")
+    first.checkpoint()
+    entry = first.frontier.entry("http://wiki/a", "http://wiki/a")
+    assert first.frontier.control.refuse([entry], "out of scope") == 1
+    pass_between(first, second)
+    fetched = []
+    for _ in range(2):  # a replay may be run again
+        assert first.frontier.control.reopen([entry]) == (0, 1)
+        first.checkpoint()
+        second.checkpoint()
+        second.checkpoint()
+        second.frontier.audit(deep=True)
+        clock.now += 2 * DELAY
+        if lease := second.pop():
+            fetched.append(lease.url)
+            second.store(lease)
+            second.checkpoint()
+    assert fetched == ["http://wiki/a"]
+    second.blocks.leave([BLOCK])
+    assert second.checkpoint() == {BLOCK}
+    first.epoch = 3  # a later token
+    first.take(BLOCK)
+    counts = first.frontier.audit(deep=True)
+    assert (counts.discovered, counts.stored, counts.refused) == (1, 1, 0)
+    assert first.frontier.control.reopen([entry]) == (0, 0)
+
+
 def test_links_found_while_a_block_leaves_are_not_lost(pair: Pair) -> None:
     """From a page here they go to its inbox; out of the inbox they are taken in, as long as the
     block is here, and are not handed out."""

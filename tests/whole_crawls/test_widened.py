@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import Ran, records
+from tests.support.crawling import Ran, begin, records
 from tests.support.crawling import crawl as crawl_for_long
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
@@ -57,6 +58,38 @@ def test_another_restrict_queues_what_was_rejected_before(
     assert found_on[server.url("/out/d")] == server.url("/in/a")
     assert "rejudge" not in json.loads((tmp_path / "crawl" / "crawl.json").read_text())
     assert len(server.log) == len(ALL) + 1, "and robots.txt: nothing twice"
+
+
+@pytest.mark.acceptance
+def test_a_search_that_is_killed_begins_again(scripted_server: Start, tmp_path: Path) -> None:
+    """kill -9 while links are judged again: the same command judges all, and fetches none twice but
+    those under way."""
+    number = 600
+    links = "".join(f"<a href=/in/{n}>{n}</a> " for n in range(number))
+    site = {f"/in/{n}": f"<a href=/out/{n}>{n}</a>" for n in range(number)}
+    site |= {f"/out/{n}": "out" for n in range(number)}
+    server = scripted_server(site | {"/": links})
+    narrow, wide = r"http://[^/]*/(in/.*)?", r"http://[^/]*/.*"
+    assert crawl(server.url("/"), tmp_path, restrict=narrow).status == 0
+    words = ["crawl", "intranet", "-a", f"start={server.url('/')}", "-a", f"restrict={wide}"]
+    words += ["-a", "resume=anyway", "-sLARM_CHECKPOINT_SECS=0.2", "-sDOWNLOAD_DELAY=0"]
+    words += ["-sLARM_DELAY_RESPONSE_FACTOR=0", "-sLARM_WEB=no"]
+    with (tmp_path / "log").open("w") as log:
+        process = begin(*words, cwd=tmp_path, out=log)
+        try:
+            while not any(request.path.startswith("/out/") for request in server.log):
+                assert process.poll() is None
+                time.sleep(0.005)
+        finally:
+            process.kill()
+            process.wait()
+    description = json.loads((tmp_path / "crawl" / "crawl.json").read_text())
+    assert description["rejudge"], "it was under way"
+    ran = crawl(server.url("/"), tmp_path, restrict=wide, resume="anyway")
+    assert ran.status == 0, ran.err
+    assert "are judged again" in log_of(ran)
+    assert paths(tmp_path) == sorted({"/"} | site.keys())
+    assert "rejudge" not in json.loads((tmp_path / "crawl" / "crawl.json").read_text())
 
 
 @pytest.mark.acceptance

@@ -136,7 +136,8 @@ class QueuedUrl:
     and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py. ``priority`` is
     0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
     ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
-    it is visited again, and None for a new URL; it is not kept.
+    it is visited again, and None for a new URL; it is not kept. ``again``, which is
+    not kept: where the URL was refused it is queued again.
     """
 
     url: str
@@ -153,6 +154,7 @@ class QueuedUrl:
     exact: str = field(default="", compare=False)
     guess: bytes = field(default=b"", compare=False)
     visit: FetchRecord | None = field(default=None, compare=False)
+    again: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)
