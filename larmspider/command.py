@@ -1,6 +1,7 @@
 """LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
-Exit status 0: done; 1: the crawl's directory lacks what was asked for; 2: bad arguments.
+Exit status 0: done; 1: the crawl's directory lacks what was asked for, or a file of it is damaged;
+2: bad arguments.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryErr
 from larmspider.formatting import json_escaped
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.workdir.access import follow_mode
+from larmspider.workdir.frames import damages
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -101,6 +103,8 @@ class LarmCommand(ScrapyCommand):
             options.check_names(self.settings)
             self._refuse_unknown_options(args)
             self.answer([arg for arg in args if arg != "--"], opts)
+            if damages:  # each was logged
+                self.exitcode = 1
         except LarmspiderError as error:
             self.fail(error)
             sys.stdout.flush()

@@ -79,10 +79,9 @@ class Found:
         one = self.queued + self.reopened == 1
         text = f"{' and '.join(parts)} {'is' if one else 'are'} queued"
         if self.forwarded:
-            text += (
-                f"; {counted(self.forwarded, 'URL')} more {'was' if self.forwarded == 1 else 'were'}"
-                " refused for scope on hosts that other workers have now: they are told"
-            )
+            more = counted(self.forwarded, "URL was", "URLs were")
+            text += f"; {more} refused for scope on hosts that other workers have now, who queue"
+            text += " them again"
         if self.outside:
             text += (
                 f"; {self.outside:,} of {self.stored:,} stored pages"

@@ -208,7 +208,7 @@ class CrawlLogs:
         with ExitStack() as opened:
             file: BinaryIO | None = None
             with suppress(FileNotFoundError):
-                file = opened.enter_context(open_stored(self.path / name))
+                file = opened.enter_context(open_stored(self.path / name, skip=True))
             for offset in offsets:
                 line = b""
                 if file is not None:
@@ -220,7 +220,7 @@ class CrawlLogs:
     def records(self, name: str, offset: int) -> Iterator[list[str]]:
         """Records from ``offset`` on, until one is damaged."""
         try:
-            with open_stored(self.path / name) as file:
+            with open_stored(self.path / name, skip=True) as file:
                 file.seek(offset)
                 while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
                     fields = _fields(line[:-1])
@@ -235,7 +235,7 @@ class CrawlLogs:
     ) -> Iterator[tuple[int, list[str]]]:
         """Offset and fields of records that hold ``value`` in ``field``, all for None, in order."""
         try:
-            with open_stored(self.path / name, buffered=False) as file:
+            with open_stored(self.path / name, buffered=False, skip=True) as file:
                 end = self._end(name, file.seek(0, 2))
                 for begin, lines in self._hits(file, value, field, start, end):
                     for at, line in lines:

@@ -30,7 +30,7 @@ from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
-from larmspider.workdir.frames import open_stored, stored_size
+from larmspider.workdir.frames import note_damage, open_stored, present, stored_size
 from larmspider.workdir.manifest import (
     EARLIER_RULES,
     FORMAT,
@@ -241,7 +241,11 @@ class CrawlDir:
         ends = {name: self.logs.size(name) for name in COLUMNS}
         for store, name in _STORES.items():
             if store in positions:  # the length of the log is the last number
-                ends[name] = min(ends[name], int((positions[store].split() or [b"0"])[-1]))
+                end = int((positions[store].split() or [b"0"])[-1])
+                if ends[name] < end:
+                    lost = f"{end:,} were committed: what is behind is lost"
+                    note_damage(present(self.path / name), ends[name], f"it ends there, {lost}")
+                ends[name] = min(ends[name], end)
         return ends
 
     def body(self, page: StoredPage) -> bytes:

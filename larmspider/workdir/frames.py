@@ -12,11 +12,18 @@ bytes that tells its sizes: magic number 0x184D2A5C and length 12, then the byte
 bytes inside, and their CRC-32, all in 32 bits, little endian. So the frame with an offset is found
 by hopping from header to header (3 us each, once a process), an end that a crash tore is seen, and
 ``zstdcat`` prints the whole. A flush ends a frame: what was committed is a whole number of frames.
+
+Damage in the middle is no torn end, for a frame stands behind it. A header that is damaged is made
+up for: the next one is looked for, and the frame itself says how much is inside. Where that cannot
+be told, the file ends for its readers. A frame whose content is damaged is an error, or, for
+``open_stored(path, skip=True)``, a line of tabs of the same length, which is no record. Each place
+is logged once a process, and is in `damages`.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import struct
 import sys
@@ -28,11 +35,19 @@ from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdError, compress, decompress
+    from compression.zstd import (
+        ZstdDecompressor,
+        ZstdError,
+        compress,
+        decompress,
+        get_frame_info,
+    )
 else:
-    from backports.zstd import ZstdError, compress, decompress
+    from backports.zstd import ZstdDecompressor, ZstdError, compress, decompress, get_frame_info
 
 from larmspider.errors import CommittedGoneError, CrawlDirError
+
+logger = logging.getLogger(__name__)
 
 SUFFIX = ".zst"
 FRAME_BYTES = 128 * 1024
@@ -41,7 +56,26 @@ LEVEL = 3
 _HEADER = struct.Struct("<IIIII")
 _MAGIC = 0x184D2A5C
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
+_LOOK = _HEADER.size + 18
+"""A header, and the first bytes of its frame, which say again how much is inside."""
+_START = struct.pack("<II", _MAGIC, _HEADER.size - 8)
+"""What each header begins with."""
 _MAX_FILES = 256
+_MAX_PACKED = 2 * FRAME_BYTES
+"""In which the next header stands, even if the content could not be compressed."""
+
+LOST = b"\t" * 16
+"""No record has so many tabs in a row."""
+
+damages: dict[tuple[Path, int], str] = {}
+"""What this process has met: by file and place in it, in words."""
+
+
+def note_damage(path: Path, at: int, what: str) -> None:
+    """Log it, once."""
+    if (path, at) not in damages:
+        damages[path, at] = what
+        logger.error("%s: damaged at byte %s: %s", path, f"{at:,}", what)
 
 
 def compressed_name(path: Path) -> Path:
@@ -54,12 +88,13 @@ def present(path: Path) -> Path:
     return packed if packed.exists() and not path.exists() else path
 
 
-def open_stored(path: Path, *, buffered: bool = True) -> BinaryIO:
-    """Open for reading; raises FileNotFoundError. ``buffered``: for readline."""
+def open_stored(path: Path, *, buffered: bool = True, skip: bool = False) -> BinaryIO:
+    """Open for reading; raises FileNotFoundError. ``buffered``: for readline; ``skip``: read on
+    behind a frame that is damaged."""
     there = present(path)
     if there == path:
         return path.open("rb") if buffered else path.open("rb", buffering=0)
-    return io.BufferedReader(FramedReader(there), FRAME_BYTES if buffered else 1)
+    return io.BufferedReader(FramedReader(there, skip=skip), FRAME_BYTES if buffered else 1)
 
 
 def stored_size(path: Path, missing: int | None = None) -> int:
@@ -97,10 +132,22 @@ def packed_frames(content: bytes, least: int) -> tuple[list[bytes], int]:
     while len(content) - done >= least:
         piece = content[done : done + FRAME_BYTES]
         packed = compress(piece, level=LEVEL)
-        crc = zlib.crc32(piece)
-        frames += _HEADER.pack(_MAGIC, _HEADER.size - 8, len(packed), len(piece), crc), packed
+        frames += _header(len(packed), len(piece), zlib.crc32(piece)), packed
         done += len(piece)
     return frames, done
+
+
+def _header(packed: int, size: int, crc: int) -> bytes:
+    return _HEADER.pack(_MAGIC, _HEADER.size - 8, packed, size, crc)
+
+
+def _size_inside(packed: bytes) -> int:
+    """Bytes in a frame that cannot be decompressed, as its first bytes say; 0: nothing sensible."""
+    try:
+        size = get_frame_info(packed).decompressed_size or 0
+    except ZstdError:
+        return 0
+    return size if size <= FRAME_BYTES else 0
 
 
 class Frame(NamedTuple):
@@ -111,6 +158,11 @@ class Frame(NamedTuple):
     start: int
     size: int
     crc: int
+
+    @property
+    def end(self) -> int:
+        """Where the next one begins."""
+        return self.at + _HEADER.size + self.packed
 
 
 class Frames:
@@ -126,6 +178,7 @@ class Frames:
         self._starts, self._places = array("Q"), array("Q")
         self._size = self._end = 0
         self._last = b""
+        self._mended: dict[int, Frame] = {}  # by place, those whose headers are damaged
 
     @property
     def size(self) -> int:
@@ -160,6 +213,9 @@ class Frames:
                 return None
             number = bisect_right(self._starts, offset) - 1
             at, start = self._places[number], self._starts[number]
+            mended = self._mended.get(at)
+        if mended is not None:
+            return mended
         header = os.pread(file.fileno(), _HEADER.size, at)
         if len(header) < _HEADER.size or header[:4] != _MAGIC_BYTES:
             return None  # it was cut meanwhile
@@ -173,19 +229,60 @@ class Frames:
         if status.st_ino != self._inode or status.st_size < self._end or not self._same(descriptor):
             self._forget()
             self._inode = status.st_ino
-        while self._end + _HEADER.size <= status.st_size:
-            header = os.pread(descriptor, _HEADER.size, self._end)
-            if len(header) < _HEADER.size:
-                return
-            magic, length, packed, size, _ = _HEADER.unpack(header)
-            if magic != _MAGIC or length != _HEADER.size - 8 or not packed or not size:
-                return  # torn: the rest counts for nothing
-            end = self._end + _HEADER.size + packed
-            if end > status.st_size:
-                return
-            self._starts.append(self._size)
-            self._places.append(self._end)
-            self._size, self._end, self._last = self._size + size, end, header
+        header = os.pread(descriptor, _LOOK, self._end)
+        while len(header) >= _HEADER.size:
+            frame, following = self._frame(header, status.st_size), b""
+            if frame is not None:
+                following = os.pread(descriptor, _LOOK, frame.end)
+            torn = following[: len(_START)] != _START[: len(following)]
+            if frame is None or torn or _size_inside(header[_HEADER.size :]) != frame.size:
+                mended = self._mend(descriptor, frame)
+                if mended is None:
+                    return  # torn: the rest counts for nothing
+                if mended != frame:
+                    frame = self._mended[mended.at] = mended
+                    following = os.pread(descriptor, _LOOK, frame.end)
+            assert frame is not None
+            self._starts.append(frame.start)
+            self._places.append(frame.at)
+            self._size, self._last = self._size + frame.size, header[: _HEADER.size]
+            self._end, header = frame.end, following
+
+    def _frame(self, header: bytes, most: int) -> Frame | None:
+        """The frame of a header, behind the last one, in a file of ``most`` bytes."""
+        _, _, packed, size, crc = _HEADER.unpack(header[: _HEADER.size])
+        frame = Frame(self._end, packed, self._size, size, crc)
+        whole = header.startswith(_START) and packed and size
+        return frame if whole and frame.end <= most else None
+
+    def _mend(self, descriptor: int, found: Frame | None) -> Frame | None:
+        """The frame whose header is damaged, where the last one ended; ``found``, what the header
+        says, where nothing says otherwise. None if no frame stands behind it: the file is torn, or
+        its end is damaged."""
+        at = self._end
+        data = os.pread(descriptor, _MAX_PACKED, at)
+        length = data.find(_START, _HEADER.size) - _HEADER.size
+        if length < 0 and (found is None or len(data) == _MAX_PACKED):
+            return found
+        packed = data[_HEADER.size :][: length if length >= 0 else found.packed if found else 0]
+        try:
+            unpacker = ZstdDecompressor()
+            content = unpacker.decompress(packed)
+        except ZstdError:
+            if found is not None:
+                return found
+            size = _size_inside(packed)
+            if size:
+                return Frame(at, length, self._size, size, 0)
+            note_damage(self.path, at, "what is behind that cannot be read")
+            return None
+        length = len(packed) - len(unpacker.unused_data)
+        frame = Frame(at, length, self._size, len(content), zlib.crc32(content))
+        if not content:
+            return found
+        if frame != found:
+            note_damage(self.path, at, "the header of a frame, which is made up for")
+        return frame
 
     def _same(self, descriptor: int) -> bool:
         """Whether the last frame known is still there: a crawl may have cut the file."""
@@ -214,9 +311,11 @@ def forget(path: Path) -> None:
 
 
 class FramedReader(io.RawIOBase):
-    """What is inside, with seek and tell. Raises CrawlDirError for a frame that is damaged."""
+    """What is inside, with seek and tell. Raises CrawlDirError for a frame that is damaged;
+    ``skip``: it is read as tabs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, skip: bool = False) -> None:
+        self._skip = skip
         self._file = path.open("rb", buffering=0)
         self._frames = frames_of(path)
         self._frames.look(self._file)
@@ -257,12 +356,16 @@ class FramedReader(io.RawIOBase):
     def _unpacked(self, frame: Frame) -> bytes:
         packed = os.pread(self._file.fileno(), frame.packed, frame.at + _HEADER.size)
         try:
-            content = decompress(packed)
+            content, problem = decompress(packed), "not what was written"
         except ZstdError as error:
-            raise CrawlDirError(f"{self._path}: damaged at {frame.at}: {error}") from error
-        if len(content) != frame.size or zlib.crc32(content) != frame.crc:
-            raise CrawlDirError(f"{self._path}: damaged at {frame.at}: not what was written")
-        return content
+            content, problem = b"", str(error)
+        if len(content) == frame.size and zlib.crc32(content) == frame.crc:
+            return content
+        if not self._skip:
+            raise CrawlDirError(f"{self._path}: damaged at byte {frame.at:,}: {problem}")
+        passed = f"the records in a frame of {frame.size:,} bytes are lost, and passed over"
+        note_damage(self._path, frame.at, f"{problem}: {passed}")
+        return b"\t" * frame.size
 
     def close(self) -> None:
         self._file.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -135,7 +137,7 @@ def test_a_damaged_frame_is_named(path: Path) -> None:
     data = bytearray(packed.read_bytes())
     data[16] ^= 1  # its checksum
     packed.write_bytes(data)
-    with pytest.raises(CrawlDirError, match=r"links\.log\.zst: damaged at 0"):
+    with pytest.raises(CrawlDirError, match=r"links\.log\.zst: damaged at byte 0"):
         content(path)
 
 
@@ -167,3 +169,57 @@ def test_a_full_disk_is_told_each_time(path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(OSError, match="No space left"):
             file.flush()
     file.close()
+
+
+def broken(path: Path, number: int, at: int) -> int:
+    """Change the byte ``at`` of frame ``number`` and its header; returns the frame's offset."""
+    packed = compressed_name(path)
+    data = bytearray(packed.read_bytes())
+    places = [match.start() for match in re.finditer(re.escape(frames._START), data)]
+    data[places[number] + at] ^= 0x55
+    packed.write_bytes(data)
+    frames.forget(packed)
+    return places[number]
+
+
+@pytest.fixture
+def met() -> Iterator[dict[tuple[Path, int], str]]:
+    """Damages that are met."""
+    frames.damages.clear()
+    yield frames.damages
+    frames.damages.clear()
+
+
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("at", [0, 5, 9, 12])
+def test_a_damaged_header_is_made_up_for(
+    path: Path, met: dict[tuple[Path, int], str], number: int, at: int
+) -> None:
+    """Its magic number or sizes: all is read, and it is said."""
+    write(path, TEXT[:300_000], TEXT[300_000:])
+    place = broken(path, number, at)
+    assert content(path) == TEXT
+    assert met == {(compressed_name(path), place): "the header of a frame, which is made up for"}
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_what_is_behind_a_damaged_frame_is_read(
+    path: Path, met: dict[tuple[Path, int], str], header: bool
+) -> None:
+    """By those who ask for that, at its offset, whether the header is damaged, too; a record that
+    is damaged is none."""
+    write(path, TEXT)
+    place = broken(path, 1, 4000)
+    if header:
+        broken(path, 1, 9)
+    with pytest.raises(CrawlDirError, match=f"damaged at byte {place:,}: "):
+        content(path)
+    with open_stored(path, skip=True) as file:
+        read = file.read()
+    assert read[:FRAME_BYTES] == TEXT[:FRAME_BYTES]
+    assert read[2 * FRAME_BYTES :] == TEXT[2 * FRAME_BYTES :]
+    whole = {line for line in TEXT.split(b"\n") if line}
+    records = [line for line in read.split(b"\n") if line and line.count(b"\t") == 1]
+    assert whole.issuperset(records)
+    assert len(records) > 20_000
+    assert "are lost, and passed over" in met[compressed_name(path), place]

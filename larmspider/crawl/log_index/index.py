@@ -125,7 +125,7 @@ def checksum(log: Path, position: int) -> str:
     """Of the 256 bytes before ``position``, by which a log that was read up to there is known
     again; "" where there is no such log."""
     try:
-        with open_stored(log) as file:
+        with open_stored(log, skip=True) as file:
             file.seek(max(0, position - 256))
             before = file.read(position - file.tell())
     except FileNotFoundError:

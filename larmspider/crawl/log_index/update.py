@@ -40,7 +40,7 @@ from larmspider.crawl.log_index.index import (
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.workdir.frames import open_stored
+from larmspider.workdir.frames import LOST, damages, note_damage, open_stored
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""
@@ -129,7 +129,21 @@ class Update:
                 while positions.get(log, 0) < self.ends[log]:
                     worker = workers.index(worker_of(log))
                     self._read_batch(log, batch(worker, self._exact, self._counted_of))
-        self._write_state(time=began, seconds=round(self.clock() - began, 3))
+        self._write_state(
+            time=began,
+            seconds=round(self.clock() - began, 3),
+            damaged=self._damaged(),
+        )
+
+    def _damaged(self) -> list[list[Any]]:
+        """What was damaged in the logs when they were read, now or earlier: file, place, words."""
+        for name, at, what in self._state.get("damaged", ()):
+            note_damage(Path(name), at, what)
+        return [
+            [str(path), at, what]
+            for (path, at), what in sorted(damages.items())
+            if path.is_relative_to(self.directory)
+        ]
 
     def _checked_state(self) -> dict[str, Any]:
         """The state of the index, which begins anew for another crawl, log or format."""
@@ -169,11 +183,14 @@ class Update:
     def _gather(self, log: str, batch: Batch, position: int, end: int) -> int:
         """The position of the first line that is not in the batch."""
         done = self._done - position
-        with open_stored(self.directory / log) as file:
+        with open_stored(self.directory / log, skip=True) as file:
             file.seek(position)
             for lines in _whole_lines(file, end - position):
+                damaged = LOST in lines
                 for line in lines.split(b"\n")[:-1]:
-                    if not batch.add(line, position):
+                    if damaged and LOST in line:
+                        pass  # no record
+                    elif not batch.add(line, position):
                         return position
                     position += len(line) + 1
                 self._progress(done + position, self._all)
@@ -198,7 +215,7 @@ class Update:
     def _targets_at(self, log: Path, offset: int, page: bytes) -> set[bytes]:
         """The targets of a page whose links begin there; none where it has moved."""
         found = set()
-        with suppress(FileNotFoundError), log.open("rb") as file:
+        with suppress(FileNotFoundError), open_stored(log, skip=True) as file:
             file.seek(offset)
             while (fields := file.readline().split(b"\t", 3))[0] == page and len(fields) == 4:
                 target = fields[2]
@@ -206,7 +223,7 @@ class Update:
                 found.add(self._exact.merged.get(exact, exact))
         return found
 
-    def _write_state(self, **changed: float) -> None:
+    def _write_state(self, **changed: Any) -> None:
         self._state |= changed
         state = json.dumps(self._state)
         self._database.execute("REPLACE INTO state (rowid, state) VALUES (1, ?)", (state,))
