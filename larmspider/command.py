@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from abc import abstractmethod
 from io import TextIOWrapper
@@ -21,7 +22,7 @@ from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
-from larmspider.formatting import json_escaped
+from larmspider.formatting import json_escaped, printable
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.workdir.access import follow_mode
 from larmspider.workdir.frames import damages
@@ -67,6 +68,7 @@ def _without_ours(settings: BaseSettings, name: str) -> dict[str, int]:
     }
 
 
+_NEGATIVE = re.compile(r"-[0-9.]+")
 _WHERE = ("LARM_DIR", "LARM_SHARDS", "LARM_WORKER")
 
 
@@ -122,7 +124,7 @@ class LarmCommand(ScrapyCommand):
         is an option. Raises ConfigError."""
         for arg in args[: args.index("--") if "--" in args else None]:
             word = self.words_may_begin_with_a_dash and not arg.startswith("--") and len(arg) > 2
-            if arg.startswith("-") and arg != "-" and not word:
+            if arg.startswith("-") and arg != "-" and not word and not _NEGATIVE.fullmatch(arg):
                 raise ConfigError(
                     f"{arg}: no such option; --help names those that there are, and behind --"
                     " nothing is an option"
@@ -144,7 +146,8 @@ class LarmCommand(ScrapyCommand):
 
     def fail(self, error: LarmspiderError) -> None:
         self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1
-        print(f"scrapy {type(self).__module__.rsplit('.', 1)[-1]}: {error}", file=sys.stderr)
+        name, text = type(self).__module__.rsplit(".", 1)[-1], printable(str(error))
+        print(f"scrapy {name}: {text}", file=sys.stderr)
 
 
 def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSettings:

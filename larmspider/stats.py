@@ -117,7 +117,7 @@ BROKEN = "larm/checkpoint/broken"
 """FrontierScheduler, at the end: not a count: why the crawl broke off and nothing more was
 committed, as text; not set otherwise"""
 SEED_PROBLEM = "larm/seeds/problem"
-"""SeedWatchExtension: not a count: a seed that could not be had, and why, as text; the first one of
+"""SeedWatchExtension: not a count: seeds that could not be had, and why, as text; the first five of
 the run"""
 REDIS_ROUND_TRIPS = "larm/redis/round_trips"
 """FrontierScheduler, at the end, with `REDIS_URL`: times that the frontier sent commands to Redis

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.state import RunState, State
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, HttpError
 from larmspider.formatting import counted, printable
-from larmspider.frontier.overrides import HostOverride
+from larmspider.frontier.overrides import (
+    MAX_DELAY,
+    MAX_FACTOR,
+    MAX_THREADS,
+    MIN_FACTOR,
+    HostOverride,
+)
 from larmspider.status.snapshot import Gauges, state_of, state_text
 
 if TYPE_CHECKING:
@@ -35,7 +41,13 @@ ACTS: Mapping[str, tuple[Sequence[str], str]] = {
     "scope": (("restrict",), "another scope, a regular expression"),
 }
 """Each act with its arguments, as control/operator.py names them."""
-_KEPT = ("threads", "connections", "delay", "slow")
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "threads": (1, MAX_THREADS),
+    "connections": (1, MAX_THREADS),
+    "delay": (0.0, MAX_DELAY),
+    "slow": (MIN_FACTOR, MAX_FACTOR),
+}
+_KEPT = tuple(_RANGES)
 
 
 class Command(LarmCommand):
@@ -66,7 +78,7 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         form = _form(args, this_run=opts.this_run) if args else {}
         # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
-        from larmspider.control.controller import RemoteController
+        from larmspider.control.controller import NOT_REACHED, RemoteController
 
         crawl = self.open_crawl()
         run_state = RunState.of(crawl.path)
@@ -76,7 +88,12 @@ class Command(LarmCommand):
         if not args:
             self._show(asyncio.run(self._gauges(controller)), run_state, as_json=opts.json)
             return
-        done = asyncio.run(controller.act(args[0], form, ""))
+        try:
+            done = asyncio.run(controller.act(args[0], form, ""))
+        except HttpError as refused:
+            if str(refused) == NOT_REACHED:
+                raise
+            raise ConfigError(str(refused).removeprefix("Refused: ")) from None
         if opts.json:
             print_json({"done": done})
         else:
@@ -125,13 +142,17 @@ def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
 def _number(name: str, text: str) -> str:
     if text == DEFAULT:
         return "1" if name == "slow" else ""
+    low, high = _RANGES[name]
+    whole = isinstance(low, int)
     try:
-        if name in ("delay", "slow"):
-            float(text)
-        else:
-            int(text)
+        wanted = low <= (int(text) if whole else float(text)) <= high
     except ValueError:
-        raise ConfigError(f"{name} {text!r}: expected a number, or {DEFAULT}") from None
+        wanted = False
+    if not wanted:
+        kind = "a whole number" if whole else "a number"
+        raise ConfigError(
+            f"{name} {text!r}: expected {kind} from {low:g} to {high:,g}, or {DEFAULT}"
+        )
     return text
 
 

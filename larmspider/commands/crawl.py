@@ -22,6 +22,7 @@ from scrapy.exceptions import UsageError
 
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
+from larmspider.formatting import printable
 from larmspider.status.summary import Summary
 
 logger = logging.getLogger(__name__)
@@ -86,13 +87,13 @@ class Command(CrawlCommand):
             for line in summary.lines():
                 logger.info("%s", line)
         try:
-            print("\n".join(summary.lines()), flush=True)
+            print("\n".join(map(printable, summary.lines())), flush=True)
         except OSError:  # a closed terminal, or scrapyd that was stopped with its jobs
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _complain(self, message: str) -> None:
         assert self.settings is not None
-        print(f"scrapy crawl: {message}", file=sys.stderr)
+        print(f"scrapy crawl: {printable(message)}", file=sys.stderr)
         if self.settings.get("LOG_FILE"):
             logger.critical("%s", message)
 

@@ -10,7 +10,7 @@ import time
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.formatting import counted, printable
+from larmspider.formatting import counted, printable, readable
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
@@ -92,10 +92,10 @@ def _print(results: Results, offset: int, suggestion: Suggestion | None) -> None
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
     for number, hit in enumerate(results.hits, offset + 1):
-        print(f"{number:>3}. {marks[0] if bold else ''}{printable(hit.title) or '(no title)'}"
+        print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip
         print(f"     {printable(hit.url)}")
-        if snippet := hit.snippet.marked(*marks):
+        if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
     pages = counted(results.total, "page")
     print(f"{pages} found in {results.seconds * 1000:.1f} ms")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 ACT_SECONDS = 15.0
 ANSWER_BYTES = 1_000_000
+NOT_REACHED = "The crawl's own server cannot be reached."
 ONCE = frozenset({"seeds"})
 """Actions that one worker carries out for all."""
 
@@ -85,7 +86,7 @@ def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str
     done = [str(reply["done"]) for reply in replies if reply and "done" in reply]
     refused = [str(reply["error"]) for reply in replies if reply and "error" in reply]
     if not done:
-        raise HttpError(refused[0] if refused else "The crawl's own server cannot be reached.", 409)
+        raise HttpError(refused[0] if refused else NOT_REACHED, 409)
     here = [text for text in done if not text.endswith(KEPT)] or done
     result = "; ".join(dict.fromkeys(here))
     if len(replies) > len(done) and not of_a_host:

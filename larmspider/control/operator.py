@@ -25,6 +25,7 @@ from larmspider.errors import ConfigError, InvalidURL
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import check_open_files
 from larmspider.formatting import counted, utc
+from larmspider.frontier.overrides import MAX_DELAY, MAX_FACTOR, MAX_THREADS, MIN_FACTOR
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.pipelines.records import RecordLog
 from larmspider.requests import normalized_of, page_request
@@ -105,7 +106,6 @@ CONTROL_LOG_COLUMNS = ("time", "who", "act", "what", "result")
 KEPT = ", once this worker owns it"
 """Ends the result for a host that another worker owns."""
 UNSHARED = " (Redis does not answer: workers that get hosts later do not know of it)"
-MAX_FACTOR, MAX_DELAY, MAX_THREADS = 1_000.0, 86_400.0, 10_000
 Form = Mapping[str, str]
 
 
@@ -212,7 +212,7 @@ class OperatorExtension:
         return await add_seeds(self.crawler, form.get("urls", ""))
 
     async def _slow(self, form: Form) -> str:
-        factor, keep = _number(form, "factor", 0.01, MAX_FACTOR), _keep(form)
+        factor, keep = _number(form, "factor", MIN_FACTOR, MAX_FACTOR), _keep(form)
         self._scheduler.frontier.control.slow_down(factor, keep=keep)
         worker, kept = self._scheduler.worker, True
         if worker is not None and "everywhere" in form and keep:

@@ -21,7 +21,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options, stats
 from larmspider.fetch.dns import DnsCache
-from larmspider.formatting import duration
+from larmspider.formatting import counted, duration
 from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.hosts import Host, name_of
 from larmspider.frontier.storage.records import UrlState, host_of
@@ -38,6 +38,8 @@ SAY_SECS = 25.0
 """A host that has neither answered nor failed by then is named as well."""
 MAX_SEEDS = 1_000
 """Seeds of a crawl that are looked at one by one; of further ones only their hosts are."""
+MAX_NAMED = 5
+"""Seeds that cannot be had and are named at the end of the crawl."""
 _TICK_SECS = 1.0
 
 
@@ -51,6 +53,7 @@ class SeedWatchExtension:
         for seed in seeds:
             self._by_host.setdefault(host_of(seed), []).append(seed)
         self._seeds = set(seeds[:MAX_SEEDS])
+        self._problems: list[str] = []
         self._forms = forms_from_settings(crawler.settings)
         self._loop = create_looping_call(self.tick)
         self._began, self._monotonic = 0.0, 0.0
@@ -145,8 +148,12 @@ class SeedWatchExtension:
         assert self.crawler.stats is not None
         more = f" and {len(seeds) - 1:,} more of its host" if seeds[1:] else ""
         logger.error("Seed %s%s: %s", seeds[0], more, why)
-        if not self.crawler.stats.get_value(stats.SEED_PROBLEM):
-            self.crawler.stats.set_value(stats.SEED_PROBLEM, f"{seeds[0]}{more}: {why}")
+        self._problems.append(f"{seeds[0]}{more}: {why}")
+        unnamed = len(self._problems) - MAX_NAMED
+        said = "; ".join(self._problems[:MAX_NAMED])
+        if unnamed > 0:
+            said += f"; and {counted(unnamed, 'host')} more"
+        self.crawler.stats.set_value(stats.SEED_PROBLEM, said)
 
     def _has_pages(self) -> bool:
         """Whether this run has stored a page, redirects apart; with many workers any."""

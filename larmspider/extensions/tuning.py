@@ -1,10 +1,11 @@
-"""Less CPU and memory a page: garbage collection, malloc, log lines, stats."""
+"""Less CPU and memory a page: garbage collection, malloc, log lines, stats; what a log shows."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import logging
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -12,6 +13,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.logformatter import LogFormatter
 from scrapy.statscollectors import MemoryStatsCollector
+
+from larmspider.formatting import escaped
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but tab and line feed."""
 MAPPED_BYTES = 256 * 1024
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
@@ -52,6 +57,7 @@ class LarmLogFormatter(LogFormatter):
 
     Scrapy formats "Crawled (200)" and "Scraped from" for each page at level DEBUG, and the handler
     drops them, as the root logger takes every level: 30 us a page for nothing at LOG_LEVEL INFO.
+    The process log shows invisible characters and terminal controls as escapes, whoever logs.
     """
 
     def __init__(self, each_page: bool = True) -> None:
@@ -59,6 +65,7 @@ class LarmLogFormatter(LogFormatter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        show_invisible_in_logs()
         level = crawler.settings.get("LOG_LEVEL")
         if isinstance(level, str):
             level = logging.getLevelNamesMapping().get(level.upper(), logging.DEBUG)
@@ -73,6 +80,26 @@ class LarmLogFormatter(LogFormatter):
         self, item: Any, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult | None:
         return super().scraped(item, response, spider) if self.each_page else None
+
+
+class _VisibleFormatter(logging.Formatter):
+    """``inner``, whose invisible characters and controls are written as in Python."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        self.inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = self.inner.format(record)
+        if text.isascii() and not _CONTROLS.search(text):
+            return text
+        return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", escaped(text))
+
+
+def show_invisible_in_logs() -> None:
+    """From now on, in each handler of the root logger: in worker.log, LOG_FILE and on stderr."""
+    for handler in logging.root.handlers:
+        if handler.formatter is not None and not isinstance(handler.formatter, _VisibleFormatter):
+            handler.setFormatter(_VisibleFormatter(handler.formatter))
 
 
 class LarmStats(MemoryStatsCollector):

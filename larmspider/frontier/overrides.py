@@ -17,6 +17,9 @@ from typing import Any, Self
 
 NOTE = "orders"
 """The name of that note."""
+MIN_FACTOR, MAX_FACTOR = 0.01, 1_000.0
+MAX_DELAY, MAX_THREADS = 86_400.0, 10_000
+"""What an operator may order."""
 
 
 @dataclass(slots=True)

@@ -50,9 +50,10 @@ class Snippet:
         """Escaped, with the words of the query in <b>."""
         return self._joined("<b>", "</b>", escape)
 
-    def marked(self, before: str, after: str) -> str:
-        """As text, with marks around the words of the query."""
-        return self._joined(before, after, str)
+    def marked(self, before: str, after: str, written: Callable[[str], str] = str) -> str:
+        """As text, with marks around the words of the query; ``written`` changes what is between
+        the marks."""
+        return self._joined(before, after, written)
 
     def parts(self) -> Iterator[tuple[str, bool]]:
         """Yields pieces of the text, and whether each is a word of the query."""

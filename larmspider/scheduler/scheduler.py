@@ -51,6 +51,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+def _unless_unopened(record: logging.LogRecord) -> bool:
+    """False for the two tracebacks that Scrapy logs as it closes a spider that was not opened: who
+    refused to open it says why."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    unopened = isinstance(error, RuntimeError) and str(error) == "Scraper slot not assigned"
+    unstarted = isinstance(error, AssertionError) and "CoreStats.spider_closed" in str(record.args)
+    return not (unopened or unstarted)
+
+
+for _name in ("scrapy.core.engine", "scrapy.utils.signal"):
+    logging.getLogger(_name).addFilter(_unless_unopened)
+
+
 class FrontierScheduler:
     """SCHEDULER. Opened, it owns LARM_DIR until it is closed.
 

@@ -477,8 +477,11 @@ def test_an_act_for_this_run() -> None:
         ("treads 3", False, "'treads' is no act: expected one of threads, connections"),
         ("threads", False, "threads with 0 arguments: expected scrapy control threads THREADS"),
         ("delay 3", False, "expected scrapy control delay HOST SECONDS"),
-        ("threads many", False, "threads 'many': expected a number, or default"),
-        ("connections wiki:80 1.5", False, "connections '1.5': expected a number, or default"),
+        ("threads many", False, "threads 'many': expected a whole number from 1 to 10,000"),
+        ("threads 0", False, "threads '0': expected a whole number from 1 to 10,000, or default"),
+        ("connections wiki:80 1.5", False, "connections '1.5': expected a whole number from 1 to"),
+        ("delay wiki:80 -1", False, "delay '-1': expected a number from 0 to 86,400, or default"),
+        ("slow nan", False, "slow 'nan': expected a number from 0.01 to 1,000, or default"),
         ("pause", True, "--this-run: expected one of threads, connections, delay, slow, not pause"),
     ],
 )
@@ -495,3 +498,5 @@ def test_a_crawl_that_does_not_run_cannot_be_controlled(folder: Path) -> None:
     assert "This crawl ended" in ran.err
     assert "Nothing runs that could be controlled" in ran.err
     assert scrapy("control", "threads", cwd=folder).status == 2
+    ran = scrapy("control", "delay", "wiki:80", "-1", cwd=folder)
+    assert (ran.status, "delay '-1': expected a number" in ran.err) == (2, True), ran.err

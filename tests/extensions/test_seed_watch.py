@@ -44,6 +44,8 @@ def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path
     assert last.startswith(
         "scrapy crawl: none of the seeds could be had (LARM_SEED_PATIENCE_SECS): "
     )
+    assert f"{NOWHERE}: no such host: " in last
+    assert f"; {NOBODY} and 1 more of its host: {words}" in last
     assert "ended     no-seed" in ran.out
     assert "4 URLs still queued; run the same command to continue" in ran.out
     assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "no-seed"

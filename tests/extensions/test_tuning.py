@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import logging
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +14,12 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from larmspider.extensions.tuning import THRESHOLDS, GarbageExtension, LarmLogFormatter
+from larmspider.extensions.tuning import (
+    THRESHOLDS,
+    GarbageExtension,
+    LarmLogFormatter,
+    show_invisible_in_logs,
+)
 from tests.support.crawling import PROJECT
 
 
@@ -50,7 +57,7 @@ buffers = []
 before = resident()
 for _ in range(60):
     buffers.append(bytearray(1 << 20))
-    kept.append(bytearray(2000))  # stays, so that the heap cannot shrink
+    kept.append(bytearray(50_000))  # stays, so that the heap cannot shrink
 del buffers
 print(resident() - before)
 """
@@ -90,3 +97,15 @@ def test_lines_for_each_page_are_made_for_level_debug(
     request, response = Request("http://h/"), Response("http://h/")
     assert (lines.crawled(request, response, crawler.spider) is not None) is wanted
     assert (lines.scraped({}, response, crawler.spider) is not None) is wanted
+
+
+def test_a_log_shows_what_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape sequences, and characters that turn the direction of others, whoever logs them."""
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    monkeypatch.setattr(logging.root, "handlers", [handler])
+    for _ in range(2):
+        show_invisible_in_logs()
+    logging.root.warning("Ignoring %s: \x1b[31mred\tf\u00fcr", "http://wiki/\u202efdp\u200b.exe")
+    assert out.getvalue() == "Ignoring http://wiki/\\u202efdp\\u200b.exe: \\x1b[31mred\tf\u00fcr\n"

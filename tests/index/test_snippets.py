@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from larmspider.formatting import readable
 from larmspider.index.schema import exact_analyzer, stemmed_analyzer
 from larmspider.index.snippets import SNIPPET_LENGTH, Snippet, SnippetMaker
 
@@ -70,3 +71,9 @@ def test_the_beginning_of_a_page_ends_with_a_whole_word() -> None:
     """Where there are spaces; else it is cut."""
     assert set(make("vpn", "filler " * 100).text.split()) == {"filler"}
     assert len(make("vpn", "x" * 1000).text) == SNIPPET_LENGTH
+
+
+def test_what_shows_nothing_does_not_reach_a_terminal() -> None:
+    """Soft hyphens, zero-width and bidirectional characters, between the marks."""
+    snippet = make("paths", "join pa\u00adths \u202eof\u200b trees")
+    assert snippet.marked("\x1b[1m", "\x1b[0m", readable) == "join \x1b[1mpaths\x1b[0m  of trees"

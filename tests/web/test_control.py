@@ -247,7 +247,7 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
             (["connections", "none:80", "2"], "'none:80' is no host of this crawl"),
         ):
             ran = control(*bad)
-            assert (ran.status, words in ran.err) == (1, True), ran.err
+            assert (ran.status, words in ran.err) == (2, True), ran.err
         assert control("stop").status == 0
         assert crawl.process.wait(30) == 0
     with Crawling(tmp_path, slow.url("/"), DOWNLOAD_DELAY="0") as crawl:

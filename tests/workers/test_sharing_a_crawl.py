@@ -75,6 +75,7 @@ def test_a_name_that_is_in_use_is_refused(crew: Crew, tmp_path: Path) -> None:
     crew.start("w1", LARM_KEEP_ALIVE="yes", LARM_DIR=str(tmp_path / "elsewhere"))
     assert crew.wait("w1") == [2]
     assert "LARM_WORKER=w1: a worker of this name is running" in crew.said("w1")
+    assert "Traceback" not in crew.said("w1")
     first.send_signal(signal.SIGTERM)
     assert first.wait(30) == 0
 
