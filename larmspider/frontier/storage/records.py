@@ -136,8 +136,8 @@ class QueuedUrl:
     and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py. ``priority`` is
     0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
     ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
-    it is visited again, and None for a new URL; it is not kept. ``again``, which is
-    not kept: where the URL was refused it is queued again.
+    it is visited again, and None for a new URL; ``again``: where it was refused it is
+    queued again. Neither is kept.
     """
 
     url: str
