@@ -170,9 +170,10 @@ class LocalCopy:
                     continue
                 key = records.url_key(exact)
                 name = tag + compact(key)
-                if txn.get(name, None, files.others) is None:
-                    if not changes and txn.get(key, None, files.urls):
-                        return  # a commit of this worker
+                state = txn.get(name, None, files.others)
+                if not state and not changes and txn.get(key, None, files.urls):
+                    return  # a commit of this worker
+                if not state or state[0] != UrlState.STORED:
                     continue
                 digest = bytes(records.BODY_DIGEST) + fingerprint
                 visit = FetchRecord(

@@ -315,9 +315,7 @@ def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | Non
         if rules is None or rules.allowed(entry.url):
             return entry
         visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
-        backend.acknowledge([(entry.key, visit)])
-        if frontier.merger is not None:
-            frontier.merger.ended(name, entry.key, visit)
+        frontier.finish(entry, visit)
         frontier.refused.append(entry)
     host.record.next_time = max(host.record.next_time, now)  # else it is the first to go again
     return None

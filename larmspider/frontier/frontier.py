@@ -369,15 +369,18 @@ class Frontier:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
-        self._finish(lease, visit)
+        self.finish(lease.entry, visit)
         if visit.state is not UrlState.STORED:
             self._reopen_budget(lease.host)
 
-    def _finish(self, lease: Lease, visit: FetchRecord) -> None:
-        assert lease.entry is not None
-        self.backend.acknowledge([(lease.entry.key, visit)])
+    def finish(self, entry: QueuedUrl, visit: FetchRecord) -> None:
+        """A leased URL has its final state."""
+        if self.merger is not None and self.merger.is_question(entry.key):
+            self.backend.merge([MergedUrl(entry, 0, entry.key)])
+        else:
+            self.backend.acknowledge([(entry.key, visit)])
         if self.merger is not None:
-            self.merger.ended(lease.entry.host, lease.entry.key, visit)
+            self.merger.ended(entry.host, entry.key, visit)
 
     def merge(self, lease: Lease, merged: MergedUrl) -> None:
         """The page is that of another URL, and is not stored. answered() comes first."""
@@ -449,7 +452,7 @@ class Frontier:
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
-            self._finish(lease, visit)
+            self.finish(lease.entry, visit)
         schedule(self, host)
         return again
 
@@ -462,7 +465,7 @@ class Frontier:
         self._free_slot(lease)
         self._reopen_budget(lease.host)
         self._judge(lease, visit.reason, seconds, retry_after)
-        self._finish(lease, visit)
+        self.finish(lease.entry, visit)
         schedule(self, lease.host)
 
     def robots_loaded(

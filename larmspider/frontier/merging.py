@@ -281,6 +281,10 @@ class Merger:
         """Whether arrived() has to see the page of a URL."""
         return key in self._trials or key in self._asked
 
+    def is_question(self, key: bytes) -> bool:
+        """Whether a queued or leased URL is one that is asked again, and no URL of its own."""
+        return key in self._asked
+
     def arrived(self, key: bytes, arrival: Arrival) -> Copy | None:
         """A page that was fetched, before the stores have it: None if it is to be stored."""
         if key in self._asked:

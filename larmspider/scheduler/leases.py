@@ -118,8 +118,10 @@ class Leases:
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
         """acknowledge() by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
-        for key in keys_of(visit):
-            self.counters.inc_value(key)
+        merger = self.frontier.merger
+        if merger is None or lease.entry is None or not merger.is_question(lease.entry.key):
+            for key in keys_of(visit):
+                self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:
             self.frontier.failed_for_good(lease, visit, seconds)
             self._warn_if_parked(lease)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 
@@ -10,7 +11,7 @@ import pytest
 from larmspider.extraction.fingerprint import RecentPages
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.frontier.storage.records import Counts, UrlState, url_key
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.urls.equivalence import FOLDER_FILE, PATH_CASE, SESSION_ID
 from tests.support.frontier.site import Answer, Handler, Site, twins
 
@@ -205,6 +206,39 @@ def test_ids_are_numbers(site) -> None:
     here.add(*twins(6))
     here.run()
     assert here.rules == ["path-case proven 3 times"]
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_first_url_that_is_gone_when_it_is_asked_again_decides_nothing(site, status: int) -> None:
+    """The other spelling is stored; what was only asked again is counted nowhere."""
+    asked = Counter[str]()
+
+    def handler(target: str) -> Answer:
+        asked[target] += 1
+        return Answer("gone", status) if asked["/Page0"] > 1 else with_case(target)
+
+    here = site(handler)
+    here.add(*twins(1))
+    here.run()
+    assert here.fetched == ["/Page0", "/page0", "/Page0", "/page0"]
+    assert here.stored == ["/Page0", "/page0"]
+    assert here.counts == Counts(discovered=2, stored=2)
+    assert here.rules == ["path-case on trial, 0 of 3"]
+
+
+def test_a_question_that_fails_is_no_failed_url(site) -> None:
+    here = site(with_case)
+    here.add(*twins(1))
+    while here.fetched != ["/Page0", "/page0"]:
+        here.step()
+    here.clock.now += 60
+    lease = here.frontier.pop()
+    assert lease is not None
+    assert lease.url == "http://h/Page0"
+    here.frontier.failed_for_good(lease, FetchRecord(UrlState.FAILED, reason="timeout"), 1.0)
+    here.run()
+    assert here.stored == ["/Page0", "/page0"]
+    assert here.counts == Counts(discovered=2, stored=2)
 
 
 def test_numbers_that_do_not_change_count(site) -> None:
