@@ -35,6 +35,7 @@ from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.visited import VisitedFilter
 from larmspider.scheduler.leases import Leases
 from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.equivalence import MODES, PROVEN
 from tests.support.servers.nginx import Nginx
 
 ADDRESS = "127.21.0.2"
@@ -76,6 +77,7 @@ _OURS = (
         "frontier: answered",
     ),
     ("larmspider.frontier.frontier:Frontier.known", "frontier: known"),
+    ("larmspider.frontier.merging:Merger.admit", "frontier: merger"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
     ("larmspider.scheduler.leases:Leases.acknowledge", "frontier: done"),
@@ -217,7 +219,7 @@ def chain_line(costs: list[float]) -> list[str]:
     ]
 
 
-def crawl(name: str, pages: int) -> tuple[list[str], list[float]]:
+def crawl(name: str, pages: int, rules: str) -> tuple[list[str], list[float]]:
     """Crawl ``pages`` pages of a site in this process, which can do so once; the report and
     Profile.like_the_median."""
     site = SITES[name]
@@ -233,6 +235,7 @@ def crawl(name: str, pages: int) -> tuple[list[str], list[float]]:
             {
                 "LARM_DIR": str(Path(folder, "crawl")),
                 "LARM_MAX_PAGES": pages,
+                "LARM_CANONICAL_RULES": rules,
                 "LARM_DELAY_RESPONSE_FACTOR": 0,
                 "DOWNLOAD_DELAY": 0,
                 "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
@@ -250,6 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", nargs="+", choices=SITES, default=list(SITES))
     parser.add_argument("--pages", type=int, default=2000, help="of each site; 0: all")
+    parser.add_argument("--rules", choices=MODES, default=PROVEN, help="LARM_CANONICAL_RULES")
     options = parser.parse_args()
     costs: list[float] = []
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
@@ -257,7 +261,7 @@ def main() -> None:
             if not SITES[name].installed:
                 print(f"{name}: not installed, left out")
                 continue
-            lines, like = processes.submit(crawl, name, options.pages).result()
+            lines, like = processes.submit(crawl, name, options.pages, options.rules).result()
             print("\n".join([f"\n{name}", *lines]), flush=True)
             costs += like
     print("\n".join(["\nall sites", *chain_line(costs)]))
