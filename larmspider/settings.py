@@ -127,6 +127,11 @@ LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
+# Ask each host for its sitemaps and feeds, once a day at most: those that robots.txt and pages
+# name, and `/sitemap.xml`. They tell of pages that no link leads to, and of pages that have changed
+# (docs/refresh.md#signals).
+LARM_SITEMAPS = True
+
 # --- Failures -----------------------------------------------------------------------------------
 
 # Further attempts after a failed fetch.
@@ -291,6 +296,7 @@ LARM_KNOWN_PATHS_FILE = ""
 LARM_FILTER_LOGS = False
 
 SPIDER_MIDDLEWARES = {
+    "larmspider.middlewares.sources.SourcesMiddleware": 695,  # feeds and listings name pages
     "larmspider.middlewares.normalize.NormalizeFilter": 690,
     "larmspider.middlewares.visited.SeenFilter": 685,  # known links need not be judged again
     "larmspider.middlewares.length.LengthFilter": 680,

@@ -286,5 +286,5 @@ class LocalCopy:
             rows = []
             for name in (host.encode() for host in hosts):
                 rows += [(files.hosts, b"h" + name, None), (files.hosts, b"c" + name, None)]
-                rows += [(files.meta, note + name, None) for note in (b"nrobots ", b"naliases ")]
+                rows += [(files.meta, note + name, None) for note in records.HOST_NOTES]
             self.write(rows)

@@ -203,7 +203,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for batch in (self._overlay.new, self._overlay.sealed):
             for name in (b"h" + host.encode(), b"c" + host.encode()):
                 batch.hosts.pop(name, None)
-            for note in (b"nrobots ", b"naliases "):
+            for note in records.HOST_NOTES:
                 batch.meta.pop(note + host.encode(), None)
 
     def replay(self, worker: str) -> bool:

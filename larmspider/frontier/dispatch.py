@@ -240,7 +240,7 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
         return None
     if frontier.robots is not None and host.in_flight and record.robots_until <= frontier.clock():
         return None  # the rules are renewed when nothing of the host is in flight
-    waiting = frontier.backend.next_time(record.host)
+    waiting = _waiting(frontier, record.host)
     if waiting is None:
         return None
     if waiting and frontier.politeness.is_too_far(waiting, frontier.clock()):
@@ -251,6 +251,15 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
     if host.rule.window is None or at == inf:
         return at
     return host.rule.opens(max(at, frontier.clock()), frontier.hour_of)
+
+
+def _waiting(frontier: Frontier, host: str) -> float | None:
+    """When the host has a URL to fetch, or a sitemap or feed: 0.0 for now, None for never."""
+    waiting = frontier.backend.next_time(host)
+    if frontier.sources is None:
+        return waiting
+    due = frontier.sources.next_time(host)
+    return 0.0 if due is not None and due <= frontier.clock() else waiting
 
 
 def forget(frontier: Frontier, host: Host) -> None:
@@ -295,8 +304,20 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
             return None
         record.change(HostState.LOADING)
         return _begin(frontier, host, None, now)
+    if frontier.sources is not None and (source := _due_source(frontier, host, now)):
+        return _begin(frontier, host, None, now, source)
     entry = _next_allowed(frontier, host, now)
     return _begin(frontier, host, entry, now) if entry else None
+
+
+def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
+    """A sitemap or feed that is to be asked now. One at a time, so that an index is read before
+    what it names."""
+    assert frontier.sources is not None
+    name = host.record.host
+    rules = None if frontier.robots is None else frontier.robots.of(name)
+    allowed = rules.allowed if rules is not None else lambda _url: True
+    return frontier.sources.due(name, now, allowed)
 
 
 def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
@@ -321,15 +342,18 @@ def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | Non
     return None
 
 
-def _begin(frontier: Frontier, host: Host, entry: QueuedUrl | None, now: float) -> Lease:
+def _begin(
+    frontier: Frontier, host: Host, entry: QueuedUrl | None, now: float, source: str = ""
+) -> Lease:
     record = host.record
     host.in_flight += 1
     record.next_time = now + frontier.politeness.gap_seconds(record)
     if host.group is not None:
         host.group.asked(host, now)
     slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
-    url = record.robots_url if entry is None else entry.url
-    return Lease(url, host, entry, now, slot, is_probe=record.slot_secs is None)
+    url = source or (record.robots_url if entry is None else entry.url)
+    probe = record.slot_secs is None
+    return Lease(url, host, entry, now, slot, is_probe=probe, is_source=bool(source))
 
 
 # hosts wait for their addresses, and those of one address may share their pace

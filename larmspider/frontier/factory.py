@@ -20,6 +20,7 @@ from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 from larmspider.urls.normalizer import UrlForms
@@ -71,6 +72,8 @@ def build_frontier(
         addresses=addresses and replace(addresses, grouped=grouped),
         shared=shared,
     )
+    if options.boolean(settings, "LARM_SITEMAPS"):
+        frontier.sources = Sources(backend)
     forms = UrlForms.from_settings(settings)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
@@ -95,6 +98,7 @@ def check_settings(settings: Settings) -> None:
     crawl_limits(settings)
     probe_secs(settings)
     proofs(settings)
+    options.boolean(settings, "LARM_SITEMAPS")
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
 

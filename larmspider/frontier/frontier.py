@@ -44,6 +44,7 @@ from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Kind, SlotPool
+from larmspider.frontier.sources import LEAST_PRECISION, Sources
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     Counts,
@@ -109,6 +110,8 @@ class Frontier:
         """Which hosts are this worker's; None where all are."""
         self.merger: Merger | None = None
         """Merges URLs that are one page; None where no host has anything to prove."""
+        self.sources: Sources | None = None
+        """Sitemaps and feeds; None where none is asked."""
         self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
@@ -344,6 +347,8 @@ class Frontier:
         lease.judged = True
         self._free_slot(lease)
         self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
+        if self.sources is not None:
+            self.sources.host_answered(lease.host.record.host, lease.host.record.scheme)
         schedule(self, lease.host)
 
     def release_slot(
@@ -401,7 +406,10 @@ class Frontier:
         self._free_slot(lease)
         if lease.overdue:
             host.record.slot_secs = max(self.clock() - lease.since, self.slots.slow_secs)
-        if lease.entry is None:
+        if lease.is_source:
+            assert self.sources is not None
+            self.sources.released(host.record.host)
+        elif lease.entry is None:
             host.record.change(HostState.NEW)
         else:
             self.backend.release([(lease.entry.key, 0.0, lease.entry.attempts)])
@@ -431,6 +439,9 @@ class Frontier:
         ``kind`` as in politeness.KINDS; ``retry_after`` in seconds. ``visit`` holds what is known
         of a response; its state and reason are set here.
         """
+        if lease.is_source:
+            self.source_read(lease, kind, seconds, retry_after=retry_after)
+            return False
         now, host = self.clock(), lease.host
         self._free_slot(lease)
         if lease.entry is None:
@@ -487,6 +498,55 @@ class Frontier:
         self.politeness.answered(record, now, seconds, lease.reached)
         schedule(self, lease.host)
         return rules.sitemaps
+
+    def source_read(
+        self,
+        lease: Lease,
+        answer: str,
+        seconds: float,
+        *,
+        entries: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
+        """The request for a sitemap or feed is over, and asked again in a day. ``answer`` is an
+        HTTP status, what was wrong with the document, or a kind of failure, which blames the host.
+        """
+        if self.sources is None or not lease.is_source:
+            raise ValueError("not the lease of a source")
+        self._free_slot(lease)
+        self._judge(lease, answer, seconds, retry_after)
+        self.sources.asked(lease.url, self.clock(), answer, entries)
+        schedule(self, lease.host)
+
+    def found_sources(self, urls: Iterable[str], how: str) -> None:
+        """Sitemaps and feeds that robots.txt or a page names. Those of hosts that this crawl, or
+        this worker, does not have are not asked."""
+        if self.sources is None:
+            return
+        for url in urls:
+            host = self.hosts.get(host_of(url)) if url.startswith(("http://", "https://")) else None
+            if host is not None and self.sources.found(host.record.host, [url], how):
+                schedule(self, host)
+
+    def reschedule(self, host: Host) -> None:
+        """Something that bears on a host's next fetch has changed."""
+        schedule(self, host)
+
+    def signalled(self, pages: Iterable[tuple[str, float]], source: str) -> int:
+        """Pages that a sitemap, feed or listing names, by the exact form of their URLs, with the
+        time of their last change: those that have been visited before it are due at once, as far
+        as the source is trusted. Returns their number. 10 us each."""
+        assert self.sources is not None
+        stale = []
+        for exact, changed in pages:
+            key = url_key(exact)
+            visit = self.backend.visit(key)
+            if visit is not None and visit.state is UrlState.STORED and visit.time < changed:
+                stale.append(key)
+        if self.sources.precision(source) >= LEAST_PRECISION:
+            self.backend.schedule([(key, self.clock()) for key in stale])
+        self.sources.signalled(stale, source)
+        return len(stale)
 
     def _free_slot(self, lease: Lease) -> None:
         """The gap to the host's next request counts from when this one came there.
@@ -559,6 +619,8 @@ class Frontier:
         self.hosts.save()
         if self.merger is not None:
             self.merger.save()
+        if self.sources is not None:
+            self.sources.save()
         self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:

@@ -294,7 +294,8 @@ class Host:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """One fetch that the frontier handed out: a page, or a host's robots.txt (``entry`` is None).
+    """One fetch that the frontier handed out: a page, a host's robots.txt (``entry`` is None), or
+    one of its sitemaps or feeds (``is_source``, too).
 
     ``since``: when it was handed out. ``slot`` is held until the response is complete, then None;
     ``reached`` is a time by which the request had come to its host. ``judged``: the answer has
@@ -313,11 +314,17 @@ class Lease:
     holder: object | None = field(default=None, repr=False)
     is_probe: bool = field(default=False, repr=False)
     overdue: bool = field(default=False, repr=False)
+    is_source: bool = field(default=False, repr=False)
+
+    @property
+    def is_own(self) -> bool:
+        """A fetch of the scheduler's own, of no page. That of robots.txt ends with
+        Frontier.robots_loaded(), failed() or release(), that of a source with source_read()."""
+        return self.entry is None
 
     @property
     def is_robots(self) -> bool:
-        """A fetch of robots.txt ends with Frontier.robots_loaded(), failed() or release()."""
-        return self.entry is None
+        return self.entry is None and not self.is_source
 
 
 class Group:

@@ -197,6 +197,8 @@ class Partitions:
                 frontier.robots.forget(name)
             if frontier.merger is not None:
                 frontier.merger.forget(name)
+            if frontier.sources is not None:
+                frontier.sources.forget(name)
             frontier.hosts.leave(name)
         self.leaving -= gone
         self._committed_pages += self._stored() - before

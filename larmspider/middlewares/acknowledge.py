@@ -69,7 +69,7 @@ class AcknowledgeMiddleware:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         lease = response.meta.get(LEASE)
-        if lease is None or lease.is_robots:
+        if lease is None or lease.is_own:
             async for item in result:
                 yield item
             return

@@ -42,7 +42,7 @@ class AnswersMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         lease = request.meta.get(LEASE)
-        if lease is None or lease.is_robots:
+        if lease is None or lease.is_own:
             return response
         scheduler, seconds = self._scheduler, elapsed(request)
         kind = f"http-{response.status}"
@@ -60,7 +60,7 @@ class AnswersMiddleware:
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         lease = request.meta.get(LEASE)
-        if lease is None or lease.is_robots:
+        if lease is None or lease.is_own:
             return None
         scheduler = self._scheduler
         if isinstance(exception, Stopped):

@@ -67,7 +67,7 @@ class LastCheckMiddleware:
 
     def process_request(self, request: Request) -> None:
         lease = request.meta.get(LEASE)
-        if request.callback is NO_CALLBACK or (lease is not None and lease.is_robots):
+        if request.callback is NO_CALLBACK or (lease is not None and lease.is_own):
             return
         try:
             # not meta["normalized"]: a redirected request inherits that of its source

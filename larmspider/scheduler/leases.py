@@ -112,7 +112,7 @@ class Leases:
     def acknowledge(self, request: Request, visit: FetchRecord) -> None:
         """The URL has its final state; nothing happens if it had one already."""
         lease = request.meta.pop(LEASE, None)
-        if lease is not None and not lease.is_robots:
+        if lease is not None and not lease.is_own:
             self.acknowledge_lease(lease, visit, elapsed(request))
 
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
@@ -136,8 +136,8 @@ class Leases:
             self.counters.inc_value(stats.RUN.format(state="merged"))
         self.frontier.merge(lease, merged)
 
-    def end_robots(self, lease: Lease) -> None:
-        """The robots.txt of a lease was answered, or failed."""
+    def end_own(self, lease: Lease) -> None:
+        """The robots.txt or source of a lease was answered, or failed."""
         self._out.discard(lease)
         self._warn_if_parked(lease)
 
@@ -146,9 +146,9 @@ class Leases:
         for lease in self:
             shown = without_userinfo(lease.url)
             logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
-            if lease.is_robots:
+            if lease.is_own:
                 self.frontier.failed(lease, "lost", 0.0)
-                self.end_robots(lease)
+                self.end_own(lease)
             else:
                 self.acknowledge_lease(
                     lease, FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")

@@ -54,8 +54,22 @@ _HOPS = "larm_robots_hops"
 _BEGAN = "larm_robots_began"
 
 
+def began_at(message: Request | Response) -> float:
+    """When the first of a row of redirects was asked, by time.monotonic()."""
+    began: float = message.meta[_BEGAN]
+    return began
+
+
 class RobotsFetch:
-    """Makes the Requests and takes the answers, for one scheduler."""
+    """Makes the Requests and takes the answers, for one scheduler. What is fetched otherwise by the
+    same rules is a subclass (source_fetch.py)."""
+
+    max_bytes = MAX_BYTES
+    """What follows is not read."""
+    accept = "identity"
+    name = "robots.txt"
+    unless_followed = "; everything is allowed"
+    """What that means, in the log."""
 
     def __init__(self, scheduler: FrontierScheduler) -> None:
         self.scheduler = scheduler
@@ -76,7 +90,7 @@ class RobotsFetch:
             LEASE: lease,
             _HOPS: hops,
             _BEGAN: time.monotonic() if began is None else began,
-            CUT_BYTES: MAX_BYTES + 1,  # one more, or nobody would see that it was cut
+            CUT_BYTES: self.max_bytes + 1,  # one more, or nobody would see that it was cut
             "download_maxsize": MAX_NAMED_BYTES,
             "download_fail_on_dataloss": True,
             "dont_redirect": True,
@@ -88,12 +102,12 @@ class RobotsFetch:
             url or lease.url,
             callback=self.answered,
             errback=self.failed,
-            headers={"Accept-Encoding": "identity"},
+            headers={"Accept-Encoding": self.accept},
             meta=meta,
             dont_filter=True,
         )
 
-    async def answered(self, response: Response, **kwargs: Any) -> None:
+    async def answered(self, response: Response, **kwargs: Any) -> Any:
         lease = response.meta.pop(LEASE, None)
         if lease is None:
             return
@@ -109,10 +123,11 @@ class RobotsFetch:
             body = response.body if 200 <= status < 300 else b""
             sitemaps = frontier.robots_loaded(lease, body, seconds, str(status))
             if sitemaps:
+                frontier.found_sources(sitemaps, "robots.txt")
                 self.scheduler.crawler.signals.send_catch_log(
                     signals.sitemaps_found, host=lease.host.record.host, urls=list(sitemaps)
                 )
-        self.scheduler.end_robots(lease)
+        self.scheduler.end_own(lease)
 
     def failed(self, failure: Failure) -> None:
         request: Request = failure.request  # type: ignore[attr-defined]
@@ -128,7 +143,7 @@ class RobotsFetch:
         else:
             self._count(stats.ROBOTS_FAILED)
             self.scheduler.frontier.failed(lease, kind_of(error), seconds)
-        self.scheduler.end_robots(lease)
+        self.scheduler.end_own(lease)
 
     async def _follow(self, lease: Lease, response: Response) -> bool:
         """Ask where the redirect leads; False if it may not be followed, which the log says."""
@@ -148,10 +163,11 @@ class RobotsFetch:
             why_not = "this crawl has no page of that host"
         target = without_userinfo(url) if url is not None else location.decode("utf-8", "replace")
         logger.info(
-            "robots.txt of %s redirects to %s: %s",
+            "%s of %s redirects to %s: %s",
+            self.name,
             host,
             printable(target[:_SHOWN]),
-            f"not followed, as {why_not}; everything is allowed" if why_not else "followed",
+            f"not followed, as {why_not}{self.unless_followed}" if why_not else "followed",
         )
         if why_not or url is None:
             return False
@@ -177,7 +193,8 @@ class RobotsFetch:
             return False
         return await asyncio.to_thread(scheduler.worker.is_known_host, host)
 
-    def _count(self, key: str) -> None:
+    def _count(self, key: str, number: int = 1) -> None:
         counters = self.scheduler.crawler.stats
         assert counters is not None
-        counters.inc_value(key)
+        if number:
+            counters.inc_value(key, number)

@@ -37,6 +37,7 @@ from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
+from larmspider.scheduler.source_fetch import SourceFetch
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
 
@@ -95,6 +96,7 @@ class FrontierScheduler:
         self._leases: Leases | None = None
         self._converter = RequestConverter(crawler)
         self._robots = RobotsFetch(self)
+        self.sources = SourceFetch(self)
         self._probes = Probes(self, probe_secs(crawler.settings))
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
         self._ready: deque[Request] = deque()
@@ -333,7 +335,7 @@ class FrontierScheduler:
         lease = request.meta.pop(LEASE, None)
         if lease is not None and lease.holder is request:
             # a middleware returned this Request again: its first fetch has had its answer
-            if lease.is_robots:
+            if lease.is_own:
                 request.meta[LEASE] = lease
                 self.hand_out(request)
                 return True
@@ -359,7 +361,9 @@ class FrontierScheduler:
             return None
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
-            if lease.is_robots:
+            if lease.is_source:
+                return self._probes.watch(self.sources.request(lease))
+            if lease.is_own:
                 return self._probes.watch(self._robots.request(lease))
             try:
                 return self._probes.watch(self._converter.to_request(lease))
@@ -386,9 +390,9 @@ class FrontierScheduler:
         self._ready.append(request)
         self.wake()
 
-    def end_robots(self, lease: Lease) -> None:
-        """The robots.txt of a lease was answered, or failed."""
-        self.leases.end_robots(lease)
+    def end_own(self, lease: Lease) -> None:
+        """The robots.txt or source of a lease was answered, or failed."""
+        self.leases.end_own(lease)
         self.wake()
 
     def lost(self) -> bool:

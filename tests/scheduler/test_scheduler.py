@@ -21,7 +21,8 @@ def scheduler(
 ) -> Iterator[FrontierScheduler]:
     no_loop_runs: Callable[..., None] = lambda *_: None  # noqa: E731
     monkeypatch.setattr("larmspider.scheduler.probes.call_later", no_loop_runs)
-    crawler = crawler_for(ROBOTSTXT_OBEY=False, DOWNLOAD_DELAY=0, LARM_DELAY_RESPONSE_FACTOR=0)
+    settings = {"ROBOTSTXT_OBEY": False, "LARM_SITEMAPS": False, "DOWNLOAD_DELAY": 0}
+    crawler = crawler_for(**settings, LARM_DELAY_RESPONSE_FACTOR=0)
     crawler.request_fingerprinter = None
     scheduler = FrontierScheduler(crawler)
     assert crawler.spider is not None

@@ -68,6 +68,7 @@ from larmspider.settings import *
 
 SPIDER_MODULES = ["foreign"]
 DOWNLOAD_DELAY = 0
+LARM_SITEMAPS = False
 ROBOTSTXT_OBEY = False
 COOKIES_ENABLED = True
 LARM_CHECKPOINT_SECS = 0.1
@@ -351,6 +352,7 @@ SPIDER_MODULES = ["foreign"]
 LARM_DIR = "stored"
 LARM_CANONICAL_RULES = "always"
 DOWNLOAD_DELAY = LARM_DELAY_RESPONSE_FACTOR = LARM_RETRY_TIMES = 0
+LARM_SITEMAPS = False
 ITEM_PIPELINES = {"larmspider.pipelines.page_files.PageFilesPipeline": 200}
 DOWNLOADER_MIDDLEWARES["scrapy.downloadermiddlewares.redirect.RedirectMiddleware"] = 600
 """

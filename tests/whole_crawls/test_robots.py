@@ -290,6 +290,7 @@ from larmspider.settings import *
 
 EXTENSIONS = EXTENSIONS | {"listener.Listener": 500}
 DOWNLOAD_DELAY = 0
+LARM_SITEMAPS = False
 """
 
 

@@ -47,6 +47,7 @@ SETTINGS = FAST | {
     "LARM_LEASE_SECS": "3",
     "LARM_CHECKPOINT_SECS": "0.3",
     "DOWNLOAD_DELAY": "0.5",
+    "LARM_SITEMAPS": "no",
 }
 
 

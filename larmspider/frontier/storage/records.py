@@ -429,6 +429,9 @@ def unpack_merged(data: bytes) -> MergedUrl:
     return MergedUrl(unpack_entry(data[_MERGED.size :]), rules, into)
 
 
+HOST_NOTES = (b"nrobots ", b"naliases ", b"nsources ", b"nvolatile ", b"nvalidators ", b"ndeletes ")
+"""What the keys of a host's notes begin with; its name follows. They move with its partition."""
+
 GUESS = b"g"
 """A known URL by its canonical form: 4 bytes of the host, 8 of the form, 12 of the URL's key."""
 OF_HOST = b"m"

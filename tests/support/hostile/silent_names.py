@@ -24,7 +24,7 @@ from tests.support.servers import own_names
 from tests.support.servers.name_server import NameServer
 from tests.support.servers.scripted import ScriptedServer
 
-_SETTINGS = ("DOWNLOAD_DELAY=0", "ROBOTSTXT_OBEY=1")
+_SETTINGS = ("DOWNLOAD_DELAY=0", "ROBOTSTXT_OBEY=1", "LARM_SITEMAPS=0")
 
 
 def main(dead: int, good: int, seconds: float, *settings: str) -> None:

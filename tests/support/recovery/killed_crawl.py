@@ -45,6 +45,7 @@ SETTINGS = {
     "DOWNLOAD_MAXSIZE": "200000",
     "LARM_PAGEFILE_BYTES": "1000000",
     "LARM_INDEX_HEAP_BYTES": "15000000",
+    "LARM_SITEMAPS": "no",
     "LARM_WEB": "no",  # it keeps nothing that could be lost, and is a quarter of a start
 }
 RETRIES = 1

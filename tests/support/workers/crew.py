@@ -40,6 +40,7 @@ SETTINGS = {
     "LARM_BACKOFF_SECS": "0.1",
     "CONCURRENT_REQUESTS": "32",
     "LARM_WEB": "no",
+    "LARM_SITEMAPS": "no",
 }
 
 

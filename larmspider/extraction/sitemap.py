@@ -1,0 +1,275 @@
+"""Sitemaps, feeds and directory listings: which URLs a site names, and when it says they changed.
+
+    found = read(body, "http://wiki/sitemap.xml", now=time.time())
+    found.kind                 # "sitemap", "index", "feed"; "" for anything else
+    found.entries              # [Entry("http://wiki/a", changed=1.79e9), ...]
+    found.trouble              # "", or why some of it was not read
+    listed(page, now)          # the rows of Apache's, nginx's and lighttpd's "Index of /docs"
+
+Read are sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, each as gzip
+too, by expat, which resolves no entity: a document that declares one is refused. All that a server
+can make large is bounded, and what was read until then counts.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+from xml.parsers import expat
+
+from larmspider.items import Page
+from larmspider.urls.resolve import LinkResolver
+
+MAX_BYTES = 50 * 1024 * 1024
+"""Of a sitemap, unpacked (sitemaps.org)."""
+MAX_URLS = 50_000
+MAX_URL = 2_048
+"""Characters."""
+MAX_DEPTH = 64
+"""Elements inside each other."""
+MAX_ROWS = 20_000
+"""Of a directory listing."""
+AHEAD_SECS = 3 * 86_400.0
+"""A time further in the future is none: a server's clock may be a day ahead, and time_of() another
+day and 14 hours."""
+_ANYWHERE = timedelta(hours=14)
+"""A time without a zone may be so much later than UTC."""
+_DAY = timedelta(days=1)
+_URLS_OF = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "RDF": "item",
+            "feed": "entry"}  # fmt: skip
+_KIND_OF = {"urlset": "sitemap", "sitemapindex": "index"}
+_TIMES = frozenset({"lastmod", "pubDate", "date", "updated", "published"})
+_W3C = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
+)
+_FIRST = (b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF")
+_TITLE = re.compile(r"Index of |Directory (?:listing|Listing)")
+_ROW = re.compile(
+    r"\s*(\d{4}-[A-Za-z]{3}-\d\d|\d{4}-\d\d-\d\d|\d\d-[A-Za-z]{3}-\d{4})\s+(\d\d:\d\d)(?::\d\d)?"
+)
+_ROW_DATES = ("%Y-%m-%d %H:%M", "%d-%b-%Y %H:%M", "%Y-%b-%d %H:%M")
+
+
+class Entry(NamedTuple):
+    """``changed``: the last moment at which the page may have changed last, in seconds since the
+    epoch; None where nothing usable is said. A day counts as far as its end, a time without a zone
+    as the latest one on Earth."""
+
+    url: str
+    changed: float | None = None
+
+
+@dataclass(slots=True)
+class Signals:
+    """What a sitemap or feed says. ``kind`` is "" for other documents; the entries of an index are
+    sitemaps. ``future``: times that were ignored, as they are still to come."""
+
+    kind: str = ""
+    entries: list[Entry] = field(default_factory=list)
+    trouble: str = ""
+    future: int = 0
+
+
+class _StopReading(Exception):  # noqa: N818 - ends a parse
+    """Says why."""
+
+
+def read(body: bytes, url: str, *, now: float) -> Signals:
+    """Whatever the bytes. A cut or broken document gives what stood before the place."""
+    found = Signals()
+    try:
+        body = _unpacked(body)
+    except _StopReading as stop:
+        found.trouble = str(stop)
+        return found
+    if len(body) > MAX_BYTES:
+        body, found.trouble = body[:MAX_BYTES], "too-big"
+    start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+        return _read_text(body, found) if start.startswith((b"http://", b"https://")) else found
+    reader = _Reader(found, url, now)
+    try:
+        reader.parse(body)
+    except _StopReading as stop:
+        found.trouble = found.trouble or str(stop)
+    except expat.ExpatError:
+        found.trouble = found.trouble or ("broken" if found.kind else "")
+    if found.trouble == "entities":
+        found.entries.clear()
+    return found
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(b"\x1f\x8b"):
+        return body
+    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        return unzip.decompress(body, MAX_BYTES + 1)
+    except zlib.error:
+        raise _StopReading("broken") from None
+
+
+def _read_text(body: bytes, found: Signals) -> Signals:
+    """A URL a line, in UTF-8."""
+    for raw in body.removeprefix(b"\xef\xbb\xbf").splitlines():
+        line = raw.strip()
+        if not line:
+            continue
+        if not line.startswith((b"http://", b"https://")) or b" " in line:
+            found.trouble = "broken"
+            break
+        if len(found.entries) == MAX_URLS:
+            found.trouble = "too-many"
+            break
+        found.kind = "sitemap"
+        if len(line) <= MAX_URL:
+            found.entries.append(Entry(line.decode("utf-8", "replace")))
+    return found
+
+
+class _Reader:
+    """Collects the URLs of one XML document."""
+
+    def __init__(self, found: Signals, url: str, now: float) -> None:
+        self.found, self.now = found, now
+        self._resolver = LinkResolver(url, None, None)
+        self._path: list[str] = []
+        self._item = ""
+        self._url = self._guid = ""
+        self._time: float | None = None
+        self._text: list[str] | None = None
+        self._room = 0
+
+    def parse(self, body: bytes) -> None:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.EntityDeclHandler = self._entity
+        parser.Parse(body, True)
+
+    def _entity(self, *_declared: object) -> None:
+        raise _StopReading("entities")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        self._path.append(name)
+        depth = len(self._path)
+        if depth > MAX_DEPTH:
+            raise _StopReading("broken")
+        if depth == 1:
+            if name not in _URLS_OF:
+                raise _StopReading("")
+            self._item = _URLS_OF[name]
+            self.found.kind = _KIND_OF.get(name, "feed")
+        elif name == self._item and depth <= 3:
+            self._url, self._guid, self._time = "", "", None
+        elif self._path[-2] == self._item:
+            if name == "link" and (href := attributes.get("href")):
+                if attributes.get("rel", "alternate") == "alternate":
+                    self._url = self._url or href
+            elif name in ("loc", "link", "guid") or name in _TIMES:
+                if name == "guid" and attributes.get("isPermaLink", "true") != "true":
+                    return
+                self._text, self._room = [], MAX_URL + 1
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None and self._room > 0:
+            self._text.append(text[: self._room])
+            self._room -= len(text)
+
+    def _end(self, _name: str) -> None:
+        name = self._path.pop()
+        if self._text is not None:
+            text, self._text = "".join(self._text).strip(), None
+            if name in _TIMES:
+                self._add_time(text)
+            elif name == "guid":
+                self._guid = text
+            else:
+                self._url = self._url or text
+        elif name == self._item and len(self._path) <= 2:
+            self._add_entry()
+
+    def _add_time(self, text: str) -> None:
+        """The latest of several counts: an Atom entry has the time of its birth, too."""
+        time = time_of(text)
+        if time is None:
+            return
+        if time > self.now + AHEAD_SECS:
+            self.found.future += 1
+        else:
+            self._time = max(time, self._time or 0.0)
+
+    def _add_entry(self) -> None:
+        url = self._url or (self._guid if self._guid.startswith("http") else "")
+        if not url or len(url) > MAX_URL:
+            return
+        if len(self.found.entries) == MAX_URLS:
+            raise _StopReading("too-many")
+        resolved = self._resolver.resolve_or_none(url)
+        if resolved is not None and resolved.startswith(("http://", "https://")):
+            self.found.entries.append(Entry(resolved, self._time))
+
+
+def time_of(text: str) -> float | None:
+    """The last moment that a W3C date (2026-11-22, with or without a time) or an RFC 822 one can
+    mean; None for anything else."""
+    if found := _W3C.fullmatch(text):
+        *parts, zone = found.groups(default="")
+        try:
+            year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+            begin = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+            if zone:
+                return datetime.fromisoformat(f"{begin:%Y-%m-%dT%H:%M:%S}{zone}").timestamp()
+            return (begin + (_ANYWHERE if parts[3] else _DAY + _ANYWHERE)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def listed(page: Page, now: float) -> list[Entry]:
+    """The rows of a directory listing with their times; [] for other pages.
+
+    The page's links and text are compared: each name stands in the text before its time.
+    """
+    if not _TITLE.match(page.title):
+        return []
+    found, at = [], 0
+    for link in page.links[:MAX_ROWS]:
+        if not link.anchor or not link.url.startswith(page.url.partition("?")[0]):
+            continue
+        place = page.text.find(link.anchor, at)
+        if place < 0:
+            continue
+        at = place + len(link.anchor)
+        if row := _ROW.match(page.text, at):
+            at = row.end()
+            time = _row_time(f"{row[1]} {row[2]}")
+            if time is not None and time <= now + AHEAD_SECS:
+                found.append(Entry(link.url, time))
+    return found
+
+
+def _row_time(text: str) -> float | None:
+    for form in _ROW_DATES:
+        try:
+            return (datetime.strptime(text, form).replace(tzinfo=UTC) + _ANYWHERE).timestamp()
+        except ValueError:
+            continue
+    return None
+
+
+def is_likely(mime: str, start: bytes) -> bool:
+    """Whether a document should be given to read(): by its media type or its first element."""
+    if mime in ("application/rss+xml", "application/atom+xml", "application/rdf+xml"):
+        return True
+    return "xml" in mime and any(name in start[:1024] for name in _FIRST)

@@ -1,0 +1,237 @@
+"""Sitemaps and feeds of each host: where they are, when they are asked, how far they are trusted.
+
+    sources.found("wiki:80", ["http://wiki/sitemap.xml"], "robots.txt")
+    url = sources.due("wiki:80", now)                # the one to be asked now, or None
+    sources.asked(url, now, "200", entries=[...])    # again in a day
+    sources.judged(key, changed=True)                # of a page that it named as changed
+    sources.precision(url)                           # 0.67: of three such pages two had changed
+
+A source is asked once a day at most, of the sitemaps in an index only those that the index calls
+newer. Its trust is a Beta counter of pages that it named as changed, by whether their text was.
+Kept is it in a note of the host, ``sources wiki:80``, which moves with the host's partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field
+
+import msgpack
+
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import host_of
+
+EVERY_SECS = 23 * 3600.0
+"""Between two requests for a source: a day, so that a timer that is early does not miss one."""
+MAX_SOURCES = 200
+"""Of a host, those of indexes among them."""
+MAX_FEEDS = 10
+"""Of these at most so many feeds that pages name: a wiki has one for each page."""
+MAX_DEPTH = 2
+"""An index may name an index, and that one sitemaps."""
+MAX_SIGNALLED = 100_000
+"""Pages that sources have named as changed and that are not visited yet; those beyond are visited
+all the same, and judge nobody."""
+PRIOR = 1.0
+"""Pages that had changed, and that had not, before a source has named any."""
+LEAST_PRECISION = 0.05
+"""A source that is right less often makes no page due."""
+IN_VAIN = 3
+"""Answers in a row with nothing in them after which a source is asked once in 30 days."""
+GUESSED = "/sitemap.xml"
+
+
+@dataclass(slots=True)
+class Source:
+    """``how`` it was found: ``robots.txt``, ``guess``, ``feed`` or the URL of an index. ``answer``:
+    an HTTP status, a kind of failure, or what was wrong with the document. ``changed``: by its
+    index, ``depth``: of indexes above it. ``true`` and ``false``: pages that it named as changed.
+    """
+
+    url: str
+    how: str = ""
+    time: float = 0.0
+    answer: str = ""
+    entries: int = 0
+    changed: float = 0.0
+    depth: int = 0
+    vain: int = 0
+    true: float = 0.0
+    false: float = 0.0
+
+    @property
+    def precision(self) -> float:
+        """The share of pages that it names as changed whose text will have changed."""
+        return (self.true + PRIOR) / (self.true + self.false + 2 * PRIOR)
+
+    def due(self) -> float:
+        """When it is asked next."""
+        if not self.time:
+            return 0.0
+        if self.depth and self.changed and self.changed <= self.time and self.answer == "200":
+            return self.time + 30 * EVERY_SECS
+        return self.time + (EVERY_SECS if self.vain < IN_VAIN else 30 * EVERY_SECS)
+
+
+@dataclass(slots=True)
+class _OfHost:
+    sources: dict[str, Source] = field(default_factory=dict)
+    due: float = 0.0
+
+    def reckon(self) -> None:
+        self.due = min((one.due() for one in self.sources.values()), default=float("inf"))
+
+
+class Sources:
+    """Those of all hosts, in memory as far as they were asked for; save() keeps them."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._hosts: dict[str, _OfHost] = {}
+        self._answered: set[str] = set()
+        self._changed: set[str] = set()
+        self._signalled: dict[bytes, tuple[str, str]] = {}
+        self._out: set[str] = set()  # hosts of which one is being asked
+
+    def __repr__(self) -> str:
+        return f"<Sources of {len(self._hosts)} hosts>"
+
+    def of(self, host: str) -> Iterator[Source]:
+        """The sources of a host, as they were found."""
+        yield from self._of(host).sources.values()
+
+    def _of(self, host: str) -> _OfHost:
+        found = self._hosts.get(host)
+        if found is None:
+            found = self._hosts[host] = _OfHost()
+            if data := self._backend.note(note_of(host)):
+                for fields in msgpack.unpackb(data):
+                    source = Source(*fields)
+                    found.sources[source.url] = source
+            found.reckon()
+        return found
+
+    def host_answered(self, host: str, scheme: str) -> None:
+        """A page of the host was answered: from now on its sources are asked."""
+        if host in self._answered:
+            return
+        self._answered.add(host)
+        default = ":443" if scheme == "https" else ":80"
+        self.found(host, [f"{scheme}://{host.removesuffix(default)}{GUESSED}"], "guess")
+
+    def found(self, host: str, urls: Iterable[str], how: str, depth: int = 0) -> list[str]:
+        """Sources that robots.txt, a page or an index names: those of this host that are new."""
+        mine, new = self._of(host), []
+        feeds = sum(one.how == "feed" for one in mine.sources.values())
+        for url in urls:
+            if url in mine.sources or host_of(url) != host or depth > MAX_DEPTH:
+                continue
+            if len(mine.sources) >= MAX_SOURCES or (how == "feed" and feeds >= MAX_FEEDS):
+                break
+            feeds += how == "feed"
+            mine.sources[url] = Source(url, how, depth=depth)
+            new.append(url)
+        if new:
+            mine.reckon()
+            self._changed.add(host)
+        return new
+
+    def next_time(self, host: str) -> float | None:
+        """When a source of the host is due; None: never, or not before a page is answered."""
+        if host in self._out:
+            return None
+        if host not in self._answered and not self._backend.counts(host).stored:
+            return None
+        due = self._of(host).due
+        return None if due == float("inf") else due
+
+    def due(self, host: str, now: float, allowed: Callable[[str], bool]) -> str | None:
+        """The source that is to be asked now; the next one after asked() or released(). One that
+        robots.txt does not allow, and does not name, is passed over."""
+        at = self.next_time(host)
+        if at is None or at > now:
+            return None
+        mine = self._of(host)
+        for source in sorted(mine.sources.values(), key=Source.due):
+            if source.due() > now:
+                break
+            if source.how == "robots.txt" or allowed(source.url):
+                self._out.add(host)
+                return source.url
+            self.asked(source.url, now, "robots")
+        return None
+
+    def asked(self, url: str, now: float, answer: str, entries: int = 0) -> None:
+        """The request for a source is over; ``answer`` is "200" where it was read."""
+        host = host_of(url)
+        self._out.discard(host)
+        mine = self._of(host)
+        source = mine.sources.get(url)
+        if source is None:
+            return
+        source.time, source.answer, source.entries = now, answer, entries
+        source.vain = 0 if entries else source.vain + 1
+        mine.reckon()
+        self._changed.add(host)
+
+    def released(self, host: str) -> None:
+        """The request was not made."""
+        self._out.discard(host)
+
+    def index_says(self, url: str, changed: float | None) -> None:
+        """What an index says about the last change of one of its sitemaps."""
+        mine = self._of(host_of(url))
+        if (source := mine.sources.get(url)) is not None:
+            source.changed = changed or 0.0
+            mine.reckon()
+            self._changed.add(host_of(url))
+
+    # trust
+
+    def precision(self, url: str) -> float:
+        """0 to 1; 0.5 for a source that has named nothing yet."""
+        source = self._of(host_of(url)).sources.get(url)
+        return 0.5 if source is None else source.precision
+
+    def signalled(self, keys: Iterable[bytes], url: str) -> None:
+        """A source has named pages, by the keys of their URLs, as changed since our last visit."""
+        host = host_of(url)
+        for key in keys:
+            if len(self._signalled) >= MAX_SIGNALLED:
+                break
+            self._signalled.setdefault(key, (host, url))
+
+    def judged(self, key: bytes, *, changed: bool) -> None:
+        """A page was visited again: whoever had named it as changed was right, or not."""
+        host, url = self._signalled.pop(key, ("", ""))
+        source = self._of(host).sources.get(url) if host else None
+        if source is None:
+            return
+        if changed:
+            source.true += 1
+        else:
+            source.false += 1
+        if source.true + source.false > 1_000:  # what it did long ago counts less
+            source.true, source.false = source.true / 2, source.false / 2
+        self._changed.add(host)
+
+    # durability
+
+    def save(self) -> None:
+        """Hand what changed since the last call to the backend."""
+        for host in self._changed:
+            sources = [astuple(one) for one in self._hosts[host].sources.values()]
+            self._backend.put_note(note_of(host), msgpack.packb(sources))
+        self._changed.clear()
+
+    def forget(self, host: str) -> None:
+        """The host is another worker's now."""
+        self._hosts.pop(host, None)
+        self._answered.discard(host)
+        self._out.discard(host)
+        self._changed.discard(host)
+
+
+def note_of(host: str) -> str:
+    """The name of the host's note."""
+    return f"sources {host}"

@@ -1,0 +1,67 @@
+"""Pages that say which others have changed: feeds that a page links to, and directory listings.
+
+    http://wiki/feed/        <link rel=alternate> led here: asked once a day from now on
+    http://files/docs/       "Index of /docs": a.html 2026-11-22 10:00
+
+A spider middleware in front of the filters, for what a feed names are Requests that pass them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider.extraction.sitemap import is_likely, listed, read
+from larmspider.items import Page
+from larmspider.scheduler.scheduler import scheduler_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from larmspider.scheduler.scheduler import FrontierScheduler
+
+
+class SourcesMiddleware:
+    """Remembers feeds and sitemaps that are met as pages, and reads them and listings at once."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @cached_property
+    def _scheduler(self) -> FrontierScheduler | None:
+        """None where no source is asked."""
+        scheduler = scheduler_of(self.crawler)
+        return None if scheduler is None or scheduler.frontier.sources is None else scheduler
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        scheduler = self._scheduler
+        async for item in result:
+            yield item
+            if scheduler is None or not isinstance(item, Page) or item.status != 200:
+                continue
+            if is_likely(item.mime, item.body):
+                async for request in self._read(item, scheduler):
+                    yield request
+            elif rows := listed(item, item.fetched):
+                async for request in scheduler.sources.take(rows, item.url):
+                    yield request
+
+    async def _read(self, page: Page, scheduler: FrontierScheduler) -> AsyncIterator[Any]:
+        frontier = scheduler.frontier
+        assert frontier.sources is not None
+        found = read(page.body, page.url, now=page.fetched)
+        if not found.kind:
+            return
+        frontier.found_sources([page.url], "feed")
+        if found.kind != "index":  # what that names is asked for when its turn comes
+            frontier.sources.asked(page.url, page.fetched, "200", len(found.entries))
+            async for request in scheduler.sources.take(found.entries, page.url):
+                yield request

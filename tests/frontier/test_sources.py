@@ -1,0 +1,113 @@
+"""When sitemaps and feeds are asked, and how far they are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from larmspider.frontier.sources import EVERY_SECS, MAX_FEEDS, MAX_SOURCES, Sources
+from tests.support.frontier.memory_backend import MemoryBackend
+
+NOW = 1.8e9
+HOST = "wiki:80"
+MAP = "http://wiki/sitemap.xml"
+
+
+def allowed(_url: str) -> bool:
+    return True
+
+
+@pytest.fixture
+def backend() -> MemoryBackend:
+    return MemoryBackend()
+
+
+@pytest.fixture
+def sources(backend: MemoryBackend) -> Sources:
+    return Sources(backend)
+
+
+def everything(sources: Sources, now: float, may: Callable[[str], bool] = allowed) -> list[str]:
+    """What is asked at a time, one after the other."""
+    found = []
+    while (url := sources.due(HOST, now, may)) is not None:
+        assert sources.next_time(HOST) is None  # one at a time
+        found.append(url)
+        sources.asked(url, now, "200", entries=1)
+    return found
+
+
+def test_a_source_is_asked_once_a_day_and_after_the_first_page(
+    backend: MemoryBackend, sources: Sources
+) -> None:
+    """Over restarts, too."""
+    sources.found(HOST, ["http://wiki/a.xml"], "robots.txt")
+    assert everything(sources, NOW) == []
+    sources.host_answered(HOST, "http")
+    assert everything(sources, NOW) == ["http://wiki/a.xml", MAP]
+    assert everything(sources, NOW + EVERY_SECS / 2) == []
+    sources.save()
+    later = Sources(backend)
+    later.host_answered(HOST, "http")
+    assert everything(later, NOW + EVERY_SECS / 2) == []
+    assert len(everything(later, NOW + EVERY_SECS)) == 2
+
+
+def test_a_request_that_was_not_made_is_made_again(sources: Sources) -> None:
+    sources.host_answered(HOST, "http")
+    assert sources.due(HOST, NOW, allowed) == MAP
+    sources.released(HOST)
+    assert sources.due(HOST, NOW, allowed) == MAP
+
+
+def test_sources_of_other_hosts_and_too_many_are_not_asked(sources: Sources) -> None:
+    sources.found(HOST, ["http://elsewhere/sitemap.xml"], "robots.txt")
+    sources.found(HOST, [f"http://wiki/feed/{n}" for n in range(99)], "feed")
+    assert len(list(sources.of(HOST))) == MAX_FEEDS
+    sources.found(HOST, [f"http://wiki/{n}.xml" for n in range(999)], "robots.txt")
+    assert len(list(sources.of(HOST))) == MAX_SOURCES
+    sources.found(HOST, ["http://wiki/deep.xml"], "http://wiki/index.xml", depth=3)
+    assert "http://wiki/deep.xml" not in {one.url for one in sources.of(HOST)}
+
+
+def test_robots_txt_may_forbid_what_it_does_not_name(sources: Sources) -> None:
+    sources.found(HOST, ["http://wiki/named.xml"], "robots.txt")
+    sources.host_answered(HOST, "http")
+    assert everything(sources, NOW, lambda _url: False) == ["http://wiki/named.xml"]
+
+
+def test_a_sitemap_that_its_index_calls_unchanged_is_not_asked_again(sources: Sources) -> None:
+    sources.host_answered(HOST, "http")
+    assert everything(sources, NOW) == [MAP]
+    sources.found(HOST, ["http://wiki/1.xml", "http://wiki/2.xml"], MAP, depth=1)
+    for number in (1, 2):
+        sources.index_says(f"http://wiki/{number}.xml", NOW - 99)
+    assert len(everything(sources, NOW)) == 2
+    sources.index_says("http://wiki/2.xml", NOW + 99)
+    assert set(everything(sources, NOW + EVERY_SECS)) == {MAP, "http://wiki/2.xml"}
+
+
+def test_a_source_with_nothing_in_it_is_asked_once_a_month(sources: Sources) -> None:
+    sources.host_answered(HOST, "http")
+    asked = 0
+    for day in range(30):
+        if sources.due(HOST, NOW + day * 86_400, allowed):
+            sources.asked(MAP, NOW + day * 86_400, "http-404")
+            asked += 1
+    assert asked == 3 + (30 - 3) // 30
+
+
+def test_trust_is_learned_from_what_pages_turned_out_to_be(
+    backend: MemoryBackend, sources: Sources
+) -> None:
+    sources.found(HOST, [MAP], "robots.txt")
+    assert sources.precision(MAP) == 0.5
+    keys = [bytes([n]) * 16 for n in range(10)]
+    sources.signalled(keys, MAP)
+    for key in keys:
+        sources.judged(key, changed=key > keys[7])
+        sources.judged(key, changed=True)  # visited once more, and nobody had named it
+    assert sources.precision(MAP) == pytest.approx(3 / 12)
+    sources.save()
+    assert Sources(backend).precision(MAP) == pytest.approx(3 / 12)
