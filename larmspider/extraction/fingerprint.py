@@ -91,18 +91,20 @@ def _content(page: Page) -> bytes:
 
 def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
     """8 bytes. 12 us for 10 KB of text. ``changing``: what stands before numbers that do not count,
-    as Details.differing() has it; 3 us for each number."""
+    as Details.differing() has it, of the first MAX_NUMBERS; 3 us for each number."""
     content = _content(page)
     if changing and len(content) <= MAX_BYTES:
-        content = _NUMBER.sub(lambda m: b"0" if _before(m) in changing else m[0], content)
+        content = _NUMBER.sub(
+            lambda number: b"0" if _before(number) in changing else number[0], content, MAX_NUMBERS
+        )
     return blake2b(content, digest_size=8).digest()
 
 
 def _before(number: re.Match[bytes]) -> bytes:
-    """A hash of what stands before a number, without other numbers."""
+    """A hash of what stands before a number, without other numbers, however long these are."""
     at = number.start()
-    words = _NUMBER.sub(b"", number.string[max(0, at - _CONTEXT) : at])
-    return blake2b(words, digest_size=4).digest()
+    words = _NUMBER.sub(b"", number.string[max(0, at - 4 * _CONTEXT) : at])
+    return blake2b(words[-_CONTEXT:], digest_size=4).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,29 +138,37 @@ class Details:
 
 
 class RecentPages:
-    """The texts of the pages that were fetched last, by URL key: at most ``room`` characters."""
+    """The texts of the pages that were fetched last, by URL key: at most ``room`` bytes, about."""
 
-    def __init__(self, room: int = 4_000_000) -> None:
+    def __init__(self, room: int = 4 << 20) -> None:
         self._room, self._pages = room, dict[bytes, Page]()
+
+    def __len__(self) -> int:
+        return len(self._pages)
 
     def put(self, key: bytes, page: Page) -> None:
         """A page whose bytes are what counts is not kept."""
         self._drop(key)
         if page.text or page.links:
             links = page.links if len(page.title) + len(page.text) < LITTLE_TEXT else []
-            self._pages[key] = Page(page.url, title=page.title, text=page.text, links=links)
-            self._room -= len(page.text)
+            kept = Page(page.url, title=page.title, text=page.text, links=links)
+            self._pages[key] = kept
+            self._room -= _size(kept)
         while self._room < 0:
             self._drop(next(iter(self._pages)))
 
     def _drop(self, key: bytes) -> None:
         if (page := self._pages.pop(key, None)) is not None:
-            self._room += len(page.text)
+            self._room += _size(page)
 
     def details(self, key: bytes) -> Details | None:
         """None for a page that is no longer known."""
         page = self._pages.get(key)
         return None if page is None else Details.of(page)
+
+
+def _size(page: Page) -> int:
+    return 1_000 + len(page.text) + 500 * len(page.links)
 
 
 class Volatile:

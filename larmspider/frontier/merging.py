@@ -327,11 +327,12 @@ class Merger:
             self._judge(host, trial, Outcome.SAME)
         else:
             self._holding.add(host)
+            self._changed.add(host)
         aliases.count(needed, 1)
         self._remember(self._forms(entry.url).exact, first.url)
         message = f"same page as {first.url}, {sentence(needed, aliases)}"
         if not same:
-            message = f"differs from {first.url}, which is asked again before one of them is stored"
+            message = f"differs from {first.url}: fetched again unless it is a copy after all"
         return Copy(message, MergedUrl(entry, needed, trial.into))
 
     def settled(self, merged: MergedUrl) -> None:

@@ -12,6 +12,7 @@ from larmspider.extraction.fingerprint import (
     MAX_NUMBERS,
     PAIRS,
     Details,
+    RecentPages,
     Volatile,
     fingerprint,
     link_signature,
@@ -86,6 +87,32 @@ def test_the_expression_for_numbers_is_linear() -> None:
     """A word of a million letters, with and without a digit at its end; else it takes hours."""
     for end in ("", "1"):
         assert Details.of(page("x" * 1_000_000 + end)) is not None
+
+
+def test_numbers_that_are_known_to_change_do_not_count() -> None:
+    """All others do."""
+    texts = "12 items at 9:05 today", "12 items at 10:17 today", "13 items at 9:05 today"
+    first, later, other = (page(LONG + text) for text in texts)
+    details = [Details.of(one) for one in (first, later)]
+    changing = details[0].differing(details[1])
+    assert fingerprint(first, changing) == fingerprint(later, changing)
+    assert fingerprint(first, changing) != fingerprint(other, changing)
+
+
+def test_so_much_text_of_recent_pages_is_kept() -> None:
+    """The latest, whatever the pages consist of; one that is put again counts once."""
+    recent = RecentPages(100_000)
+    for number in range(500):
+        recent.put(b"%d" % number, page("1" * 500))
+        recent.put(b"again", page("1" * 2_000))
+    assert 50 < len(recent) < 100
+    assert recent.details(b"499") is not None
+    assert recent.details(b"1") is None
+    recent.put(b"long", page("1" * 200_000))
+    assert len(recent) == 0
+    for number in range(500):
+        recent.put(b"%d" % number, Page("http://a/", links=[Link("http://a/b")] * 10))
+    assert len(recent) < 20
 
 
 class Wiki:
