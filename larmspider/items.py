@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import quote, unquote
 
 ORDINARY = 0
 """Link type of a, area, link rel=next/prev/alternate (LARM's 0)."""
@@ -56,6 +58,59 @@ def header_list(headers: Mapping[bytes, Sequence[bytes]]) -> list[dict[str, str]
     ]
 
 
+class Outcome(StrEnum):
+    """Why a document was not read, or not all of it: the first word of ``Page.unread``."""
+
+    ENCRYPTED = "encrypted"
+    """It needs a password."""
+    NO_TEXT = "no-text"
+    """It was read, and has none: a scan, a form, an empty file."""
+    DAMAGED = "damaged"
+    """Truncated, overwritten, or not of the type that it claims."""
+    TOO_LONG = "too-long"
+    """It took more time than allowed, or has more text than is kept."""
+    TOO_LARGE = "too-large"
+    """More bytes, memory or members than allowed."""
+    READER_DIED = "reader-died"
+    """The process that read it ended, or the reader raised."""
+    NO_READER = "no-reader"
+    """A known format that nothing installed here reads."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A document inside of another one: a member of an archive, an attachment.
+
+    ``name`` is its path in there; ``URL#!/name`` names the part (`part_url`). ``modified`` is in
+    seconds since the epoch, or None. ``unread`` as in Page.
+    """
+
+    name: str
+    mime: str = ""
+    size: int = 0
+    title: str = ""
+    text: str = ""
+    author: str = ""
+    language: str | None = None
+    modified: float | None = None
+    unread: str = ""
+
+
+PART_MARK = "#!/"
+"""Between the URL of a document and the name of a part; a fragment, so it is never fetched."""
+
+
+def part_url(url: str, name: str) -> str:
+    """``http://h/a.zip#!/docs/in%20it.txt``"""
+    return url + PART_MARK + quote(name, safe="/!$&'()*+,;=:@~")
+
+
+def split_part(url: str) -> tuple[str, str]:
+    """URL of the document and name of the part; "" where ``url`` names no part."""
+    document, mark, name = url.partition(PART_MARK)
+    return document, unquote(name) if mark else ""
+
+
 @dataclass(slots=True, repr=False)
 class Page:
     """One fetched document: what the fetch knows, then what extraction found in it.
@@ -66,9 +121,11 @@ class Page:
     ``depth`` is the number of links from a seed, ``redirects`` the number of redirects in a row
     that led here. ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is
     the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
-    refresh redirects at once, to a link of type 2. ``unread``: why extraction refused the document,
-    which then has neither text nor links; "" for all others. ``headers`` are those of the response,
-    by name; no store keeps them, feeds write them.
+    refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
+    epoch, or None) are what a document says of itself, ``parts`` what it holds. Pages of a PDF are
+    parted by form feeds in ``text``. ``unread``: why extraction has not read the document, or not
+    all of it, an Outcome and a message (``encrypted: needs a password``); "" for all others.
+    ``headers`` are those of the response, by name; no store keeps them, feeds write them.
     """
 
     url: str
@@ -98,8 +155,11 @@ class Page:
     noindex: bool = False
     nofollow: bool = False
     moved: bool = False
+    author: str = ""
+    modified: float | None = None
     unread: str = ""
     links: list[Link] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     exact: str | None = None
     fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
 

@@ -219,9 +219,17 @@ LARM_EXTRACTION_SECS = 10.0
 # Memory of that process, with the same consequence. Not on Windows.
 LARM_EXTRACTION_BYTES = 1 << 30
 
+# CPU seconds for reading one document that is no page: PDF, Office, mail, archives
+# (docs/documents.md). They are read in another process of their own, one after the other. A
+# document that takes longer is stored without text and links, and `fetch.log` says so.
+LARM_DOCUMENT_SECS = 30.0
+
+# Memory of that process, with the same consequence. Not on Windows.
+LARM_DOCUMENT_BYTES = 1 << 30
+
 # Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
 # fetched.
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 16 * 1024 * 1024
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
 
 # Stored pages of one host; 0 is no limit.
 LARM_HOST_MAX_PAGES = 0

@@ -96,7 +96,10 @@ EXTRACTION_ERRORS = "larm/extraction/errors"
 """IntranetSpider: pages stored without title and links because extraction raised"""
 EXTRACTION_REFUSED = "larm/extraction/refused"
 """IntranetSpider: pages stored without title and links because extraction took too long or too much
-memory"""
+memory, or ended its process"""
+EXTRACTION_UNREAD = "larm/extraction/unread/{outcome}"
+"""IntranetSpider: documents that were not read, or not all of them, by outcome
+(docs/documents.md#outcomes)"""
 PAGE_FILES_PAGES = "larm/page_files/pages"
 """PageFilesPipeline: pages stored"""
 PAGE_FILES_BYTES = "larm/page_files/bytes"

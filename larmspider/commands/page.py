@@ -1,4 +1,4 @@
-"""scrapy page URL: the stored body of a page, to standard output."""
+"""scrapy page URL: the stored body of a page, or of a part of it, to standard output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import asdict
 
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.crawl.reader import StoredPage
 from larmspider.errors import CrawlDirError
+from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.items import split_part
 from larmspider.urls.normalizer import forms_from_settings
 
 
@@ -39,5 +42,17 @@ class Command(LarmCommand):
             print_json(asdict(page))
         else:
             sys.stdout.flush()
-            sys.stdout.buffer.write(crawl.body(page))
+            body = crawl.body(page)
+            if part := split_part(url)[1]:
+                body = self._part(page, body, part)
+            sys.stdout.buffer.write(body)
             sys.stdout.buffer.flush()
+
+    def _part(self, page: StoredPage, body: bytes, part: str) -> bytes:
+        """Raises CrawlDirError for a part that is not there or cannot be read."""
+        assert self.settings is not None
+        with Readers.from_settings(self.settings) as readers:
+            try:
+                return readers.documents.member(page.mime, body, page.url, part)
+            except ExtractionRefused as refused:
+                raise CrawlDirError(f"{page.url}: {refused}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
+from larmspider.extraction.process import Readers
 from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
@@ -60,10 +61,13 @@ class Command(LarmCommand):
 
     def _rebuild(self, path: Path, forms: Callable[[str], Forms], all_again: bool) -> int:
         assert self.settings is not None
-        with doing(f"Making the search index of {path} anew") as say:
+        with (
+            doing(f"Making the search index of {path} anew") as say,
+            Readers.from_settings(self.settings) as readers,
+        ):
             return rebuild(
                 path / "index",
-                partial(from_page_files, path, forms),
+                partial(from_page_files, path, forms, readers),
                 stemmer=options.choice(self.settings, "LARM_INDEX_STEMMER", STEMMERS),
                 from_old=not all_again,
                 heap_bytes=options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1),

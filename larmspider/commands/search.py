@@ -32,7 +32,8 @@ class Command(LarmCommand):
     def long_desc(self) -> str:
         return (
             'Search the pages of a crawl. Pages with all words come first. "a phrase", -word, word~'
-            " (similar), title:word, url:word, host:name, lang:de and mime:pdf narrow the search."
+            " (similar), title:word, url:word, author:word, host:name, lang:de and mime:pdf narrow"
+            " the search."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -94,7 +95,7 @@ def _print(results: Results, offset: int, suggestion: Suggestion | None) -> None
     for number, hit in enumerate(results.hits, offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip
-        print(f"     {printable(hit.url)}")
+        print(f"     {printable(hit.target)}{f'  (page {hit.page})' if hit.page else ''}")
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
     pages = counted(results.total, "page")

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, TypeVar
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.formats import is_read_apart
 from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.process import ExtractionProcess, ExtractionRefused
+from larmspider.extraction.process import Readers
 from larmspider.formatting import counted
 from larmspider.frontier.links import RecentlySeen
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -116,7 +116,7 @@ class LinkReplay:
         if self._follow is None:
             return
         start, self._end = self._end, self._crawl.logs.size("links.log")
-        process = ExtractionProcess.from_settings(self.crawler.settings)
+        readers = Readers.from_settings(self.crawler.settings)
         try:
             with self._crawl.frontier() as reader:
                 assert reader is not None
@@ -128,12 +128,12 @@ class LinkReplay:
                 pages = ((page, list(lines)) for page, lines in groups)
                 while some := await asyncio.to_thread(_take, pages, SLICE // 10):
                     for page, lines in some:
-                        await self._judge(page, lines, reader, process)
+                        await self._judge(page, lines, reader, readers)
                         await asyncio.sleep(0)
             self._reopen(list(self._refused.values()))
             self._refused.clear()
         finally:
-            process.close()
+            readers.close()
 
     async def _count_outside(self) -> None:
         pages = self._crawl.pages()
@@ -175,7 +175,7 @@ class LinkReplay:
         page_url: str,
         lines: Iterable[list[str]],
         reader: FrontierReader,
-        process: ExtractionProcess,
+        readers: Readers,
     ) -> None:
         """Queue those of a page's links that pass now."""
         stored = self._pages.follow(page_url)
@@ -186,7 +186,7 @@ class LinkReplay:
         normalized, exact = self._forms(page_url)
         if stored is None:
             stored = self._crawl.stored(exact)
-        page = await self._read_again(page_url, stored, process)
+        page = await self._read_again(page_url, stored, readers)
         page.normalized, page.exact = normalized, exact
         visit = last_visit(reader, exact)
         page.depth = 0 if visit is None else visit.depth
@@ -242,22 +242,17 @@ class LinkReplay:
             left = [link for link, reason in zip(left, reasons, strict=True) if reason is None]
         return left
 
-    async def _read_again(
-        self, url: str, stored: StoredPage | None, process: ExtractionProcess
-    ) -> Page:
+    async def _read_again(self, url: str, stored: StoredPage | None, readers: Readers) -> Page:
         """The page from its page file; an empty one where that is not at hand."""
-        extract = None if stored is None else extractor_for(stored.mime)
-        if stored is None or extract is None:
+        if stored is None:
             return Page(url)
         try:
             body = self._crawl.body(stored)
-            if is_large(body):
-                page = await process.read(stored.mime, body, url, stored.mime)
-            else:
-                page = extract(body, url, stored.mime)
-        except (CrawlDirError, ExtractionRefused):
+        except CrawlDirError:
             return Page(url)
-        return page
+        if is_read_apart(stored.mime) or is_large(body):
+            return await asyncio.to_thread(readers.read_again, stored.mime, body, url)
+        return readers.read_again(stored.mime, body, url)
 
 
 class _StoredPages:

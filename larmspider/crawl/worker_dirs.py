@@ -41,6 +41,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
+from larmspider.items import PART_MARK
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import CUT_BACK, MANIFEST, is_shared
 
@@ -365,6 +366,7 @@ class LatestWins(Deduplicator):
 
     def counts(self, shard: int, exact: str, fetched: float) -> bool:
         at = self._positions[shard]
+        exact = exact.partition(PART_MARK)[0]  # a part counts where its document does
         if exact in self._tails[at]:
             return False
         prefix = url_key(exact)[:4]

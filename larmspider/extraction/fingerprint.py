@@ -72,7 +72,9 @@ _DATE_BEHIND = re.compile(rf"(?:\s+{_DATE}(?!\S)){{1,6}}")
 
 
 def _text(page: Page, volatile: Volatile | None = None) -> str | None:
-    """None for a document that has neither text nor links."""
+    """None for a document that has neither text nor links, or holds other documents."""
+    if page.parts:
+        return None
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
         links = [link.normalized or link.url for link in page.links]

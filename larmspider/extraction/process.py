@@ -1,12 +1,14 @@
-"""Reads large documents in another process, so that they neither hold up nor harm the crawl.
+"""Reads documents in other processes, so that they neither hold up nor harm the crawl.
 
-    process = ExtractionProcess(seconds=20, memory_bytes=1 << 30)
-    page = await process.read("text/html", body, "http://wiki.example/all", "text/html")
-    process.close()
+    readers = Readers.from_settings(settings)
+    page = await readers.read("text/html", body, "http://wiki.example/all", "text/html")
+    readers.close()
 
-100,000 links take 0.6 s, hostile markup may take seconds or end a parser by a signal. The process
-is started for the first such document and kept. A document that takes longer or more memory than
-allowed is refused and the process replaced. Documents are read one after the other.
+One process reads large pages: 100,000 links take 0.6 s, hostile markup may take seconds or end a
+parser by a signal. Another one reads PDF, Office and the like (formats.py), which may take longer,
+has no network and is replaced from time to time. Each is started for its first document and kept.
+A document that takes longer or more memory than allowed is refused, and the process replaced.
+Documents are read one after the other.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from zipimport import zipimporter
 import larmspider
 from larmspider import options
 from larmspider.errors import LarmspiderError
-from larmspider.extraction.process_child import FIELDS, receive, send
-from larmspider.items import Link, Page
+from larmspider.extraction.formats import extractor_for, is_read_apart
+from larmspider.extraction.markup_guard import is_large
+from larmspider.extraction.process_child import FIELDS, PART_FIELDS, receive, send
+from larmspider.items import Link, Outcome, Page, Part
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -92,12 +96,16 @@ WALL = 6
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r};"
-    " from larmspider.extraction.process_child import main; main({memory_bytes})"
+    " from larmspider.extraction.process_child import main;"
+    " main({memory_bytes}, {most})"
 )
+RECYCLED = 200
+"""Documents that a process reads before another one takes its place: libraries may leak."""
 
 
 class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document needs more time or memory than allowed, as the message says."""
+    """A document needs more time or memory than allowed, as the message says: as in
+    ``Page.unread``."""
 
 
 class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
@@ -108,19 +116,13 @@ class ExtractionProcess:
     """``seconds`` of CPU and ``memory_bytes`` limit one document on POSIX, WALL times the seconds
     by the clock everywhere."""
 
-    def __init__(self, seconds: float, memory_bytes: int) -> None:
-        self.seconds, self.memory_bytes = seconds, memory_bytes
+    def __init__(self, seconds: float, memory_bytes: int, most: int = 0) -> None:
+        """``most``: documents that one process reads, without a network; 0: no limit."""
+        self.seconds, self.memory_bytes, self.most = seconds, memory_bytes, most
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="extraction")
         self._child: subprocess.Popen[bytes] | None = None
         self._path = ChildPath()
         self._closed = False
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        return cls(
-            options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
-            options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
-        )
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """The Page that the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
@@ -128,7 +130,7 @@ class ExtractionProcess:
         if self._closed:
             raise ExtractionStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._read, mime, body, url, content_type)
+        return await loop.run_in_executor(self._pool, self.read_now, mime, body, url, content_type)
 
     def close(self) -> None:
         """End the process; documents under way are dropped. May be called twice."""
@@ -139,12 +141,9 @@ class ExtractionProcess:
         self._end()
         self._path.close()
 
-    def _read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        answer = self._ask((mime, len(body), url, content_type, self.seconds), body)
-        if "refused" in answer:
-            if "ended" in answer:
-                self._end()
-            raise ExtractionRefused(answer["refused"])
+    def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        """`read` for a thread that may wait, one at a time."""
+        answer = self._ask((mime, len(body), url, content_type, self.seconds, ""), body)
         page = Page(url, body=body)
         for name in FIELDS:
             setattr(page, name, answer[name])
@@ -152,9 +151,23 @@ class ExtractionProcess:
             Link(target, None, kind, anchor, nofollow)
             for target, kind, anchor, nofollow in answer["links"]
         ]
+        page.parts = [Part(**dict(zip(PART_FIELDS, part, strict=True))) for part in answer["parts"]]
         return page
 
-    def _ask(self, request: tuple[str, int, str, str, float], body: bytes) -> Any:
+    def member(self, mime: str, body: bytes, url: str, name: str) -> bytes:
+        """The bytes of one part of a document. Raises ExtractionRefused."""
+        found: bytes = self._ask((mime, len(body), url, "", self.seconds, name), body)["member"]
+        return found
+
+    def _ask(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
+        answer = self._exchange(request, body)
+        if "ended" in answer:
+            self._end()
+        if "refused" in answer:
+            raise ExtractionRefused(answer["refused"])
+        return answer
+
+    def _exchange(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
         child = self._started()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -177,8 +190,12 @@ class ExtractionProcess:
             if self._closed:
                 raise ExtractionStopped("the crawl is being stopped") from None
             if late.is_set() or status == -_SIGPROF:
-                raise ExtractionRefused(f"takes longer than {self.seconds:g} s") from None
-            raise ExtractionRefused(f"ended the extraction process with status {status}") from None
+                raise ExtractionRefused(
+                    f"{Outcome.TOO_LONG}: takes longer than {self.seconds:g} s"
+                ) from None
+            raise ExtractionRefused(
+                f"{Outcome.READER_DIED}: ended the extraction process with status {status}"
+            ) from None
         finally:
             timer.cancel()
 
@@ -188,7 +205,9 @@ class ExtractionProcess:
         if self._child is not None and self._child.poll() is not None:
             self._end()  # ended while idle: no document's fault
         if self._child is None:
-            program = _PROGRAM.format(path=self._path.entries, memory_bytes=self.memory_bytes)
+            program = _PROGRAM.format(
+                path=self._path.entries, memory_bytes=self.memory_bytes, most=self.most
+            )
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
                 [sys.executable, "-W", "ignore", "-c", program],
                 stdin=subprocess.PIPE,
@@ -213,3 +232,58 @@ class ExtractionProcess:
                 except OSError:
                     pass  # unwritten data
         return child.wait()
+
+
+class Readers:
+    """A process for large pages and one for documents, each started when it is needed."""
+
+    def __init__(
+        self,
+        page_secs: float = 10.0,
+        page_bytes: int = 1 << 30,
+        document_secs: float = 30.0,
+        document_bytes: int = 1 << 30,
+    ) -> None:
+        self.pages = ExtractionProcess(page_secs, page_bytes)
+        self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Raises ConfigError for a limit that cannot be."""
+        return cls(
+            options.seconds(settings, "LARM_EXTRACTION_SECS", minimum=0.1, maximum=86_400),
+            options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
+            options.seconds(settings, "LARM_DOCUMENT_SECS", minimum=0.1, maximum=86_400),
+            options.integer(settings, "LARM_DOCUMENT_BYTES", minimum=1 << 26),
+        )
+
+    async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        """The Page of a document or a large page. Raises ExtractionRefused, ExtractionStopped."""
+        process = self.documents if is_read_apart(mime) else self.pages
+        return await process.read(mime, body, url, content_type)
+
+    def read_again(self, mime: str, body: bytes, url: str) -> Page:
+        """The Page of any stored body, in a thread that may wait; without text and links where it
+        cannot be read."""
+        extract = extractor_for(mime)
+        if extract is None:
+            return Page(url, body=body)
+        try:
+            if is_read_apart(mime):
+                return self.documents.read_now(mime, body, url, "")
+            if is_large(body):
+                return self.pages.read_now(mime, body, url, "")
+            return extract(body, url, None)
+        except ExtractionRefused as refused:
+            return Page(url, body=body, unread=str(refused))
+
+    def close(self) -> None:
+        """May be called twice."""
+        self.pages.close()
+        self.documents.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,4 +1,4 @@
-"""The process that reads large documents, started by process.py; no part of the crawl runs here.
+"""The process that reads documents, started by process.py; no part of the crawl runs here.
 
 Standard input has requests, each followed by the body, standard output has answers: length (4
 bytes, big endian) and msgpack. The process ends with its input, so it does not outlive the crawl.
@@ -10,17 +10,21 @@ import signal
 import struct
 import sys
 from contextlib import suppress
+from dataclasses import astuple, fields
 from typing import IO, Any
 
 import msgpack
 
-from larmspider.extraction.formats import extractor_for
-from larmspider.items import Page
+from larmspider.extraction.formats import extractor_for, is_read_apart
+from larmspider.items import Outcome, Page, Part
 
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
-          "moved")  # fmt: skip
-"""The fields of a Page that extraction sets, without the links."""
+          "moved", "author", "modified", "unread")  # fmt: skip
+"""The fields of a Page that extraction sets, without links and parts."""
+PART_FIELDS = tuple(field.name for field in fields(Part))
+_FILE_BYTES = 64_000_000
+_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000  # CLONE_NEWNET, CLONE_NEWUSER of sched.h
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
@@ -40,35 +44,88 @@ def receive(pipe: IO[bytes]) -> Any:
 
 
 def _read(mime: str, body: bytes, url: str, content_type: str) -> dict[str, Any]:
-    extract = extractor_for(mime)
-    page = Page(url) if extract is None else extract(body, url, content_type)
+    page = _page(mime, body, url, content_type)
     found = {name: getattr(page, name) for name in FIELDS}
     found["links"] = [(link.url, link.type, link.anchor, link.nofollow) for link in page.links]
+    found["parts"] = list(map(astuple, page.parts))
     return found
 
 
-def main(memory_bytes: int) -> None:
-    """Read documents until the input ends; more than ``memory_bytes`` for one is an error."""
+def _page(mime: str, body: bytes, url: str, content_type: str) -> Page:
+    if not is_read_apart(mime):
+        extract = extractor_for(mime)
+        return Page(url) if extract is None else extract(body, url, content_type)
+    from larmspider.extraction.documents import parts
+    from larmspider.extraction.documents.reading import Unread
+
+    try:
+        page = parts.read(mime, body, url, content_type)
+    except Unread as refused:
+        page = refused.page or Page(url)
+        page.unread = refused.unread
+    if not page.text and not page.unread:
+        page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
+    return page
+
+
+def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
+    from larmspider.extraction.documents import parts
+    from larmspider.extraction.documents.reading import Unread
+
+    try:
+        return {"member": parts.member(mime, body, parts.file_name(url), name)}
+    except KeyError:
+        return {"refused": f"it holds no {name}"}
+    except Unread as refused:
+        return {"refused": refused.unread}
+
+
+def main(memory_bytes: int, most: int = 0) -> None:
+    """Read documents until the input ends; more than ``memory_bytes`` for one is an error.
+
+    ``most``: end after so many documents, and have no network; 0: neither."""
     _ignore_signals()
+    if most:
+        _leave_network()
     _limit(memory_bytes)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
+    done = 0
     with suppress(EOFError, BrokenPipeError):
         answer: dict[str, Any] = {}
         while "ended" not in answer:
             request = receive(source)
             try:
-                mime, size, url, content_type, seconds = request
+                mime, size, url, content_type, seconds, member = request
                 body = source.read(size)
                 _limit_time(seconds)
-                answer = _read(mime, body, url, content_type)
+                if member:
+                    answer = _member(mime, body, url, member)
+                else:
+                    answer = _read(mime, body, url, content_type)
                 _limit_time(0)
             except MemoryError:
                 # the body may not have been read whole, and not all memory is given back
-                answer = {"refused": f"needs more than {memory_bytes} bytes of memory", "ended": 1}
+                why = f"{Outcome.TOO_LARGE}: needs more than {memory_bytes} bytes of memory"
+                answer = {"refused": why, "ended": 1}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
-                answer = {"refused": f"raised {error!r}"}
+                answer = {"refused": f"{Outcome.READER_DIED}: raised {error!r}"[:500]}
+            done += 1
+            if done == most:
+                answer["ended"] = 1
             send(sink, answer)
             sink.flush()
+
+
+def _leave_network() -> None:
+    """Move to a network without interfaces, where the system lets this user: no reader fetches
+    anything, and none could."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            libc = ctypes.CDLL(None)
+            if libc.unshare(_NEW_NETWORK) != 0:
+                libc.unshare(_NEW_USER | _NEW_NETWORK)
 
 
 def _ignore_signals() -> None:
@@ -90,3 +147,4 @@ def _limit(memory_bytes: int) -> None:
         return
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))

@@ -26,7 +26,7 @@ MAX_CLAUSES = 32
 MAX_FUZZY_WORDS = 4
 """Fuzzy words of a query; each walks the whole dictionary."""
 
-FIELDS = ("title", "url", "host", "lang", "mime")
+FIELDS = ("title", "url", "host", "lang", "mime", "author")
 
 # A minus excludes, but two of them, or one before one character, are an option: --help, -m.
 _CLAUSE = re.compile(

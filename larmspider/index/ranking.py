@@ -49,7 +49,7 @@ MAX_WORDS = 64
 _LIKE_CHARS = 20_000  # of a page, whose salient words are looked for
 
 _UNSTEMMED = ("exact", "anchors")
-_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime"}
+_FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime", "author": "author"}
 SALIENT_WORDS = 20
 """Words by which more pages like one are searched."""
 _LOOKED_UP = 200  # the most frequent words of a page, among which the salient ones are

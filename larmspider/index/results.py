@@ -12,8 +12,9 @@ from larmspider.index.snippets import Snippet
 class Hit:
     """One result. ``url`` is as fetched, ``normalized`` its canonical form, the key of
     `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
-    if the server sent none; ``size`` in bytes, ``depth`` in links from a seed. ``score`` orders the
-    hits of one search only."""
+    if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
+    ``score`` orders the hits of one search only. ``page`` is the page of the document that the
+    snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL."""
 
     url: str
     normalized: str
@@ -28,6 +29,18 @@ class Hit:
     fetched: float
     modified: float | None
     depth: int
+    author: str = ""
+    container: str = ""
+
+    @property
+    def page(self) -> int:
+        return self.snippet.page
+
+    @property
+    def target(self) -> str:
+        """Where a click leads: into a PDF, to the page of the snippet."""
+        pdf = self.kind == "pdf" and self.page and "#" not in self.url
+        return f"{self.url}#page={self.page}" if pdf else self.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +71,5 @@ class Document:
     digest: str
     fetched: float
     modified: float | None = None
+    author: str = ""
+    container: str = ""

@@ -25,17 +25,19 @@ import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.normal import normalized
-from larmspider.items import Page
+from larmspider.items import Page, Part, part_url
 
 if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
 
-TEXT_LIMIT = 1_000_000
-"""Characters of a page's text that are stored and searched."""
+TEXT_LIMIT = 4_194_304
+"""Characters of a page's text that are stored and searched: some 1,500 pages of a PDF."""
+PAGE_BREAK = "\f"
+"""Between two pages of a text that has them."""
 
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
@@ -75,6 +77,7 @@ _MEMBERS = {
         "application/msword",
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         "application/vnd.oasis.opendocument.text",
+        "application/vnd.ms-word.document.macroenabled.12",
         "application/rtf",
         "text/rtf",
         "application/epub+zip",
@@ -83,6 +86,8 @@ _MEMBERS = {
         "application/vnd.ms-excel",
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         "application/vnd.oasis.opendocument.spreadsheet",
+        "application/vnd.ms-excel.sheet.macroenabled.12",
+        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
         "text/csv",
         "text/tab-separated-values",
     ),
@@ -90,9 +95,15 @@ _MEMBERS = {
         "application/vnd.ms-powerpoint",
         "application/vnd.openxmlformats-officedocument.presentationml.presentation",
         "application/vnd.oasis.opendocument.presentation",
+        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
     ),
     "data": ("application/json", "application/xml", "text/xml", "application/yaml"),
-    "archive": ("application/zip", "application/gzip", "application/x-tar"),
+    "mail": ("message/rfc822", "application/mbox", "application/vnd.ms-outlook"),
+    "archive": (
+        *("application/zip", "application/gzip", "application/x-tar", "application/x-bzip2"),
+        *("application/x-xz", "application/x-zip-compressed", "application/x-gzip"),
+    ),
 }
 _FAMILIES = ("image", "audio", "video")
 
@@ -146,6 +157,8 @@ def build_schema() -> tantivy.Schema:
     )
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
+    # of a part: the key of the document that holds it
+    builder.add_text_field("container", stored=True, tokenizer_name="raw", index_option="basic")
     # facets
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("tongue", fast=True, tokenizer_name="raw", index_option="basic")
@@ -159,6 +172,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("exact", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
+    builder.add_text_field("author", stored=True, tokenizer_name=_EXACT)
     builder.add_text_field("mime", stored=True, tokenizer_name=_EXACT)
     builder.add_text_field("language", stored=True, tokenizer_name=_EXACT)
     # as they were, in UTF-8: not what is searched
@@ -176,27 +190,55 @@ def build_schema() -> tantivy.Schema:
 def page_fields(page: Page, digest: str) -> dict[str, Any]:
     """The stored fields of a page; ``key`` is its exact form, or its URL where it has none.
 
-    ``modified`` is absent without a plausible Last-Modified.
+    ``modified`` is the document's own date, else a plausible Last-Modified, else absent. ``parts``
+    are documents that lie in this one, with the same fields and the ``container``'s key.
     """
-    modified = last_modified(page.last_modified, page.fetched)
-    return ({} if modified is None else {"modified": modified}) | {
+    modified = _plausible(page.modified, page.fetched) or last_modified(
+        page.last_modified, page.fetched
+    )
+    stored = {
         "key": page.name,
         "url": page.url,
         "host": (urlsplit(page.url).hostname or "").rstrip("."),
         "digest": digest,
         "title": page.title,
-        "description": page.description,
+        "description": page.description or page.unread,
         "body": page.text[:TEXT_LIMIT],
+        "author": page.author,
         "mime": page.mime,
         "language": page.language or "",
         "depth": page.depth,
         "size": len(page.body),
         "fetched": datetime.fromtimestamp(page.fetched, UTC),
     }
+    if modified is not None:
+        stored["modified"] = modified
+    stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
+    return stored
+
+
+def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[str, Any]:
+    modified = _plausible(part.modified, fetched) or document.get("modified")
+    return {
+        **{name: document[name] for name in ("host", "depth", "fetched")},
+        **({} if modified is None else {"modified": modified}),
+        "key": part_url(document["key"], part.name),
+        "container": document["key"],
+        "url": part_url(document["url"], part.name),
+        "digest": "",
+        "title": part.title or part.name.rpartition("/")[2],
+        "description": part.unread,
+        "body": part.text[:TEXT_LIMIT],
+        "author": part.author,
+        "mime": part.mime,
+        "language": part.language or "",
+        "size": part.size,
+    }
 
 
 def to_document(stored: dict[str, Any], anchors: Iterable[str], stems: Stems) -> tantivy.Document:
-    """The document of ``stored`` (`page_fields`, or what the index gave back) and link texts."""
+    """The document of ``stored`` (`page_fields`, or what the index gave back) and link texts,
+    without its parts."""
     fields = {
         **stored,
         **{name: normalized(stored[name]) for name in SHOWN},
@@ -207,7 +249,9 @@ def to_document(stored: dict[str, Any], anchors: Iterable[str], stems: Stems) ->
         "url_words": normalized(url_words(stored["url"])),
         "anchors": list(map(normalized, anchors)),
     }
-    fields["exact"] = [fields["title"], fields["body"]]
+    fields.pop("parts", None)
+    # a document that could not be read is found by the words that say why
+    fields["exact"] = [fields["title"], fields["body"] or fields["description"]]
     if tongue := tongue_of(stored["language"]):
         fields["tongue"] = tongue
         if parts := stems.parts_of_page(fields["body"], tongue):
@@ -245,10 +289,14 @@ def last_modified(header: str, fetched: float) -> datetime | None:
         told = parsedate_to_datetime(header)
         if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
             told = told.replace(tzinfo=UTC)
-        fits = _FIRST_PAGE <= told.timestamp() <= fetched + _CLOCKS_DIFFER_SECS
+        return _plausible(told.timestamp(), fetched)
     except (TypeError, ValueError, OverflowError, IndexError):
         return None
-    return told.astimezone(UTC) if fits else None
+
+
+def _plausible(told: float | None, fetched: float) -> datetime | None:
+    fits = told is not None and _FIRST_PAGE <= told <= fetched + _CLOCKS_DIFFER_SECS
+    return datetime.fromtimestamp(told, UTC) if told is not None and fits else None
 
 
 def tongue_of(language: str) -> str:

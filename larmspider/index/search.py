@@ -32,6 +32,7 @@ from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
 from larmspider.index.version import is_panic, open_index, outdated
+from larmspider.items import split_part
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
@@ -221,6 +222,8 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
         fetched=stored["fetched"].timestamp(),
         modified=_time(stored.get("modified")),
         depth=stored["depth"],
+        author=one_line(stored.get("author", "")),
+        container=split_part(stored["url"])[0] if "container" in stored else "",
     )
 
 
@@ -266,6 +269,10 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "fetched": hit.fetched,
         "modified": hit.modified,
         "depth": hit.depth,
+        "author": hit.author,
+        "page": hit.page or None,
+        "target": hit.target,
+        "container": hit.container or None,
     }
 
 

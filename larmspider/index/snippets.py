@@ -17,6 +17,7 @@ from html import escape
 from typing import Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
+from larmspider.index.schema import PAGE_BREAK
 
 SNIPPET_LENGTH = 200
 """Characters of a snippet, about."""
@@ -40,10 +41,12 @@ class Analyzer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """``text`` without control characters; ``highlights`` are (start, end) in it, in order."""
+    """``text`` without control characters; ``highlights`` are (start, end) in it, in order.
+    ``page``: the number of the page that it stands on, in a text with pages; 0: there are none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
+    page: int = 0
 
     @property
     def html(self) -> str:
@@ -101,14 +104,20 @@ class SnippetMaker:
 
     def snippet(self, body: str, description: str) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body."""
-        body = body[:_SEARCHED]
+        has_pages = PAGE_BREAK in body
+        body = body if has_pages else body[:_SEARCHED]
         span = self._passage(body)
         if span is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
             span = self._passage(plain)
             span = span and (offset_in(body, span[0]), offset_in(body, span[1]))
         passage = body[slice(*span)] if span else _beginning_of(description or body)
-        return Snippet(one_line(passage), self._highlights(passage))
+        highlights = self._highlights(passage)
+        page = 0
+        if has_pages and span:
+            first = span[0] + (highlights[0][0] if highlights else 0)
+            page = body.count(PAGE_BREAK, 0, first) + 1
+        return Snippet(one_line(passage), highlights, page)
 
     def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
         plain = normalized(passage)

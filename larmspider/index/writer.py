@@ -38,7 +38,8 @@ HEAP_MIN_BYTES = 15_000_000
 """Tantivy's least memory for one thread."""
 
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
-_MAX_QUEUE = 1_000  # pages queued during a commit before `add` waits
+_MAX_PACKS = 16  # queued during a commit before `add` waits
+_PACK_CHARS = 4_000_000  # of long documents fewer are handed over together, or queued
 _REFRESH_ROUND = 500  # pages between the commits of refresh_all_anchors()
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 
@@ -81,6 +82,7 @@ class IndexWriter:
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
         self._queue: deque[tuple[str, dict[str, Any] | None]] = deque()
+        self._queued_chars = 0
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
         self._closed = False
@@ -103,7 +105,7 @@ class IndexWriter:
         self._enqueue(stored["key"], stored)
 
     def remove(self, normalized: str) -> None:
-        """Remove the page with this URL, in exact form, at the next `commit`."""
+        """Remove the page with this URL, in exact form, and its parts, at the next `commit`."""
         self._enqueue(normalized, None)
 
     def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
@@ -193,8 +195,13 @@ class IndexWriter:
 
     def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
         self._queue.append((normalized, stored))
+        if stored is not None:
+            self._queued_chars += len(stored["body"])
+            for part in stored.get("parts", ()):
+                self._queued_chars += len(part["body"])
         waiting = len(self._queue)
-        if waiting >= _PACK and self._lock.acquire(blocking=waiting >= _MAX_QUEUE):
+        packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
+        if packs >= 1 and self._lock.acquire(blocking=packs >= _MAX_PACKS):
             try:
                 with self._errors_named():
                     self._drain()
@@ -215,20 +222,27 @@ class IndexWriter:
 
     def _drain(self) -> None:
         """Hand the queue to Tantivy, with the anchor texts of the last commit."""
+        self._queued_chars = 0
         pack = [self._queue.popleft() for _ in range(len(self._queue))]
         for (normalized, stored), texts in zip(
             pack, self.anchors.texts_of(normalized for normalized, _ in pack), strict=True
         ):
             if stored is None:
                 self._writer.delete_documents_by_term("key", normalized)
+                self._writer.delete_documents_by_term("container", normalized)
                 self._indexed[normalized] = None
             else:
                 self._upsert(stored, texts)
 
     def _upsert(self, stored: dict[str, Any], texts: list[str]) -> None:
         document = to_document(stored, texts, self._stems)
+        parts = stored.get("parts")  # None: out of an index, where they have their own documents
         self._writer.delete_documents_by_term("key", stored["key"])
+        if parts is not None:
+            self._writer.delete_documents_by_term("container", stored["key"])
         self._writer.add_document(document)
+        for part in parts or ():
+            self._writer.add_document(to_document(part, (), self._stems))
         self._indexed[stored["key"]] = len(texts)
 
     def _commit(self) -> None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-_NAMES = tuple(field.name for field in fields(Page) if field.name not in ("headers", "links"))
+_NAMES = tuple(
+    field.name for field in fields(Page) if field.name not in ("headers", "links", "parts")
+)
 
 
 def page_record(page: Page) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def page_record(page: Page) -> dict[str, Any]:
     return record | {
         "headers": header_list(page.headers),
         "links": [asdict(link) for link in page.links],
+        "parts": [asdict(part) for part in page.parts],
     }
 
 
@@ -99,18 +102,24 @@ class JsonLinesFeed(_JsonFeedItems, exporters.JsonLinesItemExporter):
 
 
 class XmlFeed(_FeedItems, exporters.XmlItemExporter):
-    """For ``-O pages.xml``."""
-
-
-class CsvFeed(_FeedItems, exporters.CsvItemExporter):
-    """For ``-O pages.csv``: links and headers are JSON in their cells, invisible characters are
-    escaped. A CSV file has the columns
-    of its first item, so failed fetches fill only those that pages have too."""
+    """For ``-O pages.xml``; a line feed parts pages, for XML has no form feed."""
 
     def record(self, item: Any) -> Any:
         record = super().record(item)
         if isinstance(item, Page):
-            for name in ("headers", "links"):
+            record["text"] = record["text"].replace("\f", "\n")
+        return record
+
+
+class CsvFeed(_FeedItems, exporters.CsvItemExporter):
+    """For ``-O pages.csv``: links, parts and headers are JSON in their cells, invisible characters
+    are escaped. A CSV file has the columns of its first item, so failed
+    fetches fill only those that pages have too."""
+
+    def record(self, item: Any) -> Any:
+        record = super().record(item)
+        if isinstance(item, Page):
+            for name in ("headers", "links", "parts"):
                 record[name] = json.dumps(record[name])
             for name, value in record.items():
                 if isinstance(value, str):

@@ -24,7 +24,7 @@ from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.process import Readers
 from larmspider.formatting import counted, duration
 from larmspider.index.rebuild import Documents, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, page_fields
@@ -67,6 +67,7 @@ class SearchIndexPipeline(Store):
         wake: Callable[[], object] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
         given_up: Callable[[], bool] = lambda: False,
+        readers: Callable[[], Readers] = Readers,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens."""
@@ -75,6 +76,7 @@ class SearchIndexPipeline(Store):
         self.stemmer = stemmer
         self.counters = counters
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
+        self._readers = readers
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -95,6 +97,7 @@ class SearchIndexPipeline(Store):
             wake=partial(crawler.signals.send_catch_log, signals.wake),
             stopping=lambda: not (crawler.crawling and crawler.engine.running),
             given_up=lambda: not crawler.crawling,
+            readers=partial(Readers.from_settings, settings),
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
@@ -117,12 +120,13 @@ class SearchIndexPipeline(Store):
 
     def _rebuild(self) -> None:
         telling = RebuildLog(self.directory, self.given_up)
-        rebuild(
-            self.directory,
-            partial(from_page_files, self.directory.parent, self._forms),
-            heap_bytes=self.heap_bytes,
-            progress=telling,
-        )
+        with self._readers() as readers:
+            rebuild(
+                self.directory,
+                partial(from_page_files, self.directory.parent, self._forms, readers),
+                heap_bytes=self.heap_bytes,
+                progress=telling,
+            )
         telling.end()
 
     def spider_idle(self) -> None:
@@ -262,28 +266,28 @@ class RebuildLog:
         logger.info("The search index is new: %s in %s", counted(self._done, "page"), took)
 
 
-def from_page_files(directory: Path, forms: Callable[[str], Forms]) -> tuple[int, Documents]:
+def from_page_files(
+    directory: Path, forms: Callable[[str], Forms], readers: Readers
+) -> tuple[int, Documents]:
     """The number of pages in store.log, and what the index would have of each. What only the server
     said is not known: a charset or noindex in a header, Last-Modified."""
     total = sum(1 for _ in stored_pages(directory))
-    return total, _from_page_files(directory, forms)
+    return total, _from_page_files(directory, forms, readers)
 
 
-def _from_page_files(directory: Path, forms: Callable[[str], Forms]) -> Documents:
+def _from_page_files(directory: Path, forms: Callable[[str], Forms], readers: Readers) -> Documents:
     times = _FetchTimes(directory / "fetch.log")
     depths: dict[int, int] = {}
     for fields, body in stored_pages(directory):
         from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
         depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
         depths[hash(url)] = depth
-        page, extract = Page(url), extractor_for(mime)
-        if status == "200" and extract is not None:
-            page = extract(body(), url, None)
+        page = Page(url)
+        if status == "200":
+            page = readers.read_again(mime, body(), url)
             for link in page.links:
                 with suppress(InvalidURL):
                     link.normalized, link.exact = forms(link.url)
-        elif status == "200":
-            page = Page(url, body=body())
         with suppress(InvalidURL):
             page.exact = forms(url).exact
         page.normalized, page.status, page.mime = normalized, int(status), mime

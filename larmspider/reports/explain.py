@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +18,7 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.process import ExtractionProcess, ExtractionRefused
+from larmspider.extraction.process import Readers
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.describe import merged_in_words, url_report
 from larmspider.frontier.factory import politeness_from
@@ -232,20 +229,10 @@ def _as_found(
 
 
 def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
-    """Extract a stored page again; a large one in another process, for this one may be the
-    crawl's."""
-    extract = extractor_for(stored.mime)
-    if extract is None:
-        return Page(stored.url)
-    if not is_large(body):
-        return extract(body, stored.url, stored.mime)
-    process = ExtractionProcess.from_settings(settings)
-    try:
-        return asyncio.run(process.read(stored.mime, body, stored.url, stored.mime))
-    except ExtractionRefused:
-        return Page(stored.url)
-    finally:
-        process.close()
+    """Extract a stored page again; a large one, and a document, in another process, for this one
+    may be the crawl's."""
+    with Readers.from_settings(settings) as readers:
+        return readers.read_again(stored.mime, body, stored.url)
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:

@@ -7,6 +7,7 @@ scrapy crawl intranet -a start=@seeds.txt -a hostresolver=hosts.properties -a th
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Self
@@ -16,12 +17,12 @@ from scrapy import Spider, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
-from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.formats import extractor_for, is_read_apart, media_type
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
-from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
+from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.items import REDIRECT, FailedFetch, Link, Page
+from larmspider.items import REDIRECT, FailedFetch, Link, Outcome, Page
 from larmspider.requests import GIVE_BACK, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
@@ -49,7 +50,7 @@ class IntranetSpider(Spider):
     """Fetches what the filters let through and makes a Page of every response."""
 
     name = "intranet"
-    extraction_process: ExtractionProcess
+    readers: Readers
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -70,9 +71,9 @@ class IntranetSpider(Spider):
             )
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
-        spider.extraction_process = ExtractionProcess.from_settings(crawler.settings)
+        spider.readers = Readers.from_settings(crawler.settings)
         for signal in (larm_signals.let_go, signals.engine_stopped):
-            crawler.signals.connect(spider.extraction_process.close, signal=signal)
+            crawler.signals.connect(spider.readers.close, signal=signal)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -109,19 +110,18 @@ class IntranetSpider(Spider):
 
     async def _extract(self, response: Response) -> Page:
         body, content_type = response.body, _header(response, "Content-Type")
-        mime = media_type(content_type, body)
+        mime = media_type(content_type, body, response.url)
         extract = extractor_for(mime)
         if extract is None:
             return Page(response.url, mime=mime)
         try:
-            if is_large(body):
-                page = await self.extraction_process.read(mime, body, response.url, content_type)
+            if is_read_apart(mime) or is_large(body):
+                page = await self.readers.read(mime, body, response.url, content_type)
             else:
                 page = extract(body, response.url, content_type)
         except ExtractionRefused as refused:
-            self.logger.warning("Stored without links and text: %s %s", response.url, refused)
             self.crawler.stats.inc_value(stats.EXTRACTION_REFUSED)
-            page = Page(response.url, unread=f"not read: {refused}")
+            page = Page(response.url, unread=str(refused))
         except ExtractionStopped:
             raise
         except Exception:
@@ -130,7 +130,16 @@ class IntranetSpider(Spider):
             self.crawler.stats.inc_value(stats.EXTRACTION_ERRORS)
             page = Page(response.url)
         page.mime = mime
+        if page.unread:
+            self._count_unread(page)
         return page
+
+    def _count_unread(self, page: Page) -> None:
+        outcome = page.unread.partition(":")[0]
+        self.crawler.stats.inc_value(stats.EXTRACTION_UNREAD.format(outcome=outcome))
+        level = logging.INFO if outcome == Outcome.NO_TEXT else logging.WARNING
+        kept = "with some of its text" if page.text else "without its text"
+        self.logger.log(level, "Stored %s: %s (%s)", kept, without_userinfo(page.url), page.unread)
 
     def _add_redirect(self, page: Page, response: Response) -> None:
         """A redirect is a link of type 2, before any that its body holds."""

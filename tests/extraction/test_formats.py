@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import html
-from larmspider.extraction.formats import EXTRACTORS, extract_plain_text, extractor_for, media_type
+from larmspider.extraction import html, plain_text
+from larmspider.extraction.documents import pdf
+from larmspider.extraction.formats import extractor_for, is_document, media_type
 from larmspider.extraction.page_builder import MAX_TEXT
 
 
@@ -15,8 +16,9 @@ from larmspider.extraction.page_builder import MAX_TEXT
         ("text/html", html.extract),
         ("Text/HTML; charset=utf-8", html.extract),
         ("application/xhtml+xml", html.extract),
-        ("text/plain", extract_plain_text),
-        ("application/pdf", None),
+        ("text/plain", plain_text.extract),
+        ("application/pdf", pdf.extract),
+        ("image/png", None),
         ("", None),
     ],
 )
@@ -24,8 +26,8 @@ def test_extractor_of_a_media_type(mime, extractor):
     assert extractor_for(mime) is extractor
 
 
-def test_every_extractor_makes_a_page_of_nothing():
-    for extract in EXTRACTORS.values():
+def test_every_extractor_of_the_crawl_makes_a_page_of_nothing():
+    for extract in (html.extract, plain_text.extract):
         page = extract(b"", "http://h/", None)
         assert (page.url, page.links, page.text) == ("http://h/", [], "")
 
@@ -50,7 +52,10 @@ PDF = b"%PDF-1.7\n"
         ("text/plain", b"GIF89a...", "image/gif"),
         ("text/plain", HTML, "text/plain"),
         ("text/plain", b"a\0b", "text/plain"),
-        ("application/pdf", HTML, "application/pdf"),
+        ("application/pdf", HTML, "text/html"),
+        ("application/octet-stream", PDF, "application/pdf"),
+        ("application/java-archive", b"PK\x03\x04...", "application/java-archive"),
+        ("", b"From: a@h\nSubject: b\n\nc", "message/rfc822"),
         ("application/octet-stream", HTML, "application/octet-stream"),
         ("", HTML, "text/html"),
         ("", b"\xef\xbb\xbf\r\n <HTML >", "text/html"),
@@ -72,26 +77,59 @@ def test_media_type(content_type, body, mime):
     assert media_type(content_type, body) == mime
 
 
+@pytest.mark.parametrize(
+    ("content_type", "name", "mime"),
+    [
+        ("text/plain", "http://h/a.MD?x=y.csv", "text/markdown"),
+        ("text/plain", "http://h/a.html", "text/plain"),
+        ("text/html", "http://h/a.csv", "text/html"),
+        ("application/octet-stream", "http://h/a.csv", "text/csv"),
+        ("application/octet-stream", "http://h/a", "application/octet-stream"),
+        ("application/octet-stream", "http://h/a.docx", "text/plain"),
+        ("", "a/b.json", "application/json"),
+        ("image/png", "http://h/a.csv", "image/png"),
+    ],
+)
+def test_the_name_counts_where_the_server_says_nothing(content_type, name, mime):
+    assert media_type(content_type, b"words, more of them", name) == mime
+
+
+@pytest.mark.parametrize(
+    ("content_type", "url", "expected"),
+    [
+        ("application/pdf", "http://h/a", True),
+        ("Application/PDF; x=y", "http://h/a", True),
+        ("application/octet-stream", "http://h/a.pdf", True),
+        ("", "http://h/a.docx", True),
+        ("", "http://h/a", False),
+        ("text/html", "http://h/a.pdf", False),
+        ("image/png", "http://h/a.pdf", False),
+    ],
+)
+def test_what_the_head_announces_as_a_document(content_type, url, expected):
+    assert is_document(content_type, url) is expected
+
+
 # Plain text is its own text.
 
 
-def test_text_without_title_or_links():
-    page = extract_plain_text(
+def test_text_has_its_first_line_as_title_and_no_links():
+    page = plain_text.extract(
         b"Read me\n\n<a href=x>  http://h/ caf\xe9\n", "http://h/README", "text/plain"
     )
-    assert (page.title, page.links) == ("", [])
+    assert (page.title, page.links) == ("Read me", [])
     assert page.text.startswith("Read me <a href=x> http://h/ caf")
 
 
 def test_charset_of_the_header_counts():
-    page = extract_plain_text("Мир".encode("koi8-r"), "http://h/", "text/plain; charset=koi8-r")
+    page = plain_text.extract("Мир".encode("koi8-r"), "http://h/", "text/plain; charset=koi8-r")
     assert (page.text, page.charset) == ("Мир", "koi8-r")
 
 
 def test_text_has_a_limit():
-    assert len(extract_plain_text(b"x" * (MAX_TEXT + 1), "http://h/", None).text) == MAX_TEXT
+    assert len(plain_text.extract(b"x" * (MAX_TEXT + 1), "http://h/", None).text) == MAX_TEXT
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page(body):
-    assert len(extract_plain_text(body, "http://h/", None).text.splitlines()) <= 1
+    assert len(plain_text.extract(body, "http://h/", None).text.splitlines()) <= 1

@@ -99,7 +99,7 @@ def test_a_large_page_is_read_in_another_process(
         read.append(url)
         return html.extract(body, url, content_type)
 
-    monkeypatch.setattr("larmspider.reports.explain.extractor_for", lambda mime: extract)
+    monkeypatch.setattr("larmspider.extraction.process.extractor_for", lambda mime: extract)
     stored = StoredPage("", "http://h/", "http://h/", 0, 200, "text/html", len(body), "", 0, 0)
     page = read_again(body, stored, Settings({"LARM_EXTRACTION_SECS": 0.3}))
     assert (len(page.links), read == ["http://h/"]) == (links, here)

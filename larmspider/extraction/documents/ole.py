@@ -1,0 +1,63 @@
+"""OLE files (MS-CFB): what Office wrote until 2007, mails of Outlook, encrypted OOXML."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import olefile
+
+from larmspider.extraction.documents.reading import DocumentBuilder, Unread
+from larmspider.items import Outcome, Page
+
+SIGNATURE = b"\xd0\xcf\x11\xe0"
+
+
+@contextmanager
+def opened(body: bytes) -> Iterator[olefile.OleFileIO]:
+    """Raises Unread for what is no OLE file, or a broken one."""
+    try:
+        with olefile.OleFileIO(io.BytesIO(body)) as file:
+            yield file
+    except Unread:
+        raise
+    except Exception as error:  # noqa: BLE001 - olefile raises IndexError, struct.error and more
+        raise Unread(Outcome.DAMAGED, f"the OLE file cannot be read: {error}") from None
+
+
+def refuse_encrypted(body: bytes) -> None:
+    """Raise Unread for encrypted OOXML (MS-OFFCRYPTO 2.3)."""
+    with opened(body) as file:
+        if file.exists("EncryptedPackage") or file.exists("EncryptionInfo"):
+            raise Unread(Outcome.ENCRYPTED, "needs a password")
+
+
+def ole_metadata(body: bytes, builder: DocumentBuilder) -> None:
+    with opened(body) as file:
+        found = file.get_metadata()
+    codepage = f"cp{found.codepage}" if found.codepage and found.codepage > 0 else "utf-8"
+    builder.title = _text(found.title, codepage)
+    builder.author = _text(found.author, codepage)
+    if isinstance(found.last_saved_time, datetime) and found.last_saved_time.year > 1980:
+        builder.modified = found.last_saved_time.replace(tzinfo=UTC).timestamp()
+
+
+def _text(value: bytes | str | None, codepage: str) -> str:
+    if isinstance(value, bytes):
+        try:
+            return value.decode(codepage, "replace").strip("\0 ")
+        except LookupError:
+            return value.decode("cp1252", "replace").strip("\0 ")
+    return value or ""
+
+
+def extract(body: bytes, url: str, content_type: str | None) -> Page:
+    """What has no reader in the base install: .doc, .ppt. Its metadata are found all the same."""
+    refuse_encrypted(body)
+    builder = DocumentBuilder()
+    ole_metadata(body, builder)
+    raise Unread(
+        Outcome.NO_READER, "LARM_SECOND_READER=tika reads it, if installed", builder.page(url)
+    )

@@ -1,0 +1,139 @@
+"""What the readers of documents share: the error by which they refuse, XML, dates, links in text.
+
+raise Unread(Outcome.ENCRYPTED, "needs a password")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from lxml import etree
+
+from larmspider.errors import LarmspiderError
+from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
+from larmspider.items import ORDINARY, Outcome, Page
+
+_PDF_DATE = re.compile(
+    r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([Z+-])(\d\d)?'?(\d\d)?)?'?"
+)
+_URL = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'`{}|\\^\[\]]+")
+_URL_END = ".,;:!?)*_"
+
+
+class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
+    """A document that is not read. ``page`` has what was found until then, if that is of use."""
+
+    def __init__(self, outcome: Outcome, message: str, page: Page | None = None) -> None:
+        super().__init__(message)
+        self.outcome, self.page = outcome, page
+
+    @property
+    def unread(self) -> str:
+        """As in ``Page.unread``."""
+        return f"{self.outcome}: {self}"
+
+
+class DocumentBuilder(PageBuilder):
+    """A PageBuilder for documents: text up to a limit, links with their text, author and date."""
+
+    __slots__ = ("author", "modified", "size")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.author = ""
+        self.modified: float | None = None
+        self.size = 0
+
+    def add(self, text: str) -> None:
+        """A block of text. Raises Unread with more than MAX_TEXT characters in all."""
+        self.size += len(text)
+        self.pieces += text, "\n"
+        if self.size > MAX_TEXT:
+            raise Unread(Outcome.TOO_LONG, f"has more than {MAX_TEXT:,} characters of text")
+
+    def add_link(self, target: str, text: str = "") -> None:
+        if target := target.strip():
+            self.links.append((target, ORDINARY, text, False))
+
+    def page(self, url: str, *, absolute: bool = False) -> Page:
+        """``absolute``: links are kept only if they have a scheme, for the document lies where no
+        other can be named relative to it."""
+        if absolute:
+            self.links = [link for link in self.links if _URL.match(link[0])]
+        page = Page(url)
+        self.fill(page)
+        page.author, page.modified = " ".join(self.author.split())[:255], self.modified
+        return page
+
+
+def parse_xml(data: bytes) -> Any:
+    """The root element. No entity is resolved and nothing is fetched. Raises Unread."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False
+    )
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise Unread(Outcome.DAMAGED, f"its XML cannot be read: {error}") from None
+    if root is None:
+        raise Unread(Outcome.DAMAGED, "its XML has no element")
+    return root
+
+
+def local_name(element: Any) -> str:
+    """The name of an element without its namespace; "" for comments and such."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def dublin_core(root: Any, builder: DocumentBuilder) -> None:
+    """Title, author, language and date of the first elements that have those names."""
+    found: dict[str, str] = {}
+    for element in root.iter("{*}*"):
+        if element.text and (text := element.text.strip()):
+            found.setdefault(local_name(element), text)
+    builder.title = found.get("title") or builder.title
+    builder.author = found.get("creator") or found.get("initial-creator") or builder.author
+    builder.language = found.get("language") or builder.language
+    for name in ("modified", "date", "created", "creation-date"):
+        if (time := date_of(found.get(name, ""))) is not None:
+            builder.modified = time
+            break
+
+
+def date_of(text: str) -> float | None:
+    """Seconds since the epoch of a date as documents write it: ISO 8601, ``D:2024...`` (PDF 7.9.4),
+    or that of a mail; None for any other text."""
+    text = text.strip()
+    try:
+        return _utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        pass
+    if found := _PDF_DATE.fullmatch(text):
+        *parts, sign, hours, minutes = found.groups()
+        year, month, day, hour, minute, second = (
+            int(part or least) for part, least in zip(parts, (1, 1, 1, 0, 0, 0), strict=True)
+        )
+        offset = (int(hours or 0) * 60 + int(minutes or 0)) * (-1 if sign == "-" else 1)
+        try:
+            date = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+            return date.timestamp() - offset * 60
+        except (ValueError, OverflowError):
+            return None
+    try:
+        return _utc(parsedate_to_datetime(text))
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def _utc(date: datetime) -> float:
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+def urls_in(text: str) -> Iterable[str]:
+    """URLs that stand in plain text, each once, without the punctuation behind them."""
+    return dict.fromkeys(found.rstrip(_URL_END) for found in _URL.findall(text))

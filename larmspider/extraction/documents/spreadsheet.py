@@ -1,0 +1,58 @@
+"""Spreadsheets: xlsx, xlsb and xls by calamine, values and results of formulas, row by row."""
+
+from __future__ import annotations
+
+import io
+from datetime import date, datetime, time
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+from larmspider.extraction.documents.archives import ZipReader
+from larmspider.extraction.documents.office import metadata, relationships
+from larmspider.extraction.documents.ole import SIGNATURE, ole_metadata, refuse_encrypted
+from larmspider.extraction.documents.reading import DocumentBuilder, Unread
+from larmspider.items import Outcome, Page
+
+
+def extract(body: bytes, url: str, content_type: str | None) -> Page:
+    builder = DocumentBuilder()
+    if body.startswith(SIGNATURE):
+        refuse_encrypted(body)
+        ole_metadata(body, builder)
+    else:
+        archive = ZipReader(body)
+        archive.check()
+        metadata(archive, builder)
+        for name in archive.names:
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                for target in relationships(archive, name, builder).values():
+                    builder.add_link(target)
+    try:
+        _cells(body, builder)
+    except PasswordError:
+        raise Unread(Outcome.ENCRYPTED, "needs a password") from None
+    except CalamineError as error:
+        raise Unread(Outcome.DAMAGED, f"the cells cannot be read: {error}") from None
+    except Unread as unread:
+        unread.page = builder.page(url)
+        raise
+    return builder.page(url)
+
+
+def _cells(body: bytes, builder: DocumentBuilder) -> None:
+    book = CalamineWorkbook.from_filelike(io.BytesIO(body))
+    for name in book.sheet_names:
+        builder.add(name)
+        for row in book.get_sheet_by_name(name).iter_rows():
+            if cells := [_shown(cell) for cell in row if cell != ""]:
+                builder.add(" ".join(cells))
+
+
+def _shown(cell: Any) -> str:
+    """As a person would type it: 42 for 42.0, 2024-01-31 for a day."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    if isinstance(cell, datetime | date | time):
+        return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
+    return str(cell)

@@ -1,0 +1,267 @@
+"""Every format is read: text, title, author, date, links; what cannot be read has its outcome."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.reading import Unread, date_of
+from larmspider.extraction.formats import FORMATS, extractor_for, is_read_apart, media_type
+from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.items import Outcome, Page
+from tests.support.documents import corpus
+from tests.support.documents.corpus import MODIFIED, SAMPLES, Sample
+
+OUTCOMES = tuple(f"{outcome}:" for outcome in Outcome)
+TEXTS = ("gz", "bz2", "xz")
+"""They hold plain text here, which has no links."""
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    with Readers() as readers:
+        yield readers
+
+
+def read(body: bytes, name: str, readers: Readers, content_type: str = "") -> Page:
+    mime = media_type(content_type, body, f"http://h/{name}")
+    return readers.read_again(mime, body, f"http://h/{name}")
+
+
+def each(*names: str):
+    return pytest.mark.parametrize(
+        "sample", [SAMPLES[name] for name in names or SAMPLES], ids=lambda sample: sample.name
+    )
+
+
+@each()
+def test_every_format_is_read(sample, readers):
+    page = read(sample.body, f"sample.{sample.name}", readers)
+    assert page.unread == ""
+    text = {part.name: part.text for part in page.parts}[sample.part] if sample.part else page.text
+    assert sample.phrase in text
+    assert (page.title, page.author) == (sample.title, sample.author)
+    assert page.modified == (MODIFIED if sample.dated else None)
+    if sample.name not in (*TEXTS, "xls"):
+        assert sample.link in [link.url for link in page.links]
+
+
+@each()
+def test_the_content_says_what_it_is(sample):
+    """Whatever the server says; text has no signature, so there the name counts."""
+    for said in ("", "application/octet-stream", sample.mime):
+        assert media_type(said, sample.body, f"/a/sample.{sample.name}") == sample.mime
+    if sample.body[:1] not in b"#T[F<":
+        assert media_type("text/html", sample.body) == sample.mime
+        assert media_type("text/plain; charset=utf-8", sample.body, "/x.txt") == sample.mime
+
+
+@each("pdf", "docx", "pptx", "odt", "eml", "md", "zip")
+def test_a_link_has_its_text(sample, readers):
+    links = read(sample.body, f"x.{sample.name}", readers).links
+    (anchor,) = (link.anchor for link in links if link.url == sample.link)
+    assert anchor == ("First of all" if sample.name == "pdf" else "the way")
+
+
+def test_pages_of_a_pdf_are_parted(readers):
+    page = read(SAMPLES["pdf"].body, "x.pdf", readers)
+    assert page.text.split("\f") == ["First of all", "nothing", "The pdfword lighthouse"]
+    assert page.language == "en-gb"
+
+
+def test_a_pdf_without_a_title_has_its_largest_letters(readers):
+    assert read(corpus.pdf(["Large", "x"]), "x.pdf", readers).title == "Large"
+
+
+def test_what_was_struck_out_is_no_text(readers):
+    assert "struck" not in read(SAMPLES["docx"].body, "x", readers).text
+
+
+def test_a_relative_link_is_relative_to_the_document(readers):
+    assert [link.url for link in read(b"[x](other.md)", "a/b.md", readers).links] == [
+        "http://h/a/other.md"
+    ]
+
+
+# Parts.
+
+
+def test_an_attachment_is_a_part(readers):
+    mail = corpus.eml(attachment=SAMPLES["docx"].body, file="rules.docx")
+    page = read(mail, "x.eml", readers)
+    (part,) = page.parts
+    assert (part.name, part.title, part.mime) == (
+        "rules.docx",
+        "Harbour rules",
+        SAMPLES["docx"].mime,
+    )
+    assert SAMPLES["docx"].phrase in part.text
+    assert SAMPLES["docx"].link in [link.url for link in page.links]
+    assert [part.text for part in read(SAMPLES["msg"].body, "x", readers).parts] == [
+        "enclosed plan"
+    ]
+
+
+def test_archives_in_archives_are_read_three_deep(readers):
+    page = read(corpus.bombs()["nested.zip"], "x.zip", readers)
+    assert [part.name for part in page.parts] == ["6.zip", "6.zip/5.zip", "6.zip/5.zip/4.zip"]
+
+
+@each("zip", "tar", "tgz", "mbox", "gz")
+def test_a_part_can_be_had_by_its_name(sample, readers):
+    name = f"sample.{sample.name}"
+    got = readers.documents.member(sample.mime, sample.body, f"http://h/{name}", sample.part)
+    assert sample.phrase.encode() in got
+    with pytest.raises(ExtractionRefused, match="holds no"):
+        readers.documents.member(sample.mime, sample.body, f"http://h/{name}", "other")
+
+
+def test_one_part_that_cannot_be_read_does_not_cost_the_others(readers):
+    body = corpus.zipped({"a.pdf": b"%PDF-1.4 no more", "b.txt": "text of b"})
+    a, b = read(body, "x.zip", readers).parts
+    assert a.unread.startswith("damaged:")
+    assert (b.text, b.unread) == ("text of b", "")
+
+
+# What cannot be read.
+
+
+@pytest.mark.parametrize("name", corpus.encrypted())
+def test_what_is_encrypted_says_so(name, readers):
+    page = read(corpus.encrypted()[name], f"x.{name}", readers, SAMPLES[name].mime)
+    assert page.unread.startswith("encrypted:")
+    assert "secret" not in page.text or name == "zip"  # its members have names
+
+
+@pytest.mark.parametrize("name", ["bomb.zip", "bomb.docx", "bomb.gz"])
+def test_what_unpacks_to_too_much_says_so(name, readers):
+    page = read(corpus.bombs()[name], name, readers)
+    assert page.unread.startswith("too-large:")
+
+
+def test_an_archive_of_too_many_members_has_some_of_them(monkeypatch):
+    monkeypatch.setattr(parts, "MAX_MEMBERS", 20)
+    body = corpus.zipped({f"{n}.txt": "x" for n in range(30)})
+    page = parts.read("application/zip", body, "http://h/x.zip", None)
+    assert (len(page.parts), page.unread.partition(":")[0]) == (20, "too-large")
+
+
+@pytest.mark.parametrize("name", ["laughs.docx", "laughs.xml"])
+def test_entities_that_multiply_are_not_expanded(name, readers):
+    assert len(read(corpus.bombs()[name], name, readers).text) < 1_000
+
+
+@pytest.mark.parametrize("name", ["x.xml", "x.docx", "x.odt"])
+def test_no_entity_brings_in_a_file_or_a_url(name, readers, tmp_path):
+    (tmp_path / "secret").write_text("of this machine")
+    documents = corpus.foreign_entities(str(tmp_path / "secret"), "http://127.0.0.1:9/")
+    page = read(documents[name], name, readers)
+    assert "kept" in page.text
+    assert "machine" not in page.text
+
+
+@pytest.mark.parametrize("body", [b"", b"\0" * 100], ids=["nothing", "zeros"])
+@each()
+def test_nothing_is_no_document(sample, body, readers):
+    page = readers.read_again(sample.mime, body, "http://h/x")
+    assert page.unread.startswith(OUTCOMES) or page.text
+
+
+@each()
+def test_a_document_that_is_cut_or_overwritten_has_text_or_an_outcome(sample, readers):
+    for body in [
+        *(sample.body[: len(sample.body) * part // 5] for part in range(1, 5)),
+        *(corpus.overwritten(sample.body, seed) for seed in range(3)),
+    ]:
+        page = readers.read_again(sample.mime, body, "http://h/x")
+        assert page.unread.startswith(OUTCOMES) or page.text
+
+
+def test_old_office_needs_a_second_reader(readers):
+    body = corpus.ole({"WordDocument": b"x" * 5_000})
+    assert media_type("", body) == "application/msword"
+    assert read(body, "x.doc", readers).unread.startswith("no-reader:")
+
+
+def test_a_page_in_place_of_a_pdf_is_a_page():
+    assert media_type("application/pdf", b"<!doctype html><title>Log in</title>") == "text/html"
+
+
+def test_a_document_that_kills_its_reader_costs_that_document(readers, monkeypatch):
+    exchange = readers.documents._exchange
+
+    def killed(request, body):
+        os.kill(readers.documents._started().pid, signal.SIGKILL)
+        return exchange(request, body)
+
+    read(SAMPLES["pdf"].body, "x.pdf", readers)
+    pid = readers.documents._child.pid
+    monkeypatch.setattr(readers.documents, "_exchange", killed)
+    unread = read(SAMPLES["pdf"].body * 100, "x.pdf", readers).unread
+    assert unread.startswith("reader-died:") or unread == ""  # it may have ended before
+    monkeypatch.undo()
+    assert read(SAMPLES["pdf"].body, "x.pdf", readers).title == "Harbour rules"
+    assert readers.documents._child.pid != pid
+
+
+def test_the_process_of_documents_is_replaced_from_time_to_time():
+    with Readers() as readers:
+        readers.documents.most = 2
+        pids = []
+        for _ in range(4):
+            read(b"a,b", "x.csv", readers)
+            pids.append(readers.documents._child and readers.documents._child.pid)
+        assert pids[1] is pids[3] is None
+        assert pids[0] != pids[2]
+
+
+def test_a_document_that_takes_too_long_or_too_much_memory_is_refused():
+    with Readers(document_secs=0.1) as readers:
+        body = corpus.zipped({f"{n}.csv": b"http://h/ " * 100_000 for n in range(8)})
+        assert read(body, "x.zip", readers).unread.startswith(("too-long", "too-large"))
+    with Readers(document_bytes=1 << 26) as readers:
+        body = b"[%s]" % (b'"x" ' * 6_000_000)
+        assert read(body, "x.json", readers).unread.startswith(("too-large", "reader-died"))
+
+
+# The list of formats.
+
+
+def test_all_formats_but_pages_and_text_are_read_apart():
+    here = {mime for mime, _, _ in FORMATS if not is_read_apart(mime)}
+    assert here == {"text/html", "application/xhtml+xml", "text/plain"}
+
+
+def test_each_format_has_its_reader():
+    assert all(extractor_for(mime) for mime, _, _ in FORMATS)
+
+
+def test_an_extension_means_one_format():
+    names = [name for _, names, _ in FORMATS for name in names.split()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2024-01-01T12:34:56Z", MODIFIED),
+        ("D:20240101133456+01'00'", MODIFIED),
+        ("D:20240101123456Z", MODIFIED),
+        ("Mon, 01 Jan 2024 13:34:56 +0100", MODIFIED),
+        ("D:2024", 1704067200.0),
+        ("D:20249999", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_dates(text, seconds):
+    assert date_of(text) == seconds
+
+
+def test_a_reader_refuses_by_an_outcome():
+    with pytest.raises(Unread) as refused:
+        parts.read("application/pdf", b"%PDF-1.7", "http://h/", None)
+    assert refused.value.unread == "damaged: PDFium finds no PDF in it"
+    assert isinstance(SAMPLES["pdf"], Sample)
