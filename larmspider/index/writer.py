@@ -31,7 +31,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.schema import page_fields, stored_fields, to_document
 from larmspider.index.stems import Stems
-from larmspider.index.version import create_index, is_panic
+from larmspider.index.version import META_NAME, create_index, is_panic
 from larmspider.items import Page
 
 HEAP_MIN_BYTES = 15_000_000
@@ -122,6 +122,7 @@ class IndexWriter:
         with self._lock:
             if not self._closed:  # close() has committed
                 self._commit()
+                self._share()
 
     def refresh_anchors(self, limit: int) -> int:
         """Index again at most ``limit`` pages whose anchor texts have doubled; return their number.
@@ -170,6 +171,14 @@ class IndexWriter:
             finally:
                 del self._writer  # Tantivy's lock goes with it
                 self.anchors.close()
+                self._share()
+
+    def _share(self) -> None:
+        """Give Tantivy's metadata, which it makes for its user alone, the mode of other files."""
+        with suppress(OSError):  # it is just being replaced
+            mode = (self.directory / META_NAME).stat().st_mode & 0o777
+            for name in ("meta.json", ".managed.json"):
+                (self.directory / name).chmod(mode)
 
     def _wait_for_merges(self, hurry: Callable[[], bool]) -> None:
         def wait() -> None:

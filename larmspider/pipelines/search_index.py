@@ -211,14 +211,6 @@ class SearchIndexPipeline(Store):
     def _commit(self, writer: IndexWriter) -> None:
         writer.commit()
         writer.refresh_anchors(REFRESH_PAGES)
-        self._share()
-
-    def _share(self) -> None:
-        """Give Tantivy's metadata, which it makes for its user alone, the mode of other files."""
-        with suppress(OSError):  # it is just being replaced
-            mode = (self.directory / META_NAME).stat().st_mode & 0o777
-            for name in ("meta.json", ".managed.json"):
-                (self.directory / name).chmod(mode)
 
     async def close_spider(self) -> None:
         writer = self._writer
@@ -230,7 +222,6 @@ class SearchIndexPipeline(Store):
         try:
             with self._failure_kept():
                 await asyncio.to_thread(writer.close, self.stopping)
-            self._share()
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:

@@ -42,6 +42,8 @@ def test_an_old_index_has_the_same_pages_afterwards(old: Path) -> None:
     assert [path.name for path in old.parent.iterdir()] == ["index"]
     with IndexWriter(old) as writer:
         writer.refresh_all_anchors()
+    modes = {path.stat().st_mode & 0o777 for path in old.iterdir() if path.is_file()}
+    assert len(modes) == 1, "Tantivy's metadata, too, are for those who may read the rest"
 
 
 def test_a_rebuild_that_is_stopped_leaves_the_old_index(old: Path) -> None:

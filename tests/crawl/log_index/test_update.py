@@ -26,6 +26,7 @@ from larmspider.crawl.log_index.index import (
 from larmspider.crawl.log_index.update import Update
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
+from larmspider.pipelines.records import open_appending
 
 PAGES = [f"http://h{n % 7}/p{n}" for n in range(60)]
 
@@ -112,8 +113,9 @@ def test_links_are_counted_by_page(
 
 @pytest.mark.parametrize("many", [update.BATCH_LINES, 30])
 @pytest.mark.parametrize("slices", [1, 2, 5])
+@pytest.mark.parametrize("compressed", [False, True])
 def test_a_page_counts_once_whatever_the_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, slices: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, slices: int, compressed: bool
 ) -> None:
     """Its lines may be in parts, with those of others between, in the logs of several workers, and
     read at several times: each target has it once, as have the hosts."""
@@ -132,9 +134,10 @@ def test_a_page_counts_once_whatever_the_slices(
             (tmp_path / worker).mkdir(exist_ok=True)
             mine = pieces[number::slices]
             rng.shuffle(mine)
-            with (tmp_path / worker / "links.log").open("ab") as log:
-                log.writelines(line for piece in mine for line in piece)
-                ends[f"{worker}/links.log"] = log.tell()
+            log = open_appending(tmp_path / worker / "links.log", compressed=compressed)
+            log.write(b"".join(line for piece in mine for line in piece))
+            ends[f"{worker}/links.log"] = log.flush()
+            log.close()
         state = Update(tmp_path, ends, "b").run()
     assert state["pairs"] == sum(map(len, by_page.values()))
     with index_of(tmp_path) as index:
