@@ -19,6 +19,7 @@ from examples.intranet.serve import DemoServer
 from larmspider.commands.control import _form as control_form
 from larmspider.errors import ConfigError
 from larmspider.files import lock
+from larmspider.pipelines.records import open_appending
 from tests.support.crawling import FAST, PROJECT, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
@@ -67,6 +68,46 @@ def test_reindex_makes_an_old_index_anew(folder: Path, tmp_path: Path) -> None:
     with lock(crawl / "lock"):
         ran = scrapy("reindex", cwd=tmp_path)
     assert (ran.status, "is in use" in ran.err) == (1, True)
+
+
+def test_reindex_makes_the_indexes_of_all_workers_anew(folder: Path, tmp_path: Path) -> None:
+    """Those that are of an earlier version; which of them keeps a search from being answered."""
+    for worker in ("w1", "w2", "w3"):
+        shutil.copytree(folder / "crawl", tmp_path / "crawl" / worker)
+    manifest = json.loads((folder / "crawl" / "crawl.json").read_text()) | {"workers": {}}
+    (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
+    for worker in ("w1", "w2"):
+        meta = tmp_path / "crawl" / worker / "index" / "larmspider-index.json"
+        meta.write_text('{"schema": 1, "stemmer": "english"}')
+    ran = scrapy("search", "Reisekosten", cwd=tmp_path)
+    assert (ran.status, "w1/index: the search index has version 1" in ran.err) == (1, True)
+    ran = scrapy("reindex", "--json", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert set(ran.json["pages"]) == {str(tmp_path / "crawl" / worker) for worker in ("w1", "w2")}
+    assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
+
+
+def test_a_log_that_is_damaged_in_the_middle_is_named(folder: Path, tmp_path: Path) -> None:
+    """Each time; what is behind the damage is read, and the status is 1."""
+    crawl = shutil.copytree(folder / "crawl", tmp_path / "crawl")
+    lines = (crawl / "links.log").read_bytes().splitlines(keepends=True)
+    (crawl / "links.log").unlink()
+    file = open_appending(crawl / "links.log", compressed=True)
+    for at in range(0, len(lines), 9):
+        file.write(b"".join(lines[at : at + 9]))
+        file.flush()
+    file.close()
+    assert scrapy("links", cwd=tmp_path).status == 0
+    shutil.rmtree(crawl / "logs.idx")
+    packed = crawl / "links.log.zst"
+    data = bytearray(packed.read_bytes())
+    data[60] ^= 0x55
+    packed.write_bytes(data)
+    for _ in range(2):
+        ran = scrapy("links", "--json", cwd=tmp_path)
+        assert ran.status == 1
+        assert f"{packed}: damaged at byte 0: " in ran.err
+        assert ran.json["links"] == len(lines) - 10, "and the one that touches it"
 
 
 def test_search_marks_the_words(folder: Path) -> None:
