@@ -108,11 +108,12 @@ def build(directory: Path, all_pages: Iterable[Page]) -> Searcher:
         for page in all_pages:
             writer.add(page)
             writer.add_anchors(
-                [
+                page.name,
+                {
                     (link.normalized, link.anchor)
                     for link in page.links
                     if link.normalized and link.anchor and link.normalized != page.normalized
-                ]
+                },
             )
         writer.refresh_all_anchors()
     return Searcher.open(directory)

@@ -123,8 +123,7 @@ class LinkReplay:
                 if not start:
                     await self._count_outside()
                     await self._find_refused(reader)
-                records = self._crawl.logs.search("links.log", None, 0, start)
-                groups = groupby((fields for _, fields in records), key=itemgetter(0))
+                groups = groupby(self._crawl.logs.links(start), key=itemgetter(0))
                 pages = ((page, list(lines)) for page, lines in groups)
                 while some := await asyncio.to_thread(_take, pages, SLICE // 10):
                     for page, lines in some:

@@ -42,6 +42,9 @@ COLUMNS: Mapping[str, int] = {
 }
 URL, NORMALIZED = 1, 2
 """The fields that hold a URL and its canonical form, in all three."""
+STATUS = STORE_LOG_COLUMNS.index("http-code")
+REMOVED = "0"
+"""The status of a record of store.log that says that the page was taken out."""
 TABLES = {"store.log": "stored", "fetch.log": "fetched"}
 _WINDOW = 4 << 20
 _LONGEST_LINE = 1 << 20
@@ -158,15 +161,42 @@ class CrawlLogs:
         with self.index() as index:
             target = None if index is None else index.target(exact)
             ends = {} if index is None else self._ends(index, "links.log")
+        anew = self._begun_anew(ends)
         for fields in self.records_at("links.log", () if target is None else target.offsets):
-            if fields:
+            if fields and fields[0] not in anew:
                 yield fields
         for worker, logs in self.parts.items():
             start, forms = ends.get(worker, 0), self.forms
             normalized = forms(exact).normalized if forms else exact
-            for _, found in logs.search("links.log", normalized, NORMALIZED, start):
+            for at, found in logs.search("links.log", normalized, NORMALIZED, start):
                 if forms is None or self._is_link_to(forms(found[URL]).exact, exact):
-                    yield found
+                    _, other, since = anew.get(found[0], ("", worker, 0))
+                    if other == worker and at >= since:
+                        yield found
+
+    def _begun_anew(self, starts: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
+        """By page: when its links began anew for the last time, in whose log, at which offset; from
+        the starts in each worker's log on."""
+        latest: dict[str, tuple[str, str, int]] = {}
+        for worker, logs in self.parts.items():
+            for at, fields in logs.beginnings(starts.get(worker, 0)):
+                found = fields[4], worker, at
+                latest[fields[0]] = max(latest.get(fields[0], found), found)
+        return latest
+
+    def links(self, start: int = 0) -> Iterator[list[str]]:
+        """The records of links.log, from ``start`` on, that count: those of each page's last
+        version."""
+        since = {fields[0]: at for at, fields in self.beginnings(start)}
+        for at, fields in self.search("links.log", None, 0, start):
+            if fields[URL] and at >= since.get(fields[0], 0):
+                yield fields
+
+    def beginnings(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
+        """Offsets and fields of the records that say that the links of a page begin anew."""
+        for at, fields in self._records_with("links.log", "\t\t", URL, start):
+            if not fields[URL]:
+                yield at, fields
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
@@ -174,15 +204,17 @@ class CrawlLogs:
         known, ends = self._in_index("sources", page, "links.log")
         found = []
         for worker, logs in self.parts.items():
-            offset = known.get(worker)
-            if offset is None:
-                hit = next(logs.search("links.log", page, 0, ends[worker]), None)
-                offset = None if hit is None else hit[0]
+            offset, anew = known.get(worker), ""
+            for at, fields in logs.search("links.log", page, 0, ends[worker]):
+                if not fields[URL]:
+                    offset, anew = at, fields[4]
+                elif offset is None:
+                    offset = at
             if offset is not None:
-                found.append((self._visit_time(worker, page), worker, offset))
+                found.append((anew, self._visit_time(worker, page), worker, offset))
         if not found:
             return None if self.cut_short else []
-        _, worker, offset = max(found)
+        _, _, worker, offset = max(found)
         return self.parts[worker].links_at(offset, page, limit)
 
     def target(self, exact: str) -> Target | None:
@@ -193,10 +225,11 @@ class CrawlLogs:
     def links_at(self, offset: int, page: str, limit: int) -> list[list[str]]:
         """The links of a page whose first one is at ``offset`` of links.log."""
         links: list[list[str]] = []
-        for fields in self.records("links.log", offset):
-            if fields[0] != page or len(links) >= limit:
+        for number, fields in enumerate(self.records("links.log", offset)):
+            if fields[0] != page or len(links) >= limit or (number and not fields[URL]):
                 break
-            links.append(fields)
+            if fields[URL]:
+                links.append(fields)
         return links
 
     def record(self, name: str, offset: int) -> list[str] | None:
@@ -234,13 +267,21 @@ class CrawlLogs:
         self, name: str, value: str | None, field: int, start: int = 0
     ) -> Iterator[tuple[int, list[str]]]:
         """Offset and fields of records that hold ``value`` in ``field``, all for None, in order."""
+        for at, fields in self._records_with(name, value, field, start):
+            if value in (None, fields[field]):
+                yield at, fields
+
+    def _records_with(
+        self, name: str, value: str | None, field: int, start: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Those that search() has, and others."""
         try:
             with open_stored(self.path / name, buffered=False, skip=True) as file:
                 end = self._end(name, file.seek(0, 2))
                 for begin, lines in self._hits(file, value, field, start, end):
                     for at, line in lines:
                         fields = _fields(line)
-                        if len(fields) == COLUMNS[name] and value in (None, fields[field]):
+                        if len(fields) == COLUMNS[name]:
                             yield begin + at, fields
         except FileNotFoundError:
             return

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from larmspider.crawl.logs import COLUMNS, CrawlLogs
+from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import CrawlDirError, InvalidURL
 from larmspider.formatting import utc
 from larmspider.frontier.describe import stand_in
@@ -189,7 +189,7 @@ class CrawlDir:
         it."""
         exact = self.name_of(exact)
         fields = self.logs.last("store.log", exact)
-        return None if fields is None else self.page_of(fields)
+        return None if fields is None or fields[STATUS] == REMOVED else self.page_of(fields)
 
     def fetched(self, exact: str) -> LoggedFetch | None:
         """The last fetch of this exact form, whether it failed or not."""
@@ -265,9 +265,14 @@ class CrawlDir:
         return body
 
     def pages(self) -> Iterator[StoredPage]:
-        """All pages in the order they were stored."""
-        for _, fields in self.logs.search("store.log", None, 0):
-            yield self.page_of(fields)
+        """All pages in the order they were stored; of several versions the last."""
+        last: dict[bytes, int] = {}
+        for at, fields in self.logs.search("store.log", None, 0):
+            last[url_key(self.forms(fields[_URL]).exact)] = at
+        for at, fields in self.logs.search("store.log", None, 0):
+            page = self.page_of(fields)
+            if page.status and last.get(url_key(page.exact), at) == at:
+                yield page
 
 
 def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:

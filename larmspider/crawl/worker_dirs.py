@@ -179,7 +179,9 @@ class CrawlOfWorkers(CrawlDir):
         found = self.logs.last_of_each("store.log", exact)
         pages = [(named[name], self.page_of(fields)) for name, fields in found]
         latest = max(pages, key=lambda one: one[0].visit_time(exact), default=None)
-        return None if latest is None else replace(latest[1], shard=str(latest[0].path))
+        if latest is None or not latest[1].status:
+            return None
+        return replace(latest[1], shard=str(latest[0].path))
 
     def body(self, page: StoredPage) -> bytes:
         return next(one for one in self.workers if str(one.path) == page.shard).body(page)

@@ -18,7 +18,7 @@ from scrapy.exceptions import NotConfigured
 from larmspider import options, stats
 from larmspider.frontier.storage.records import url_key
 from larmspider.frontier.strategies import LinkTable
-from larmspider.items import Page
+from larmspider.items import Page, Removed
 from larmspider.scheduler.scheduler import FrontierScheduler
 
 if TYPE_CHECKING:
@@ -63,11 +63,13 @@ class PageRankExtension:
             self._task.cancel()
 
     def item_scraped(self, item: Any) -> None:
+        if isinstance(item, Removed):
+            self.links.remove(url_key(item.exact))
         if not isinstance(item, Page) or item.normalized is None:
             return
         page = url_key(item.name)
         if page in self._fetched:
-            return
+            self.links.remove(page)
         self._fetched.add(page)
         targets = [
             url_key(link.exact or link.normalized)

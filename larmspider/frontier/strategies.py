@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import compress
 from math import log2
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,6 +92,8 @@ class LinkTable:
         self._max_urls = max_urls
         self._numbers: dict[bytes, int] = {}
         self._from, self._to = array("I"), array("I")
+        self._since: dict[int, int] = {}
+        """By number of a page, how many of all links are older than those that it has now."""
 
     def __len__(self) -> int:
         return len(self._from)
@@ -112,15 +115,25 @@ class LinkTable:
                 self._from.append(source)
                 self._to.append(number)
 
+    def remove(self, page: bytes) -> None:
+        """Forget the links that a page had: it is stored again."""
+        if (source := self._numbers.get(page)) is not None:
+            self._since[source] = len(self._from)
+
     def ranks(self) -> Sequence[float]:
         """Of each URL by its number, 1.0 on average; of what was there when it was called."""
         # in this order: a page that is being added meanwhile is in _to last
         count = len(self._to)
         size = len(self._numbers)
+        sources, targets = self._from[:count], self._to[:count]
+        if since := dict(self._since):
+            left = [at >= since.get(source, 0) for at, source in enumerate(sources)]
+            sources = array("I", compress(sources, left))
+            targets = array("I", compress(targets, left))
         numpy = installed_numpy()
         if numpy is not None:
-            return _numpy_ranks(numpy, bytes(self._from[:count]), bytes(self._to[:count]), size)
-        return plain_ranks(self._from[:count], self._to[:count], size)
+            return _numpy_ranks(numpy, bytes(sources), bytes(targets), size)
+        return plain_ranks(sources, targets, size)
 
     def priorities(self, ranks: Sequence[float]) -> Iterator[tuple[bytes, int]]:
         """(URL key, priority) of each URL that has a rank."""

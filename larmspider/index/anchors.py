@@ -3,43 +3,50 @@
 They come before and after the page itself is indexed, so they are kept in an LMDB table beside the
 index, by target::
 
-    anchors.add([("http://wiki.example/vpn", "remote access"), ...])   # once a page, all its links
+    anchors.add("http://wiki.example/", {("http://wiki.example/vpn", "remote access"), ...})
     anchors.flush()
     anchors.texts("http://wiki.example/vpn")     # ["remote access", "remote access", "VPN how-to"]
 
-AnchorTarget says how a text weighs and when a page is due to be indexed again. Texts, what was
-indexed of them and what is due change in one transaction.
+A text counts once for each page with such a link, and as long as the page has it: of each page the
+table keeps which texts it gave, so that a page that is added again gives what it has now. Texts,
+what was indexed of them and what is due change in one transaction.
+
+    pairs    8 bytes of the target, 4 of the text     number of pages, text
+    pages    8 bytes of a page                        its pairs, 12 bytes each
+    targets  8 bytes of the target                    what was indexed (`_Head`), its URL
 """
 
 from __future__ import annotations
 
 import struct
 import threading
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import lmdb
 
 from larmspider.errors import CrawlDirError
 
 MAX_TEXTS = 64
-"""Distinct texts kept for a target; later ones are dropped."""
+"""Distinct texts of a target that are indexed, those of the most pages."""
 MAX_TEXTS_BYTES = 2_048
 """All texts of a target together, in UTF-8."""
 MAX_TEXT = 128
 """Characters; a longer text, a paragraph made a link, is dropped."""
 MAX_COPIES = 4
-"""Copies of one text in the index, reached at `_MAX_COUNT` links."""
-_MAX_COUNT = 1 << (MAX_COPIES - 1)
+"""Copies of one text in the index, reached at 8 pages."""
 
 CLEAN, DIRTY, DUE = 0, 1, 2
 
-_HEADER = struct.Struct("<BH")  # state, copies indexed
-NOT_INDEXED = 0xFFFF
+_COUNT = struct.Struct("<I")
+_ID, _TARGET = 12, 8
+_EARLIER = b"targets"
+_EARLIER_HEADER = struct.Struct("<BH")
 
 
 class AnchorTable:
@@ -51,213 +58,349 @@ class AnchorTable:
         directory.mkdir(parents=True, exist_ok=True)
         try:
             # metasync: a crash of the machine may undo the last commit, never damage the table
-            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=3, metasync=False)
+            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6, metasync=False)
             self._env.reader_check()  # forget readers that were killed
-            self._targets = self._env.open_db(b"targets")
+            self._pairs = self._env.open_db(b"pairs")
+            self._pages = self._env.open_db(b"pages")
+            self._heads = self._env.open_db(b"heads")
             self._states = {
                 DIRTY: self._env.open_db(b"dirty"),
                 DUE: self._env.open_db(b"due"),
             }
+            self._take_earlier()
         except lmdb.Error as error:
             raise CrawlDirError(
                 f"{directory}: the anchor table cannot be opened: {error}"
             ) from error
-        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._waiting: dict[str, Collection[tuple[str, str]]] = {}
         self._lock = threading.Lock()
 
-    def add(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of a page's links to other pages; `flush` writes
-        them. 0.2 us a link: only the distinct pairs of a batch are examined."""
+    def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
+        """Take in (canonical target, anchor text) of a page's links to other pages, each once, in
+        place of those that it had; `flush` writes them."""
         with self._lock:
-            self._pairs.update(links)
-
-    def add_counts(self, normalized: str, texts: Mapping[str, int]) -> None:
-        """Take in texts of links to a page, as often as another table has them."""
-        with self._lock:
-            self._pairs.update({(normalized, text): count for text, count in texts.items()})
+            self._waiting[page] = links
 
     def __len__(self) -> int:
-        """Distinct pairs since the last `flush`."""
-        return len(self._pairs)
+        """Pages since the last `flush`."""
+        return len(self._waiting)
 
     def flush(self, indexed: Mapping[str, int | None] | None = None) -> None:
-        """Write the pairs in one transaction, keys in order.
+        """Write what waits in one transaction, keys in order.
 
-        ``indexed`` has the documents indexed since (canonical URL: copies of anchor texts) or
-        removed (None). Raises CrawlDirError where the disk refuses; the pairs stay for the next
-        flush.
+        ``indexed`` has the documents indexed since the last one (canonical URL: copies of anchor
+        texts) or removed (None). Raises CrawlDirError where the disk refuses; what waits stays for
+        the next flush.
         """
         with self._lock:
-            pairs, self._pairs = self._pairs, Counter()
+            waiting, self._waiting = self._waiting, {}
         try:
-            batch = _by_key(pairs, indexed or {})
-            while True:
-                try:
-                    self._write(batch)
-                except lmdb.MapFullError:
-                    self._env.set_mapsize(2 * self._env.info()["map_size"])
-                else:
-                    return
+            self._in_transaction(lambda txn: self._write(txn, waiting, indexed or {}))
         except BaseException as error:
             with self._lock:
-                self._pairs.update(pairs)
+                self._waiting = waiting | self._waiting
             if isinstance(error, lmdb.Error):  # the disk is full, for one
                 raise CrawlDirError(f"{self._env.path()}: cannot write anchors: {error}") from error
             raise
 
-    def _write(self, batch: list[tuple[bytes, _Change]]) -> None:
-        with self._env.begin(write=True, db=self._targets) as txn:
-            for key, change in batch:
-                record = txn.get(key)
-                target = AnchorTarget.decode(record) if record else AnchorTarget(change.normalized)
-                changed = target.merge(change.texts)
-                if change.marked:
-                    target.indexed = NOT_INDEXED if change.copies is None else change.copies
-                    changed = True
-                if not changed:
-                    continue
-                state, target.state = target.state, target.due_state()
-                if state != target.state:
-                    if state in self._states:
-                        txn.delete(key, db=self._states[state])
-                    if target.state in self._states:
-                        txn.put(key, b"", db=self._states[target.state])
-                txn.put(key, target.encode())
+    def _in_transaction(self, write: Callable[[Any], object]) -> None:
+        while True:
+            try:
+                with self._env.begin(write=True, db=self._pairs) as txn:
+                    write(txn)
+            except lmdb.MapFullError:
+                self._env.set_mapsize(2 * self._env.info()["map_size"])
+            else:
+                return
+
+    def _write(
+        self,
+        txn: Any,
+        waiting: Mapping[str, Collection[tuple[str, str]]],
+        indexed: Mapping[str, int | None],
+    ) -> None:
+        ids = _Ids()
+        counts: Counter[bytes] = Counter()
+        for page, links in waiting.items():
+            key = page_key(page)
+            new = set(map(ids.__getitem__, links))
+            new.discard(b"")
+            counts.update(new)
+            if (before := txn.get(key, db=self._pages)) is not None:
+                counts.subtract(_split(before))
+            if new:
+                txn.put(key, b"".join(new), db=self._pages)
+            elif before is not None:
+                txn.delete(key, db=self._pages)
+        self._add(txn, counts, ids.texts, ids.urls, indexed)
+
+    def _add(
+        self,
+        txn: Any,
+        counts: Counter[bytes],
+        texts: Mapping[bytes, bytes],
+        urls: Mapping[bytes, str],
+        indexed: Mapping[str, int | None],
+    ) -> None:
+        """Add to the numbers of pages, or take from them."""
+        changes: dict[bytes, list[int]] = defaultdict(lambda: [0, 0])
+        for one in sorted(counts):
+            if not (added := counts[one]):
+                continue
+            row = txn.get(one)
+            was = _COUNT.unpack_from(row)[0] if row else 0
+            now = max(0, was + added)
+            if now:
+                txn.put(one, _COUNT.pack(now) + (row[_COUNT.size :] if row else texts[one]))
+            elif row:
+                txn.delete(one)
+            if copies := _copies(now) - _copies(was):
+                change = changes[one[:_TARGET]]
+                change[0] += copies
+                change[1] += copies * int.from_bytes(one[_TARGET:], "big")
+        marks = {page_key(url): (url, copies is not None) for url, copies in indexed.items()}
+        for key in sorted(changes.keys() | marks.keys()):
+            record = txn.get(key, db=self._heads)
+            url = urls.get(key) or marks.get(key, ("", False))[0]
+            head = _Head.decode(record) if record else _Head(url)
+            was = head.state
+            if key in marks:  # with the texts as they were before this flush
+                head.mark(indexed=marks[key][1])
+            if key in changes:
+                head.change(*changes[key])
+            self._put(txn, key, head, was)
+
+    def _put(self, txn: Any, key: bytes, head: _Head, was: int) -> None:
+        head.state = head.due_state()
+        if was != head.state:
+            if was in self._states:
+                txn.delete(key, db=self._states[was])
+            if head.state in self._states:
+                txn.put(key, b"", db=self._states[head.state])
+        if head.copies or head.is_indexed:
+            txn.put(key, head.encode(), db=self._heads)
+        else:
+            txn.delete(key, db=self._heads)
 
     def texts(self, normalized: str) -> list[str]:
         """The flushed texts of links to a page, repeated by weight."""
-        with self._env.begin(db=self._targets) as txn:
-            record = txn.get(_key(normalized))
-        return AnchorTarget.decode(record).texts() if record else []
+        return next(self.texts_of([normalized]))
 
     def texts_of(self, normalized: Iterable[str]) -> Iterator[list[str]]:
-        """`texts` of many pages from one snapshot, in their order."""
-        with self._env.begin(db=self._targets) as txn:
+        """`texts` of many pages from one snapshot, in their order.
+
+        A text is repeated 1 + log2(pages) times, at most `MAX_COPIES`: "Home" in the navigation of
+        ten thousand pages counts 4 times as much as "remote access" on one, not 10,000 times. A
+        text that many targets share ("next") needs no rule: BM25 weighs words by their rarity.
+        """
+        with self._env.begin(db=self._pairs) as txn, txn.cursor() as cursor:
             for url in normalized:
-                record = txn.get(_key(url))
-                yield AnchorTarget.decode(record).texts() if record else []
+                yield _texts(cursor, page_key(url))
 
     def changed(self, limit: int, due_only: bool) -> list[tuple[str, list[str]]]:
         """URL and texts of indexed pages whose texts have since doubled or, unless ``due_only``,
         changed."""
         found: list[tuple[str, list[str]]] = []
-        with self._env.begin(db=self._targets) as txn:
+        with self._env.begin(db=self._pairs) as txn, txn.cursor() as pairs:
             for state in (DUE,) if due_only else (DUE, DIRTY):
                 with txn.cursor(self._states[state]) as cursor:
                     for key in cursor.iternext(keys=True, values=False):
                         if len(found) >= limit:
                             return found
-                        target = AnchorTarget.decode(txn.get(key, b""))
-                        found.append((target.normalized, target.texts()))
+                        head = _Head.decode(txn.get(key, b"", db=self._heads))
+                        found.append((head.url, _texts(pairs, key)))
         return found
 
+    def take(self, directory: Path, counts: Callable[[bytes], bool]) -> None:
+        """Add another table, which is only read, without the pages that do not count, by
+        `page_key`. Raises CrawlDirError."""
+        if not (directory / "data.mdb").exists():
+            return
+        try:
+            with (
+                lmdb.open(str(directory), readonly=True, lock=False, max_dbs=6) as env,
+                env.begin() as reading,
+            ):
+                other = _earlier(env, reading) or _Content.of(env, reading)
+
+                def write(txn: Any) -> None:
+                    left = other.counts.copy()
+                    for page, ids in other.pages():
+                        if counts(page):
+                            txn.put(page, ids, db=self._pages)
+                        else:
+                            left.subtract(_split(ids))
+                    self._add(txn, left, other.texts, other.urls, {})
+
+                self._in_transaction(write)
+        except lmdb.Error as error:
+            raise CrawlDirError(f"{directory}: the anchor table cannot be read: {error}") from error
+
+    def _take_earlier(self) -> None:
+        """Bring a table of an earlier version, which did not know what each page gave, into this
+        form."""
+
+        def write(txn: Any) -> None:
+            earlier = _earlier(self._env, txn)
+            if earlier is not None:
+                for state in self._states.values():
+                    txn.drop(state, delete=False)
+                self._add(txn, earlier.counts, earlier.texts, earlier.urls, {})
+                self._add(txn, Counter(), {}, {}, earlier.indexed)
+                txn.drop(self._env.open_db(_EARLIER, txn, create=False))
+
+        self._in_transaction(write)
+
+    def sizes(self) -> dict[str, int]:
+        """How many pairs, pages and targets there are."""
+        names = {"pairs": self._pairs, "pages": self._pages, "targets": self._heads}
+        with self._env.begin() as txn:
+            return {name: txn.stat(db)["entries"] for name, db in names.items()}
+
     def close(self) -> None:
-        """Close the table; unflushed pairs are lost."""
+        """Close the table; what waits is lost."""
         self._env.close()
 
 
-def targets_in(directory: Path) -> Iterator[AnchorTarget]:
-    """All targets of the table in ``directory``, which is only read. Raises CrawlDirError."""
-    if not (directory / "data.mdb").exists():
-        return
-    try:
-        with (
-            lmdb.open(str(directory), readonly=True, lock=False, max_dbs=3) as env,
-            env.begin(db=env.open_db(b"targets", create=False)) as txn,
-        ):
-            for _, record in txn.cursor():
-                yield AnchorTarget.decode(record)
-    except lmdb.Error as error:
-        raise CrawlDirError(f"{directory}: the anchor table cannot be read: {error}") from error
-
-
 @dataclass(slots=True)
-class AnchorTarget:
-    """The texts of the links to one page, and how many copies of them the index has.
-
-    A text is repeated 1 + log2(links) times, at most `MAX_COPIES`: "Home" in the navigation of ten
-    thousand pages counts 4 times as much as "remote access" on one, not 10,000 times. A text that
-    many targets share ("next") needs no rule: BM25 weighs words by their rarity.
+class _Head:
+    """What is known of a target beside its texts: the ``copies`` of them that an index would have,
+    and a checksum of these; and both as they were indexed.
 
     A page is *dirty* when its copies have changed since it was indexed, and *due* when they have
-    doubled. There are at most 256, so being due costs a page at most 9 more rounds.
-
-    A record is a header and UTF-8 lines: the canonical URL, then text and count in turn.
+    doubled, so being due costs a page some 9 more rounds.
     """
 
-    normalized: str
+    url: str
     state: int = CLEAN
-    indexed: int = NOT_INDEXED
-    counts: dict[str, int] = field(default_factory=dict)
+    is_indexed: bool = False
+    copies: int = 0
+    checksum: int = 0
+    indexed_copies: int = 0
+    indexed_checksum: int = 0
+
+    _FORM = struct.Struct("<B?IIII")
 
     @classmethod
-    def decode(cls, record: bytes) -> AnchorTarget:
-        state, indexed = _HEADER.unpack_from(record)
-        lines = record[_HEADER.size :].decode().split("\n")
-        return cls(
-            lines[0], state, indexed, dict(zip(lines[1::2], map(int, lines[2::2]), strict=True))
-        )
+    def decode(cls, record: bytes) -> _Head:
+        return cls(record[cls._FORM.size :].decode(), *cls._FORM.unpack_from(record))
 
     def encode(self) -> bytes:
-        lines = [self.normalized]
-        for text, count in self.counts.items():
-            lines += (text, str(count))
-        return _HEADER.pack(self.state, self.indexed) + "\n".join(lines).encode()
+        numbers = self.copies, self.checksum, self.indexed_copies, self.indexed_checksum
+        return self._FORM.pack(self.state, self.is_indexed, *numbers) + self.url.encode(
+            "utf-8", "replace"
+        )
 
-    def merge(self, texts: Mapping[str, int]) -> bool:
-        """Add texts; True if anything changed."""
-        changed = False
-        room = MAX_TEXTS_BYTES - sum(len(text.encode()) for text in self.counts)
-        for text, count in texts.items():
-            known = self.counts.get(text)
-            if known is None:
-                room_left = room - len(text.encode())
-                if len(self.counts) >= MAX_TEXTS or room_left < 0:
-                    continue
-                room, known = room_left, 0
-            if known < _MAX_COUNT:
-                self.counts[text] = min(_MAX_COUNT, known + count)
-                changed = True
-        return changed
+    def mark(self, *, indexed: bool) -> None:
+        self.is_indexed = indexed
+        self.indexed_copies, self.indexed_checksum = self.copies, self.checksum
 
-    def copies(self) -> int:
-        # n.bit_length() is 1 + floor(log2(n))
-        return sum(count.bit_length() for count in self.counts.values())
-
-    def texts(self) -> list[str]:
-        return [text for text, count in self.counts.items() for _ in range(count.bit_length())]
+    def change(self, copies: int, checksum: int) -> None:
+        self.copies = max(0, self.copies + copies)
+        self.checksum = (self.checksum + checksum) & 0xFFFFFFFF
 
     def due_state(self) -> int:
-        if self.indexed == NOT_INDEXED:
+        if not self.is_indexed:
             return CLEAN
-        copies = self.copies()
-        if copies == self.indexed:
+        if (self.copies, self.checksum) == (self.indexed_copies, self.indexed_checksum):
             return CLEAN
-        return DUE if copies >= max(1, 2 * self.indexed) else DIRTY
+        return DUE if self.copies >= max(1, 2 * self.indexed_copies) else DIRTY
 
 
 @dataclass(slots=True)
-class _Change:
-    normalized: str
-    texts: dict[str, int] = field(default_factory=dict)
-    marked: bool = False
-    copies: int | None = None
+class _Content:
+    """All of a table: pages by pair, texts by pair, URLs by target, and what each page gave."""
+
+    counts: Counter[bytes]
+    texts: Mapping[bytes, bytes]
+    urls: Mapping[bytes, str]
+    indexed: Mapping[str, int | None] = field(default_factory=dict)
+    pages: Callable[[], Iterable[tuple[bytes, bytes]]] = tuple
+
+    @classmethod
+    def of(cls, env: Any, txn: Any) -> _Content:
+        pairs, pages, heads = (
+            env.open_db(name, txn, create=False) for name in (b"pairs", b"pages", b"heads")
+        )
+        rows = dict(txn.cursor(pairs))
+        return cls(
+            Counter({one: _COUNT.unpack_from(row)[0] for one, row in rows.items()}),
+            {one: row[_COUNT.size :] for one, row in rows.items()},
+            {key: _Head.decode(record).url for key, record in txn.cursor(heads)},
+            pages=lambda: txn.cursor(pages),
+        )
 
 
-def _by_key(
-    pairs: Mapping[tuple[str, str], int], indexed: Mapping[str, int | None]
-) -> list[tuple[bytes, _Change]]:
-    texts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for (target, anchor), count in pairs.items():
-        text = " ".join(anchor.split()).encode("utf-8", "replace").decode()
+def _earlier(env: Any, txn: Any) -> _Content | None:
+    """What a table of an earlier version has; None for one of this version."""
+    try:
+        targets = env.open_db(_EARLIER, txn, create=False)
+    except lmdb.NotFoundError:
+        return None
+    ids, counts, indexed = _Ids(), Counter[bytes](), dict[str, int | None]()
+    for _, record in txn.cursor(targets):
+        _, copies = _EARLIER_HEADER.unpack_from(record)
+        url, *lines = record[_EARLIER_HEADER.size :].decode().split("\n")
+        for text, number in zip(lines[::2], lines[1::2], strict=True):
+            counts[ids[url, text]] += int(number)
+        if copies != 0xFFFF:
+            indexed[url] = copies
+    counts.pop(b"", None)
+    return _Content(counts, ids.texts, ids.urls, indexed)
+
+
+class _Ids(dict[tuple[str, str], bytes]):
+    """Of (target, anchor text), each made once a flush; b"" for a text that says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[bytes, bytes] = {}
+        self.urls: dict[bytes, str] = {}
+        self._keys: dict[str, bytes] = {}
+
+    def __missing__(self, pair: tuple[str, str]) -> bytes:
+        target, anchor = pair
+        text = " ".join(anchor.split())
+        found = b""
         if len(text) <= MAX_TEXT and any(map(str.isalnum, text)):
-            texts[target][text] = texts[target].get(text, 0) + count
-    changes = {url: _Change(url, found) for url, found in texts.items()}
-    for url, copies in indexed.items():
-        change = changes.setdefault(url, _Change(url))
-        change.marked, change.copies = True, copies
-    return sorted(((_key(url), change) for url, change in changes.items()), key=itemgetter(0))
+            key = self._keys.get(target)
+            if key is None:
+                key = self._keys[target] = page_key(target)
+                self.urls[key] = target
+            encoded = text.encode("utf-8", "replace")
+            found = key + zlib.crc32(encoded).to_bytes(4, "big")
+            self.texts[found] = encoded
+        self[pair] = found
+        return found
 
 
-def _key(normalized: str) -> bytes:
-    return blake2b(normalized.encode("utf-8", "replace"), digest_size=16).digest()
+def _copies(pages: int) -> int:
+    """Copies of a text in the index: 1 + floor(log2(pages)), 0 for none."""
+    return min(MAX_COPIES, pages.bit_length())
+
+
+def _texts(cursor: Any, key: bytes) -> list[str]:
+    found: list[tuple[int, bytes]] = []
+    if cursor.set_range(key):
+        for one, row in cursor:
+            if not one.startswith(key):
+                break
+            found.append((-_COUNT.unpack_from(row)[0], row[_COUNT.size :]))
+    found.sort()
+    texts: list[str] = []
+    size = 0
+    for count, text in found[:MAX_TEXTS]:
+        size += len(text)
+        if size > MAX_TEXTS_BYTES:
+            break
+        texts += [text.decode()] * _copies(-count)
+    return texts
+
+
+def _split(ids: bytes) -> Iterator[bytes]:
+    return (ids[at : at + _ID] for at in range(0, len(ids), _ID))
+
+
+def page_key(normalized: str) -> bytes:
+    """The key of a page or target in the table, by its URL."""
+    return blake2b(normalized.encode("utf-8", "replace"), digest_size=_TARGET).digest()

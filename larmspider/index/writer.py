@@ -2,7 +2,7 @@
 
     with IndexWriter(Path("crawl/index")) as index:
         index.add(page)                                   # replaces what had the same URL
-        index.add_anchors([(link.exact, link.anchor), ...])
+        index.add_anchors(page.exact, {(link.exact, link.anchor), ...})
         index.commit()                                    # now searchers find them
 
 `add`, `add_anchors` and `remove` belong to one thread and do not wait while `commit` or
@@ -10,15 +10,16 @@
 borrowed"), so pages are queued and handed over under a lock, in packs.
 
 A commit is all or nothing and adding is idempotent: after a crash, add again what was added since
-the last commit. Tantivy commits before the anchor table, so a crash between the two can only index
-a page twice with the same anchors.
+the last commit; of anchors, too, what a page gives takes the place of what it gave. Tantivy commits
+before the anchor table, so a crash between the two can only index a page twice with the same
+anchors.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha1
 from pathlib import Path
@@ -108,10 +109,10 @@ class IndexWriter:
         """Remove the page with this URL, in exact form, and its parts, at the next `commit`."""
         self._enqueue(normalized, None)
 
-    def add_anchors(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in (exact target, anchor text) of a page's links to other pages, indexed or not;
-        written at the next `commit`."""
-        self.anchors.add(links)
+    def add_anchors(self, page: str, links: Collection[tuple[str, str]]) -> None:
+        """Take in (exact target, anchor text) of a page's links to other pages, indexed or not, in
+        place of those that it had; written at the next `commit`."""
+        self.anchors.add(page, links)
 
     def commit(self) -> None:
         """Make everything added so far durable and visible; blocks for about 0.1 to 1 s.

@@ -2,6 +2,11 @@
 
 A page often has one link several times, with the same text: in the menu above and in the one below.
 That is one line, unless LARM_LINK_LOG is "all".
+
+A page that may have been stored before has a line without a link before its own, with the time in
+place of the text; so has one that is taken out. What the log has of it before does not count::
+
+    http://wiki/a           2026-01-31T12:00:00.000Z
 """
 
 from __future__ import annotations
@@ -11,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
-from larmspider.items import ORDINARY, Link, Page
+from larmspider.formatting import utc
+from larmspider.items import ORDINARY, Link, Page, Removed
 from larmspider.pipelines.records import LogStore, compression
 from larmspider.pipelines.store import MANY_LINKS
 from larmspider.urls.syntax import without_userinfo
@@ -70,19 +76,25 @@ class LinkLogPipeline(LogStore):
         """Make the lines in parts and yield to the crawl between them; they are written at once, so
         that those of other pages do not come between."""
         links = self._wanted(page.links)
-        records: list[tuple[str, ...]] = []
+        records = self._first_lines(page)
         for start in range(0, len(links), MANY_LINKS):
             records += self._records(page, links[start : start + MANY_LINKS])
             await asyncio.sleep(0)
         self._append(records)
         return page
 
+    def remove(self, removed: Removed) -> None:
+        self.log.append(*begun_anew(removed.url, removed.time))
+
     def _write(self, page: Page, links: list[Link]) -> None:
-        self._append(self._records(page, links))
+        self._append(self._first_lines(page) + self._records(page, links))
 
     def _append(self, records: list[tuple[str, ...]]) -> None:
         self.log.extend(records)
         self.counters.inc_value(stats.LINK_LOG_LINKS, len(records))
+
+    def _first_lines(self, page: Page) -> list[tuple[str, ...]]:
+        return [begun_anew(page.url, page.fetched)] if self.refreshing else []
 
     def _records(self, page: Page, links: list[Link]) -> list[tuple[str, ...]]:
         page_url = without_userinfo(page.url)
@@ -96,3 +108,8 @@ class LinkLogPipeline(LogStore):
             )
             for link in links
         ]
+
+
+def begun_anew(url: str, when: float) -> tuple[str, ...]:
+    """The record that says that the links of a page begin anew."""
+    return without_userinfo(url), "", "", "", utc(when)

@@ -2,6 +2,8 @@
 
 pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
+
+Of several lines of a URL the last counts. One with status 0 says that the page was taken out.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.items import Page
+from larmspider.formatting import utc
+from larmspider.items import Page, Removed
 from larmspider.pipelines.records import (
     AppendFile,
     LogStore,
@@ -137,6 +140,11 @@ class PageFilesPipeline(LogStore):
         self.counters.inc_value(stats.PAGE_FILES_PAGES)
         self.counters.inc_value(stats.PAGE_FILES_BYTES, size)
         self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
+
+    def remove(self, removed: Removed) -> None:
+        url, when = without_userinfo(removed.url), utc(removed.time)
+        normalized = self._forms(url).normalized
+        self.log.append("", url, normalized, "0", "0", "", "0", when, str(self.number), "0")
 
     def flush(self) -> bytes:
         if self._file is None:

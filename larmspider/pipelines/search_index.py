@@ -30,7 +30,7 @@ from larmspider.index.rebuild import Documents, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, page_fields
 from larmspider.index.version import META_NAME, outdated, version_of
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
-from larmspider.items import REDIRECT, Page
+from larmspider.items import REDIRECT, Page, Removed
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.page_files import stored_pages
 from larmspider.pipelines.records import read_records
@@ -168,15 +168,23 @@ class SearchIndexPipeline(Store):
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         here = page.name
         writer.add_anchors(
-            [
+            here,
+            {
                 (name, link.anchor)
                 for link in page.links
                 if link.anchor
                 and (name := link.exact or link.normalized) is not None
                 and name != here
                 and link.rejected_by in _IN_CRAWL
-            ]
+            },
         )
+
+    def remove(self, removed: Removed) -> None:
+        assert self._writer is not None
+        self._up_to_date = False
+        with self._failure_kept():
+            self._writer.remove(removed.exact)
+        self._writer.add_anchors(removed.exact, ())
 
     def flush(self) -> bytes:
         """The index needs no position: pages added twice are there once. Raises the first

@@ -68,6 +68,8 @@ class Store(ABC):
     fresh=yes`` deletes."""
     _forms: Callable[[str], Forms] = Canonicalizer().forms
     _counters: StatsCollector | None = None
+    refreshing = False
+    """Whether pages may have been stored before, as in a run with ``refresh=``."""
     _told: frozenset[str] = frozenset()
     """Types of items that passed and have a line in the log."""
 
@@ -76,6 +78,7 @@ class Store(ABC):
         store = cls.build(crawler)
         store._forms = forms_from_settings(crawler.settings)
         store._counters = crawler.stats
+        store.refreshing = bool(getattr(crawler.spider, "refresh", ""))
         crawler.signals.connect(store.recovered, signal=signals.recovered)
         crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
         crawler.signals.connect(store.commit, signal=signals.commit)

@@ -34,7 +34,7 @@ from larmspider.frontier.storage.records import (
     pack_merged,
     pack_visit,
 )
-from larmspider.index.anchors import targets_in
+from larmspider.index.anchors import page_key
 from larmspider.index.rebuild import stored_documents
 from larmspider.index.shards import Deduplicator
 from larmspider.index.version import has_index, outdated, stemmer_of
@@ -119,6 +119,8 @@ class _Merge:
         self._crawl, self._draft, self._dedup = crawl, draft, dedup
         self._progress = progress
         self._done = 0
+        self._counted: list[set[bytes]] = [set() for _ in crawl.workers]
+        """Of each worker the pages that count, by `page_key`."""
         self._all = sum(worker.logs.size(name) for worker in crawl.workers for name in _LOGS)
 
     def run(self, page_file_bytes: int, heap_bytes: int) -> Merged:
@@ -144,6 +146,7 @@ class _Merge:
                     self._step(200)
                     if not self._dedup.counts(at, page.exact, 0.0):
                         continue
+                    self._counted[at].add(page_key(page.exact))
                     store.max_bytes = max(store.max_bytes, page.size)
                     store.write(
                         Page(
@@ -177,7 +180,7 @@ class _Merge:
 
     def _links_of(self, at: int, worker: WorkerDirectory) -> Iterator[list[list[str]]]:
         """The links of each page of which this worker has the copy that counts."""
-        for page, links in groupby(_records(worker, "links.log"), key=itemgetter(0)):
+        for page, links in groupby(worker.logs.links(), key=itemgetter(0)):
             if self._dedup.counts(at, self._crawl.forms(page).exact, 0.0):
                 yield list(links)
 
@@ -200,12 +203,8 @@ class _Merge:
             return 0
         stemmer = stemmer_of(indexed[0][1]) or "english"
         with IndexWriter(self._draft / "index", heap_bytes=heap_bytes, stemmer=stemmer) as writer:
-            for _, directory in indexed:
-                for number, target in enumerate(targets_in(directory / "anchors"), 1):
-                    writer.anchors.add_counts(target.normalized, target.counts)
-                    if number % _AT_ONCE == 0:
-                        writer.commit()
-            writer.commit()
+            for at, directory in indexed:
+                writer.anchors.take(directory / "anchors", self._counted[at].__contains__)
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
                 for number, (key, stored) in enumerate(documents, 1):

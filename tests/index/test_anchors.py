@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import lmdb
@@ -8,19 +11,18 @@ import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.anchors import (
-    CLEAN,
     DIRTY,
     DUE,
     MAX_COPIES,
     MAX_TEXT,
     MAX_TEXTS,
     MAX_TEXTS_BYTES,
-    NOT_INDEXED,
     AnchorTable,
-    AnchorTarget,
+    page_key,
 )
 
 VPN = "http://wiki.example/vpn"
+NUMBERS = count()
 
 
 @pytest.fixture
@@ -30,71 +32,125 @@ def table(tmp_path: Path) -> Iterator[AnchorTable]:
     table.close()
 
 
+def add(table: AnchorTable, *anchors: str, pages: int = 1) -> None:
+    """So many further pages have links with these texts."""
+    for _ in range(pages):
+        table.add(f"http://h/{next(NUMBERS)}", {(VPN, anchor) for anchor in anchors})
+
+
 @pytest.mark.parametrize(
-    "links, copies", [(1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (9999, 4)]
+    "pages, copies", [(1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (9999, 4)]
 )
-def test_a_text_weighs_with_the_logarithm_of_its_links(links: int, copies: int) -> None:
+def test_a_text_weighs_with_the_logarithm_of_its_pages(
+    table: AnchorTable, pages: int, copies: int
+) -> None:
     """A navigation bar on 99 pages weighs four times a single link."""
-    target = AnchorTarget(VPN)
-    target.merge({"Home": links})
-    assert target.texts() == ["Home"] * copies
-    assert target.copies() == copies <= MAX_COPIES
+    add(table, "Home", pages=pages)
+    table.flush()
+    assert table.texts(VPN) == ["Home"] * copies
+    assert copies <= MAX_COPIES
 
 
-def test_a_record_survives_encoding() -> None:
-    """What is written is what is read."""
-    target = AnchorTarget(VPN, DUE, 3, {"remote access": 2, "zuhören ¶ 1": 1})
-    assert AnchorTarget.decode(target.encode()) == target
-
-
-def test_texts_of_a_target_are_bounded() -> None:
-    """At most 64 texts and 2,048 bytes, whatever is found."""
-    many, long = AnchorTarget(VPN), AnchorTarget(VPN)
-    many.merge({f"text {n}": 1 for n in range(1000)})
-    long.merge({f"{n:0100}": 1 for n in range(1000)})
-    assert len(many.counts) == MAX_TEXTS
-    assert sum(map(len, long.counts)) == 2000 <= MAX_TEXTS_BYTES
+def test_texts_of_a_target_are_bounded(table: AnchorTable) -> None:
+    """At most 64 texts and 2,048 bytes, those of the most pages, whatever is found."""
+    add(table, *(f"text {n}" for n in range(1000)))
+    add(table, "text 999")
+    table.flush()
+    assert len(set(table.texts(VPN))) == MAX_TEXTS
+    assert table.texts(VPN)[:2] == ["text 999"] * 2
+    table.add("http://h/long", {("http://h/x", f"{n:0100}") for n in range(1000)})
+    table.flush()
+    assert sum(map(len, table.texts("http://h/x"))) == 2000 <= MAX_TEXTS_BYTES
 
 
 @pytest.mark.parametrize(
     "indexed, texts, state",
-    [
-        (NOT_INDEXED, 5, CLEAN),
-        (0, 0, CLEAN),
-        (0, 1, DUE),
-        (4, 4, CLEAN),
-        (4, 5, DIRTY),
-        (4, 7, DIRTY),
-        (4, 8, DUE),
-    ],
-)
-def test_due_when_doubled(indexed: int, texts: int, state: int) -> None:
+    [(0, 0, []), (0, 1, [DUE]), (4, 4, []), (4, 5, [DIRTY]), (4, 7, [DIRTY]), (4, 8, [DUE]),
+     (4, 2, [DIRTY])],
+)  # fmt: skip
+def test_due_when_doubled(table: AnchorTable, indexed: int, texts: int, state: list[int]) -> None:
     """An indexed page is due when its texts have doubled, dirty when they have changed at all."""
-    target = AnchorTarget(VPN, CLEAN, indexed, {f"text {n}": 1 for n in range(texts)})
-    assert target.due_state() == state
+    for number, mark in ((indexed, {}), (texts, {VPN: indexed})):
+        table.add("http://h/", {(VPN, f"text {n}") for n in range(number)})
+        table.flush(mark)
+    assert [DUE for _ in table.changed(9, due_only=True)] == [one for one in state if one == DUE]
+    assert len(table.changed(9, due_only=False)) == len(state)
+
+
+def test_another_text_in_place_of_one_makes_a_page_dirty(table: AnchorTable) -> None:
+    """As many copies, but others."""
+    table.add("http://h/", {(VPN, "before")})
+    table.flush()
+    table.add("http://h/", {(VPN, "after")})
+    table.flush({VPN: 1})
+    assert table.changed(9, due_only=False) == [(VPN, ["after"])]
+
+
+def test_what_a_page_gives_takes_the_place_of_what_it_gave(tmp_path: Path) -> None:
+    """Whatever versions there were, the table is that of the last ones."""
+    rng = random.Random(1)
+    targets = [f"http://h/{n}" for n in range(5)]
+    last: dict[str, set[tuple[str, str]]] = {}
+    with closing(AnchorTable(tmp_path / "a")) as table, closing(AnchorTable(tmp_path / "b")) as new:
+        for _ in range(200):
+            page = rng.choice(targets)
+            links = {
+                (rng.choice(targets), f"text {rng.randrange(9)}") for _ in range(rng.randrange(4))
+            }
+            last[page] = links
+            table.add(page, links)
+            if rng.random() < 0.5:
+                table.flush({rng.choice(targets): rng.choice([0, None])})
+        for page, links in last.items():
+            new.add(page, links)
+        for one in (table, new):
+            one.flush(dict.fromkeys(targets))
+        assert [*table.texts_of(targets)] == [*new.texts_of(targets)]
+        for page in targets:
+            table.add(page, ())
+        table.flush()
+        assert table.sizes() == dict.fromkeys(table.sizes(), 0)
+
+
+def test_two_tables_are_one_without_what_does_not_count(tmp_path: Path) -> None:
+    """A page that both have, of several workers of a crawl, gives what one of them has."""
+    with closing(AnchorTable(tmp_path / "a")) as table:
+        table.add("http://h/both", {(VPN, "older"), (VPN, "VPN")})
+        table.add("http://h/a", {(VPN, "VPN")})
+        table.flush()
+    with closing(AnchorTable(tmp_path / "b")) as table:
+        table.add("http://h/both", {(VPN, "newer")})
+        table.flush()
+    with closing(AnchorTable(tmp_path / "c")) as table:
+        table.take(tmp_path / "a", lambda page: page != page_key("http://h/both"))
+        table.take(tmp_path / "b", lambda page: True)
+        assert table.texts(VPN) == ["VPN", "newer"]
+        table.add("http://h/a", ())
+        table.flush()
+        assert table.texts(VPN) == ["newer"]
 
 
 @pytest.mark.parametrize("anchor", ["", " \n ", "¶", "»", "x" * (MAX_TEXT + 1)])
 def test_texts_that_say_nothing_are_dropped(table: AnchorTable, anchor: str) -> None:
     """Empty ones, symbols, and paragraphs made links."""
-    table.add([(VPN, anchor)])
+    add(table, anchor)
     table.flush()
     assert table.texts(VPN) == []
 
 
 def test_texts_are_merged_over_flushes(table: AnchorTable) -> None:
     """Counts add up, spaces and lone surrogates are made harmless."""
-    table.add([(VPN, "remote  access"), (VPN, "VPN")])
+    add(table, "remote  access", "VPN")
     table.flush()
-    table.add([(VPN, "remote\naccess"), (VPN, "\ud800x")])
+    add(table, "remote\naccess", "\ud800x")
     table.flush()
-    assert table.texts(VPN) == ["remote access", "remote access", "VPN", "?x"]
+    assert table.texts(VPN) == ["remote access", "remote access", "?x", "VPN"]
 
 
 def test_texts_wait_for_flush(table: AnchorTable) -> None:
     """Until then they count as waiting and are not seen."""
-    table.add([(VPN, "VPN"), (VPN, "VPN")])
-    assert (len(table), table.texts(VPN)) == (1, [])
+    add(table, "VPN", pages=2)
+    assert (len(table), table.texts(VPN)) == (2, [])
     table.flush()
     assert (len(table), table.texts(VPN)) == (0, ["VPN", "VPN"])
 
@@ -103,7 +159,7 @@ def test_what_is_due_survives_a_restart(tmp_path: Path) -> None:
     """An interrupted crawl knows which pages to index again."""
     table = AnchorTable(tmp_path)
     table.flush({VPN: 0})
-    table.add([(VPN, "VPN")])
+    add(table, "VPN")
     table.flush()
     table.close()
     again = AnchorTable(tmp_path)
@@ -116,7 +172,7 @@ def test_what_is_due_survives_a_restart(tmp_path: Path) -> None:
 def test_a_full_map_grows_and_loses_nothing(tmp_path: Path) -> None:
     """20,000 targets fit a table that began with 64 KB."""
     table = AnchorTable(tmp_path, map_bytes=1 << 16)
-    table.add((f"http://h/{n}", f"page {n}") for n in range(20_000))
+    table.add("http://h/", {(f"http://h/{n}", f"page {n}") for n in range(20_000)})
     table.flush()
     assert all(table.texts(f"http://h/{n}") == [f"page {n}"] for n in range(20_000))
     table.close()
@@ -125,11 +181,11 @@ def test_a_full_map_grows_and_loses_nothing(tmp_path: Path) -> None:
 def test_a_failed_flush_loses_nothing(table: AnchorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waited waits on, next to what came meanwhile."""
 
-    def fail(batch: object) -> None:
-        table.add([(VPN, "new")])
+    def fail(*_: object) -> None:
+        add(table, "new")
         raise OSError("disk")
 
-    table.add([(VPN, "old")])
+    add(table, "old")
     with monkeypatch.context() as patched:
         patched.setattr(table, "_write", fail)
         with pytest.raises(OSError, match="disk"):
@@ -143,11 +199,11 @@ def test_what_lmdb_refuses_is_a_crawl_dir_error(
 ) -> None:
     """A full disk is reported in our words, and the texts wait on."""
 
-    def fail(batch: object) -> None:
+    def fail(*_: object) -> None:
         raise lmdb.DiskError("no space left")
 
     monkeypatch.setattr(table, "_write", fail)
-    table.add([(VPN, "VPN")])
+    add(table, "VPN")
     with pytest.raises(CrawlDirError, match="cannot write anchors: no space left"):
         table.flush()
     assert len(table) == 1

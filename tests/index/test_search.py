@@ -246,7 +246,7 @@ def test_words_are_found_in_any_spelling(
 
 def test_link_texts_and_urls_are_normalized_too(writer: IndexWriter, make_page, find) -> None:
     writer.add(make_page("Cafe%CC%81/menu", "soup"))
-    writer.add_anchors([("http://wiki.example/Cafe%CC%81/menu", "de\u0301jeuner")])
+    writer.add_anchors("http://h/", [("http://wiki.example/Cafe%CC%81/menu", "de\u0301jeuner")])
     assert find("url:café") == ["menu"]
     writer.refresh_all_anchors()
     assert find("déjeuner") == ["menu"]

@@ -47,7 +47,7 @@ def test_lone_surrogates_are_indexed_around(find, writer, make_page) -> None:
 
 def test_anchors_found_before_the_page(find, writer, make_page) -> None:
     """A page is indexed with the texts that are known by then."""
-    writer.add_anchors([("http://wiki.example/vpn", "remote access")])
+    writer.add_anchors("http://h/", [("http://wiki.example/vpn", "remote access")])
     writer.commit()
     writer.add(make_page("vpn", "tunnel"))
     assert find("remote") == ["vpn"]
@@ -59,7 +59,7 @@ def test_anchors_found_after_the_page(find, writer, make_page) -> None:
     writer.add(page)
     writer.commit()
     before = Searcher.open(writer.directory).get(page.normalized)
-    writer.add_anchors([("http://wiki.example/vpn", "remote access")])
+    writer.add_anchors("http://h/", [("http://wiki.example/vpn", "remote access")])
     writer.commit()
     assert find("remote") == []
     assert (writer.refresh_anchors(10), find("remote")) == (1, ["vpn"])
@@ -73,7 +73,7 @@ def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page
     writer.commit()
     rounds = []
     for n in range(1, 64):
-        writer.add_anchors([("http://wiki.example/a", f"text {n}")])
+        writer.add_anchors(f"http://h/{n}", [("http://wiki.example/a", f"text {n}")])
         writer.commit()
         if writer.refresh_anchors(10):
             rounds.append(n)
@@ -87,7 +87,7 @@ def test_refresh_limit_is_kept_and_the_rest_stays_due(writer, make_page) -> None
     for n in range(5):
         writer.add(make_page(f"{n}", "word"))
     writer.commit()
-    writer.add_anchors((f"http://wiki.example/{n}", "text") for n in range(5))
+    writer.add_anchors("http://h/", [(f"http://wiki.example/{n}", "text") for n in range(5)])
     writer.commit()
     assert writer.refresh_anchors(3) == 3
     assert writer.refresh_anchors(3) == 2  # before the commit: those three are not taken again
@@ -99,7 +99,7 @@ def test_refresh_never_brings_back_an_older_page(find, writer, make_page) -> Non
     """A page that was added again but not committed yet keeps its new text."""
     writer.add(make_page("a", "old"))
     writer.commit()
-    writer.add_anchors([("http://wiki.example/a", "text")])
+    writer.add_anchors("http://h/", [("http://wiki.example/a", "text")])
     writer.commit()
     for n in range(_PACK):  # so that Tantivy has got the pack, and the new text with it
         writer.add(make_page("a", "new" if n == _PACK - 1 else "old"))
@@ -112,7 +112,7 @@ def test_removed_pages_are_not_refreshed(writer, make_page) -> None:
     writer.add(make_page("a", "word"))
     writer.commit()
     writer.remove("http://wiki.example/a")
-    writer.add_anchors([("http://wiki.example/a", "text")])
+    writer.add_anchors("http://h/", [("http://wiki.example/a", "text")])
     writer.commit()
     assert writer.refresh_all_anchors() == 0
     assert Searcher.open(writer.directory).count() == 0
@@ -123,7 +123,7 @@ def test_due_pages_survive_a_restart(tmp_path: Path, make_page) -> None:
     with IndexWriter(tmp_path) as first:
         first.add(make_page("vpn", "tunnel"))
         first.commit()
-        first.add_anchors([("http://wiki.example/vpn", "remote")])
+        first.add_anchors("http://h/", [("http://wiki.example/vpn", "remote")])
     with IndexWriter(tmp_path) as second:
         assert second.refresh_all_anchors() == 1
     assert Searcher.open(tmp_path).search("remote").total == 1
@@ -146,7 +146,7 @@ def test_adds_go_on_while_another_thread_commits(writer, make_page) -> None:
     thread.start()
     for n in range(3000):
         writer.add(make_page(f"{n}", f"word number{n}"))
-        writer.add_anchors([(f"http://wiki.example/{n // 2}", f"text {n}")])
+        writer.add_anchors(f"http://h/{n}", [(f"http://wiki.example/{n // 2}", f"text {n}")])
     done.set()
     thread.join()
     writer.refresh_all_anchors()
@@ -221,7 +221,7 @@ n = 0
 while True:
     for _ in range(200):
         writer.add(Page(f"http://h/{n}", text=f"word number{n} " * 50))
-        writer.add_anchors([(f"http://h/{n - 1}", f"text {n}")])
+        writer.add_anchors(f"http://h/{n}", [(f"http://h/{n - 1}", f"text {n}")])
         n += 1
     writer.commit()
     print(n, flush=True)

@@ -21,7 +21,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import url_key
 from larmspider.workdir.frames import open_stored
 
-FORMAT = 4
+FORMAT = 5
 FOLDER = "logs.idx"
 DATABASE = "index.sqlite"
 OWN = "."
@@ -36,8 +36,8 @@ SCHEMA = f"""
 CREATE TABLE state (state TEXT);
 CREATE TABLE targets (key BLOB PRIMARY KEY, pages INTEGER, offsets BLOB) WITHOUT ROWID;
 CREATE INDEX frequent_targets ON targets (pages) WHERE pages >= {FREQUENT};
-CREATE TABLE sources (key BLOB, worker INTEGER, offset INTEGER, PRIMARY KEY (key, worker))
-    WITHOUT ROWID;
+CREATE TABLE sources (key BLOB, worker INTEGER, offset INTEGER, time TEXT,
+    PRIMARY KEY (key, worker)) WITHOUT ROWID;
 CREATE TABLE repeats (key BLOB, offset INTEGER, PRIMARY KEY (key, offset)) WITHOUT ROWID;
 CREATE TABLE stored (key BLOB, worker INTEGER, offset INTEGER, PRIMARY KEY (key, worker))
     WITHOUT ROWID;
@@ -219,7 +219,7 @@ class LogIndex:
     def target_of(self, key: bytes) -> Target | None:
         """The links to an exact form by its url_key()."""
         rows = self._rows("SELECT pages, offsets FROM targets WHERE key = ?", key)
-        return Target(rows[0][0], _unpack_offsets(rows[0][1])) if rows else None
+        return Target(rows[0][0], unpack_offsets(rows[0][1])) if rows else None
 
     def targets(self) -> Iterator[tuple[bytes, Target]]:
         """All targets by url_key, hosts together; in short reads, which hold up no writer."""
@@ -227,7 +227,7 @@ class LogIndex:
         query = "SELECT key, pages, offsets FROM targets WHERE key > ? ORDER BY key LIMIT ?"
         while rows := self._rows(query, after, _CHUNK):
             for key, pages, offsets in rows:
-                yield key, Target(pages, _unpack_offsets(offsets))
+                yield key, Target(pages, unpack_offsets(offsets))
             after = rows[-1][0]
 
     def most_linked(self) -> list[tuple[int, bytes]]:
@@ -281,7 +281,7 @@ class LogIndex:
         self._database.close()
 
 
-def _unpack_offsets(data: bytes) -> tuple[int, ...]:
+def unpack_offsets(data: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(data) // 8}Q", data)
 
 

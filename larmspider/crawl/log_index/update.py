@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -35,6 +36,7 @@ from larmspider.crawl.log_index.index import (
     pack_offsets,
     read_state,
     split_offset,
+    unpack_offsets,
     worker_of,
 )
 from larmspider.errors import CrawlDirError
@@ -128,7 +130,7 @@ class Update:
             for log in sorted(log for log in self.ends if kind_of(log) == kind):
                 while positions.get(log, 0) < self.ends[log]:
                     worker = workers.index(worker_of(log))
-                    self._read_batch(log, batch(worker, self._exact, self._counted_of))
+                    self._read_batch(log, batch(worker, self._exact, self._earlier))
         self._write_state(
             time=began,
             seconds=round(self.clock() - began, 3),
@@ -196,32 +198,49 @@ class Update:
                 self._progress(done + position, self._all)
         return position
 
-    def _counted_of(self, page: bytes, before: int | None) -> set[bytes]:
-        """The targets that the lines of a page in earlier batches have, by exact form, and those
-        at ``before``."""
-        key = _key_of(page)
+    def _earlier(self, page: bytes, before: int | None) -> Earlier:
+        """What the lines of a page in earlier batches have counted for, and those at ``before``."""
+        key, found = _key_of(page), Earlier()
+        query = "SELECT worker, time FROM sources WHERE key = ?"
+        found.times = dict(self._database.execute(query, (key,)))
         query = (
             "SELECT offset FROM sources WHERE key = ?1"
             " UNION SELECT offset FROM repeats WHERE key = ?1"
         )
         offsets = [offset for (offset,) in self._database.execute(query, (key,))]
-        found: set[bytes] = set()
         for joined in offsets if before is None else [*offsets, before]:
-            worker, offset = split_offset(joined)
-            log = self.directory / self._state["workers"][worker] / "links.log"
-            found |= self._targets_at(log, offset, page)
+            self._add_lines_at(joined, page, found)
         return found
 
-    def _targets_at(self, log: Path, offset: int, page: bytes) -> set[bytes]:
-        """The targets of a page whose links begin there; none where it has moved."""
-        found = set()
+    def _add_lines_at(self, joined: int, page: bytes, found: Earlier) -> None:
+        """The lines of a page that begin there; none where it has moved."""
+        worker, offset = split_offset(joined)
+        log = self.directory / self._state["workers"][worker] / "links.log"
         with suppress(FileNotFoundError), open_stored(log, skip=True) as file:
             file.seek(offset)
-            while (fields := file.readline().split(b"\t", 3))[0] == page and len(fields) == 4:
-                target = fields[2]
-                exact = target if fields[1] == target else self._exact.of(fields[1], target)
-                found.add(self._exact.merged.get(exact, exact))
-        return found
+            line = file.readline()
+            first = True
+            while (fields := line.split(b"\t", 3))[0] == page and len(fields) == 4:
+                if fields[1]:
+                    found.lines += 1
+                    target = self._counted_as(fields[1], fields[2], joined)
+                    if target and fields[1] != page:
+                        found.targets.setdefault(target, joined)
+                elif not first:
+                    break
+                joined += len(line)
+                line, first = file.readline(), False
+
+    def _counted_as(self, url: bytes, normalized: bytes, offset: int) -> bytes:
+        """The target for which the line of a link has counted: where the URL has been merged since
+        then, not the one that stands for it now."""
+        exact = normalized if url == normalized else self._exact.of(url, normalized)
+        if exact in self._exact.merged:
+            query = "SELECT offsets FROM targets WHERE key = ?"
+            row = self._database.execute(query, (_key_of(exact),)).fetchone()
+            if row is None or offset not in unpack_offsets(row[0]):
+                return self._exact.merged[exact]
+        return exact
 
     def _write_state(self, **changed: Any) -> None:
         self._state |= changed
@@ -250,8 +269,22 @@ class ExactForms(dict[bytes, bytes]):
         return form
 
 
-CountedOf: TypeAlias = Callable[[bytes, int | None], set[bytes]]
-"""The targets that a page, by its URL, has in lines of earlier batches, and at an offset."""
+@dataclass(slots=True)
+class Earlier:
+    """What was read of a page before: ``targets`` with the offset of the first line of each, the
+    number of ``lines``, and ``times``: when its links began anew, by worker, "" for never."""
+
+    targets: dict[bytes, int] = field(default_factory=dict)
+    lines: int = 0
+    times: dict[int, str] = field(default_factory=dict)
+
+    def is_later(self, worker: int, time: str) -> bool:
+        """Whether another worker's links of the page began anew after ``time``."""
+        return any(other > time for number, other in self.times.items() if number != worker)
+
+
+EarlierOf: TypeAlias = Callable[[bytes, int | None], Earlier]
+"""Of a page, by its URL, in earlier batches and at an offset."""
 
 
 class Batch:
@@ -260,9 +293,9 @@ class Batch:
     Rows are written in the order of their keys, so that neighbours share pages of the file.
     """
 
-    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
+    def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
         self.worker, self.base, self.exact = worker, joined_offset(worker, 0), exact
-        self.counted_of = counted_of
+        self.earlier = earlier
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
@@ -280,10 +313,12 @@ class LinkBatch(Batch):
 
     That holds wherever its lines are: one that is there a second time, as another worker has it too
     or its links were written in parts, adds only the targets that its earlier lines do not have.
+    Where its links begin anew (pipelines/link_log.py) its earlier lines count no more; of several
+    workers' the latest.
     """
 
-    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
-        super().__init__(worker, exact, counted_of)
+    def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
+        super().__init__(worker, exact, earlier)
         self.targets: dict[bytes, list[int]] = {}
         """By exact form: pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
@@ -296,6 +331,14 @@ class LinkBatch(Batch):
         """What pages that were there before have counted for, by URL."""
         self.repeats: set[tuple[bytes, int]] = set()
         """Where lines of theirs begin that are not the last ones."""
+        self.anew: dict[bytes, str] = {}
+        """Pages whose links begin anew, and when."""
+        self.moved: dict[bytes, dict[int, int]] = defaultdict(dict)
+        """By target, where lines were, and where the same page has the link now; -1: nowhere."""
+        self.dropped = 0
+        """Lines that count no more."""
+        self._old: dict[bytes, int] = {}
+        self._passed = False
 
     @property
     def full(self) -> bool:
@@ -306,31 +349,41 @@ class LinkBatch(Batch):
         fields = line.split(b"\t", 3)
         if len(fields) < 4:
             return True
-        page, url, target, _ = fields
+        page, url, target, rest = fields
+        if not url and rest[:1] == b"\t":
+            return self._begin_anew(page, _text(rest[1:]), offset + self.base)
         if url != target:
             target = self.exact.of(url, target)
         if self.exact.merged:
             target = self.exact.merged.get(target, target)
         offset += self.base
         if page != self._page:
-            if self.full:
+            if self.full or page in self.anew:
                 return False
             self._end_page()
             self._page = page
             counted = self._again.get(page)
             if counted is None:
-                counted = self.counted_of(page, self.sources.get(page))
+                earlier = self.earlier(page, self.sources.get(page))
+                self._passed = earlier.is_later(self.worker, earlier.times.get(self.worker, ""))
+                counted = set() if self._passed else set(earlier.targets)
                 if counted:
                     self._again[page] = counted
             self._counted = counted
+            if self._passed:
+                return True
             if page in self.sources:
                 self.repeats.add((page, self.sources[page]))
             self.sources[page] = offset
+        if self._passed:
+            return True
         self.lines += 1
         if not target or target in self._seen or url == page:
             return True
         self._seen.add(target)
         if target in self._counted:
+            if target in self._old:
+                self.moved[target][self._old.pop(target)] = offset
             return True
         found = self.targets.get(target)
         if found is None:
@@ -341,8 +394,27 @@ class LinkBatch(Batch):
             found.append(offset)
         return True
 
+    def _begin_anew(self, page: bytes, time: str, offset: int) -> bool:
+        if self.full or page in self.sources or page in self.anew:
+            return False  # what was read of it has to be written first
+        self._end_page()
+        self._page = page
+        earlier = self.earlier(page, None)
+        self._passed = earlier.is_later(self.worker, time)
+        if not self._passed:
+            self.sources[page], self.anew[page] = offset, time
+            self.dropped += earlier.lines
+            self._old = earlier.targets
+            self._counted = set(earlier.targets)
+        return True
+
     def _end_page(self) -> None:
         source = _host_of_origin(_origin(self._page))
+        for target, offset in self._old.items():
+            self.moved[target][offset] = -1
+            self.host_links[source, _host_of_origin(_origin(target))] -= 1
+        self.pairs -= len(self._old)
+        self._old, self._passed = {}, False
         new = self._seen - self._counted
         for target in new:
             self.host_links[source, _host_of_origin(_origin(target))] += 1
@@ -353,6 +425,7 @@ class LinkBatch(Batch):
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
         self._end_page()
+        self._move(database)
         database.executemany(
             "INSERT INTO targets VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET"  # noqa: S608
             " pages = pages + excluded.pages, offsets = substr("
@@ -371,9 +444,16 @@ class LinkBatch(Batch):
             "INSERT OR IGNORE INTO repeats VALUES (?, ?)",
             sorted((_key_of(page), offset) for page, offset in self.repeats),
         )
+        again = sorted((_key_of(page),) for page in self.anew)
+        for table in ("sources", "repeats"):
+            database.executemany(f"DELETE FROM {table} WHERE key = ?", again)  # noqa: S608
         database.executemany(
-            "REPLACE INTO sources VALUES (?, ?, ?)",
-            sorted((_key_of(page), self.worker, offset) for page, offset in self.sources.items()),
+            "INSERT INTO sources VALUES (?, ?, ?, ?) ON CONFLICT (key, worker) DO UPDATE SET"
+            " offset = excluded.offset",
+            sorted(
+                (_key_of(page), self.worker, offset, self.anew.get(page, ""))
+                for page, offset in self.sources.items()
+            ),
         )
         hosts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for (source, host), links in self.host_links.items():
@@ -390,14 +470,32 @@ class LinkBatch(Batch):
             " links = links + excluded.links, from_others = from_others + excluded.from_others",
             sorted((host, *counts) for host, counts in hosts.items()),
         )
-        return {"links": self.lines, "pairs": self.pairs}
+        if self.moved:
+            database.execute("DELETE FROM host_links WHERE links <= 0")
+        return {"links": self.lines - self.dropped, "pairs": self.pairs}
+
+    def _move(self, database: sqlite3.Connection) -> None:
+        """Follow what pages whose links began anew have of their earlier targets."""
+        for key, places in sorted((_key_of(url), places) for url, places in self.moved.items()):
+            query = "SELECT pages, offsets FROM targets WHERE key = ?"
+            row = database.execute(query, (key,)).fetchone()
+            if row is None:
+                continue
+            pages = row[0] - sum(place < 0 for place in places.values())
+            found = (places.get(offset, offset) for offset in unpack_offsets(row[1]))
+            offsets = pack_offsets([offset for offset in found if offset >= 0])
+            if pages > 0:
+                query = "UPDATE targets SET pages = ?, offsets = ? WHERE key = ?"
+                database.execute(query, (pages, offsets, key))
+            else:
+                database.execute("DELETE FROM targets WHERE key = ?", (key,))
 
 
 class FetchBatch(Batch):
     """Lines of fetch.log."""
 
-    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
-        super().__init__(worker, exact, counted_of)
+    def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
+        super().__init__(worker, exact, earlier)
         self.fetched: list[tuple[bytes, int, str, bool]] = []
         self.results: list[tuple[str, str, int, int, int, int]] = []
         self.failures: list[tuple[str, int]] = []
@@ -443,8 +541,8 @@ class FetchBatch(Batch):
 class StoreBatch(Batch):
     """Lines of store.log."""
 
-    def __init__(self, worker: int, exact: ExactForms, counted_of: CountedOf) -> None:
-        super().__init__(worker, exact, counted_of)
+    def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
+        super().__init__(worker, exact, earlier)
         self.stored: list[tuple[bytes, int, int]] = []
 
     def add(self, line: bytes, offset: int) -> bool:
