@@ -132,6 +132,11 @@ LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 # (docs/refresh.md#signals).
 LARM_SITEMAPS = True
 
+# Told once when something waits for somebody: the brake holds pages back that are gone, a login has
+# expired (docs/refresh.md#deletes). A command, which gets the message as its input, or the URL of a
+# webhook, to which `{"what": ..., "host": ..., "message": ...}` is posted.
+LARM_NOTIFY = ""
+
 # --- Failures -----------------------------------------------------------------------------------
 
 # Further attempts after a failed fetch.
@@ -508,6 +513,7 @@ EXTENSIONS = {
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be had
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
+    "larmspider.extensions.notify.NotifyExtension": 500,  # what waits for somebody; approvals
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back

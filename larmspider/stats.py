@@ -56,6 +56,8 @@ ROBOTS_REJECTED = "larm/robots/rejected"
 SOURCES_ASKED = "larm/sources/asked/{answer}"
 """SourceFetch: requests for sitemaps and feeds, by what came of them: 200, http-404, a kind of
 failure, or what was wrong with the document (broken, entities, too-big, too-many, no-sitemap)"""
+PROBES = "larm/refresh/made_up"
+"""SourceFetch: requests for a URL that nobody has, which show what a host answers there"""
 SOURCES_NEW = "larm/sources/new"
 """SourceFetch: URLs that sitemaps, feeds and listings named and the frontier did not know, before
 any filter has seen them"""

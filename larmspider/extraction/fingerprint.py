@@ -29,7 +29,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgpack
 
@@ -67,6 +67,10 @@ _LIKELY = re.compile(r"(?<!\S)(?:[^\s\d]*+\d\S*+|\S{16,}+)")
 _DATE_NAME = re.compile(rf"\W*(?:{_NAMES})\W*")
 _CLOCK = re.compile(r"\d:\d\d")
 _DATE = rf"\W?(?:{_NAMES}|\d{{1,2}}(?:st|nd|rd|th)?|\d{{4}}|\d+[-./]\d+[-./]\d+)\W?"
+_PASSWORD = (b"password", b"Password", b"PASSWORD")
+_PASSWORD_FIELD = re.compile(
+    rb"<input\b[^>]{0,1000}?\btype\s{0,9}=\s{0,9}[\"']?password\b", re.IGNORECASE
+)
 _DATE_BEFORE = re.compile(rf"(?<!\S)(?:{_DATE}\s+){{1,6}}$")
 _DATE_BEHIND = re.compile(rf"(?:\s+{_DATE}(?!\S)){{1,6}}")
 
@@ -268,11 +272,39 @@ def signature(page: Page, volatile: Volatile | None = None) -> bytes:
 
 
 def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of where the page's links lead, and of which type they are."""
+    """8 bytes of where the page's links lead, and of which type they are; the last bit says whether
+    it asks for a password."""
     urls = [f"{link.type}{'n' if link.nofollow else ''} {_name(link)}" for link in page.links]
     if volatile:
         urls = [volatile.without_parameters(url) for url in urls]
-    return _hash("\n".join(urls), 8)
+    found = _hash("\n".join(urls), 8)
+    return found[:-1] + bytes([found[-1] & 0xFE | asks_password(page)])
+
+
+def asks_password(page: Page) -> bool:
+    """Whether the page has a field for a password. 5 us where it has not."""
+    body = page.body
+    return any(word in body for word in _PASSWORD) and bool(_PASSWORD_FIELD.search(body))
+
+
+def asked_password(link_signature: bytes) -> bool:
+    """Whether the page did that this link_signature() is of; True where there is none."""
+    return not link_signature or bool(link_signature[-1] & 1)
+
+
+def error_signature(page: Page) -> bytes:
+    """8 bytes that are the same for all pages that say one thing about any URL, as error pages do:
+    without numbers, and without the URL and its parts."""
+    path = urlsplit(page.url).path
+    last = unquote(path).rpartition("/")[2]
+    parts = [part for part in {path, unquote(path), last if len(last) > 3 else ""} if len(part) > 1]
+    text = f"{page.title}\n{page.text}"[:MAX_BYTES]
+    words = (
+        word
+        for word in text.split()
+        if not _is_variable(word) and not any(part in word for part in parts)
+    )
+    return _hash(" ".join(words), 8)
 
 
 def url_class(url: str) -> str:

@@ -8,6 +8,7 @@
 observation                           confirmations   over        then
 ====================================  ==============  ==========  ===============================
 410, noindex                          1               -           out of the search
+out of scope by a narrower restrict   1               -           when somebody approves
 404, soft 404                         3               2 days      out of the search
 redirect to a page that is stored     2               1 day       out of the search
 redirect of many pages to one         3               2 days      out of the search
@@ -65,6 +66,8 @@ class Observation(StrEnum):
     NOINDEX = "noindex"
     ROBOTS = "robots"
     """A Disallow line in a robots.txt that was answered with 200."""
+    SCOPE = "scope"
+    """It is out of scope, as the scope was narrowed."""
     LOCKED = "locked"
     """401, 403, 407, 451."""
     LOGIN = "login"
@@ -85,6 +88,7 @@ class Rule(NamedTuple):
 TABLE: Mapping[Observation, Rule] = {
     Observation.GONE: Rule(1, 0.0),
     Observation.NOINDEX: Rule(1, 0.0),
+    Observation.SCOPE: Rule(1, 0.0),
     Observation.MISSING: Rule(3, 2 * DAY),
     Observation.SOFT_404: Rule(3, 2 * DAY),
     Observation.MOVED_TO_ONE: Rule(3, 2 * DAY),
@@ -173,14 +177,17 @@ class Brake:
     def __repr__(self) -> str:
         return f"<Brake {sum(sum(one.days.values()) for one in self._taken.values())} taken out>"
 
+    def lately(self, now: float, host: str = "") -> int:
+        """How many pages were taken out within 7 days, of a host or of all."""
+        some = [one for name, one in self._taken.items() if host in ("", name)]
+        return sum(one.within(now) for one in some)
+
     def check(self, host: str, *, pages: int, index: int, now: float) -> str:
         """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
         ``index`` of all hosts, both with what was taken out lately."""
-        here = self._taken[host].within(now) if host in self._taken else 0
-        everywhere = sum(one.within(now) for one in self._taken.values())
         for number, whole, share, what in (
-            (here, pages, HOST_SHARE, "this host"),
-            (everywhere, index, INDEX_SHARE, "the index"),
+            (self.lately(now, host), pages, HOST_SHARE, "this host"),
+            (self.lately(now), index, INDEX_SHARE, "the index"),
         ):
             limit = max(AT_LEAST, int(share * whole))
             if number >= limit:

@@ -256,6 +256,8 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
 def _waiting(frontier: Frontier, host: str) -> float | None:
     """When the host has a URL to fetch, or a sitemap or feed: 0.0 for now, None for never."""
     waiting = frontier.backend.next_time(host)
+    if frontier.gate.wants_probe(host):
+        return 0.0
     if frontier.sources is None:
         return waiting
     due = frontier.sources.next_time(host)
@@ -304,20 +306,21 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
             return None
         record.change(HostState.LOADING)
         return _begin(frontier, host, None, now)
-    if frontier.sources is not None and (source := _due_source(frontier, host, now)):
+    if source := _due_source(frontier, host, now):
         return _begin(frontier, host, None, now, source)
     entry = _next_allowed(frontier, host, now)
     return _begin(frontier, host, entry, now) if entry else None
 
 
 def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
-    """A sitemap or feed that is to be asked now. One at a time, so that an index is read before
-    what it names."""
-    assert frontier.sources is not None
+    """A URL that nobody has, or a sitemap or feed, that is to be asked for now. One at a time, so
+    that an index is read before what it names."""
     name = host.record.host
     rules = None if frontier.robots is None else frontier.robots.of(name)
     allowed = rules.allowed if rules is not None else lambda _url: True
-    return frontier.sources.due(name, now, allowed)
+    if probe := frontier.gate.probe_due(name, allowed):
+        return probe
+    return None if frontier.sources is None else frontier.sources.due(name, now, allowed)
 
 
 def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:

@@ -29,6 +29,7 @@ from functools import partial
 
 from larmspider.frontier import dispatch
 from larmspider.frontier.control import Control
+from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
 from larmspider.frontier.hosts import Group, Host, HostState, HostTable, Lease, local_hour
 from larmspider.frontier.links import (
@@ -57,6 +58,7 @@ from larmspider.frontier.storage.records import (
     url_key,
 )
 from larmspider.frontier.strategies import Strategy
+from larmspider.items import Page
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
 
@@ -112,6 +114,8 @@ class Frontier:
         """Merges URLs that are one page; None where no host has anything to prove."""
         self.sources: Sources | None = None
         """Sitemaps and feeds; None where none is asked."""
+        self.gate = DeleteGate(backend, self._make_due)
+        """Stands before every removal of a page that is gone."""
         self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
@@ -407,8 +411,10 @@ class Frontier:
         if lease.overdue:
             host.record.slot_secs = max(self.clock() - lease.since, self.slots.slow_secs)
         if lease.is_source:
-            assert self.sources is not None
-            self.sources.released(host.record.host)
+            if self.gate.is_probe(host.record.host, lease.url):
+                self.gate.probe_released(host.record.host)
+            elif self.sources is not None:
+                self.sources.released(host.record.host)
         elif lease.entry is None:
             host.record.change(HostState.NEW)
         else:
@@ -506,17 +512,28 @@ class Frontier:
         seconds: float,
         *,
         entries: int = 0,
+        page: Page | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """The request for a sitemap or feed is over, and asked again in a day. ``answer`` is an
-        HTTP status, what was wrong with the document, or a kind of failure, which blames the host.
+        """The request for a sitemap or feed is over, which is asked again in a day; or that for a
+        URL that nobody has, with the ``page`` that it gave. ``answer`` is an HTTP status, what was
+        wrong with the document, or a kind of failure, which blames the host.
         """
-        if self.sources is None or not lease.is_source:
+        if not lease.is_source:
             raise ValueError("not the lease of a source")
         self._free_slot(lease)
         self._judge(lease, answer, seconds, retry_after)
-        self.sources.asked(lease.url, self.clock(), answer, entries)
+        if self.gate.is_probe(lease.host.record.host, lease.url):
+            self.gate.probe_answered(lease.host.record.host, page)
+        elif self.sources is not None:
+            self.sources.asked(lease.url, self.clock(), answer, entries)
         schedule(self, lease.host)
+
+    def _make_due(self, host: str, keys: Iterable[bytes], at: float) -> None:
+        """Pages are to be visited again, before those that are due later than ``at``."""
+        self.backend.schedule([(key, at) for key in keys])
+        if (found := self.hosts.get(host)) is not None:
+            schedule(self, found)
 
     def found_sources(self, urls: Iterable[str], how: str) -> None:
         """Sitemaps and feeds that robots.txt or a page names. Those of hosts that this crawl, or
@@ -594,6 +611,7 @@ class Frontier:
         """Go back to the last commit; see Backend.recover()."""
         recovery = self.backend.recover()
         hosts = self.hosts.load()
+        self.gate.recover()
         if self.merger is not None:
             self.merger.recover(host.record.host for host in hosts)
         self._resume(hosts)
@@ -621,6 +639,7 @@ class Frontier:
             self.merger.save()
         if self.sources is not None:
             self.sources.save()
+        self.gate.save()
         self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:

@@ -199,6 +199,7 @@ class Partitions:
                 frontier.merger.forget(name)
             if frontier.sources is not None:
                 frontier.sources.forget(name)
+            frontier.gate.forget(name)
             frontier.hosts.leave(name)
         self.leaving -= gone
         self._committed_pages += self._stored() - before

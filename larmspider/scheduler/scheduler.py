@@ -72,7 +72,7 @@ class FrontierScheduler:
     every scheduler for each of its subclasses. Scrapy asks for the methods only.
     """
 
-    files = ("frontier",)
+    files = ("frontier", "deletes-*.json")
     """In LARM_DIR."""
 
     def __init__(self, crawler: Crawler) -> None:

@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
+from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import kind_of, retry_after
 from larmspider.formatting import counted, printable
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import host_of
+from larmspider.items import REDIRECT, Link, Page
 from larmspider.requests import LEASE, page_request
 from larmspider.scheduler.robots_fetch import RobotsFetch, began_at
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
+from larmspider.urls.resolve import location_of, resolve
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -64,6 +68,9 @@ class SourceFetch(RobotsFetch):
             return
         status, seconds = response.status, time.monotonic() - began_at(response)
         wait, answer, found = None, f"http-{status}", Signals()
+        if self.scheduler.frontier.gate.is_probe(lease.host.record.host, lease.url):
+            self._end_probe(lease, response, seconds)
+            return
         if status == 200:
             arguments, now = (response.body, response.url), self.scheduler.frontier.clock()
             if len(response.body) > _LARGE:
@@ -106,6 +113,27 @@ class SourceFetch(RobotsFetch):
         self.scheduler.frontier.source_read(
             lease, answer, seconds, entries=entries, retry_after=wait
         )
+        self.scheduler.end_own(lease)
+
+    def _end_probe(self, lease: Lease, response: Response, seconds: float) -> None:
+        """What the host says to a URL that nobody has; None where it says that there is none."""
+        page, headers = None, response.headers
+        if response.status == 200:
+            content_type = (headers.get("Content-Type") or b"").decode("latin-1")
+            extract = extractor_for(media_type(content_type, response.body))
+            if extract is not None and not is_large(response.body):
+                page = extract(response.body, response.url, content_type)
+                page.body = response.body
+        elif 300 <= response.status < 400 and (location := headers.get("Location")):
+            target = resolve(response.url, location_of(location))
+            page = Page(response.url, status=response.status)
+            page.links = [Link(target, type=REDIRECT)] if target else []
+        self._count(stats.PROBES)
+        frontier, wait = (
+            self.scheduler.frontier,
+            retry_after(headers.get("Retry-After"), time.time()),
+        )
+        frontier.source_read(lease, f"http-{response.status}", seconds, page=page, retry_after=wait)
         self.scheduler.end_own(lease)
 
     def _take_index(self, lease: Lease, found: Signals) -> None:

@@ -1,0 +1,97 @@
+"""scrapy deletes: pages that are gone and wait for somebody before they leave the search."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.command import LarmCommand, print_json
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted, printable, utc
+
+if TYPE_CHECKING:
+    from larmspider.control.deletes import Row
+
+SAMPLES = 5
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "List pages that are gone and wait for approval; approve a list"
+
+    def long_desc(self) -> str:
+        return (
+            "Pages wait where more are gone than the brake lets go, or where they are out of a"
+            " scope that was narrowed. Each list is shown with its reasons and samples."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--approve",
+            metavar="HOST",
+            help="let the pages of this list go: host:port as shown, or scope",
+        )
+        parser.add_argument(
+            "-n", type=int, metavar="N", default=SAMPLES, help=f"pages a list (default {SAMPLES})"
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        # imported here: Scrapy imports the modules of all commands for each command
+        from larmspider.control.deletes import approve, remember_shown, shown_in, waiting_lists
+
+        if args:
+            raise ConfigError(f"unexpected argument {args[0]!r}")
+        options.as_integer("-n", opts.n, minimum=0)
+        crawl = self.open_crawl()
+        with crawl.frontier() as frontier:
+            if frontier is None:
+                raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
+            lists = waiting_lists(frontier)
+        if opts.approve is not None:
+            parts = [part.path for part in crawl.parts]
+            done = approve(parts, opts.approve, lists, shown_in(crawl.path).get(opts.approve))
+            print_json({"done": done}) if opts.json else print(printable(done))
+            return
+        remember_shown(crawl.path, lists)
+        if opts.json:
+            print_json({"lists": {name: _as_json(rows) for name, rows in lists.items()}})
+            return
+        if crawl.remark:
+            print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
+        _show(lists, opts.n)
+
+
+def _show(lists: Mapping[str, Sequence[Row]], samples: int) -> None:
+    if not lists:
+        print("No page waits to be taken out.")
+    for name, rows in lists.items():
+        print(f"{printable(name)}: {counted(len(rows), 'page')} wait")
+        for why in dict.fromkeys(row.page.why for row in rows):
+            print(f"  {printable(why)}")
+        for row in rows[:samples]:
+            print(f"  {utc(row.page.since)[:10]} {printable(row.page.url)}")
+            print(f"             {printable(row.page.reason)}")
+        if len(rows) > samples:
+            print(f"  and {len(rows) - samples:,} more (-n {len(rows)} shows all)")
+        print(f"  scrapy deletes --approve {printable(name)}")
+
+
+def _as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+    return [
+        {
+            "url": row.page.url,
+            "host": row.host,
+            "seen": row.page.seen,
+            "reason": row.page.reason,
+            "since": utc(row.page.since),
+            "waits_for": row.page.why,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,135 @@
+"""Pages that are gone and wait for somebody: their lists, shown and approved.
+
+    lists = waiting_lists(frontier)                     # {"wiki:80": [Row, ...], "scope": [...]}
+    remember_shown(crawl.path, lists)
+    approve(parts, "wiki:80", lists, crawl.path)        # DeletesError where the list has changed
+
+An approval is a file in LARM_DIR, which the next run, or the one that is under way, takes up: it
+visits each page of the list once more, and takes out those that are still gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.files import replace_file
+from larmspider.formatting import counted
+from larmspider.frontier.delete_gate import (
+    SCOPE,
+    Waiting,
+    digest_of,
+    listed_as,
+    note_of,
+    waiting_of,
+)
+
+SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
+"""Files in LARM_DIR."""
+
+
+class DeletesError(LarmspiderError):
+    """An approval that cannot be given; says why."""
+
+
+class _Frontier(Protocol):
+    """What is asked of a frontier's reader, of one directory or of many workers."""
+
+    def hosts(self) -> Mapping[str, object]: ...
+
+    def note(self, name: str) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A page that waits."""
+
+    host: str
+    key: bytes
+    page: Waiting
+
+
+def waiting_lists(frontier: _Frontier) -> dict[str, list[Row]]:
+    """By host, and under SCOPE those of all hosts that are out of scope; empty ones are left
+    out."""
+    found: dict[str, list[Row]] = {}
+    for host in sorted(frontier.hosts()):
+        waiting = waiting_of(frontier.note(note_of(host)))
+        for name in (host, SCOPE):
+            for key in listed_as(name, host, waiting):
+                found.setdefault(name, []).append(Row(host, key, waiting[key]))
+    return found
+
+
+def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+    """What each list is known by."""
+    return {name: digest_of(row.key for row in rows) for name, rows in lists.items()}
+
+
+def remember_shown(path: Path, lists: Mapping[str, Sequence[Row]]) -> None:
+    """The lists as somebody sees them now. A directory that cannot be written keeps nothing."""
+    with suppress(OSError):
+        replace_file(path / SHOWN, json.dumps(digests(lists)).encode())
+
+
+def approve(
+    parts: Sequence[Path], name: str, lists: Mapping[str, Sequence[Row]], shown: str | None
+) -> str:
+    """Approve a list, in the directories of all workers; what was done, in a sentence. ``shown``:
+    the digest of the list as somebody has seen it, None where nobody has.
+
+    Raises ConfigError for a name that has no list, DeletesError where the list is not the one that
+    was shown.
+    """
+    if name not in lists:
+        names = ", ".join(lists) or "none waits"
+        raise ConfigError(f"--approve {name}: expected one of the lists that wait: {names}")
+    rows = lists[name]
+    if shown is None:
+        raise DeletesError(f"the list of {name} was not shown yet: see scrapy deletes first")
+    if shown != digests({name: rows})[name]:
+        raise DeletesError(
+            f"the list of {name} has changed since it was shown: see scrapy deletes again"
+        )
+    for path in parts:
+        approved = approved_in(path)
+        for row in rows:
+            approved.setdefault(row.host, set()).add(row.key)
+        write_approved(path, approved)
+    return (
+        f"{counted(len(rows), 'page')} of {name} approved: the next refresh visits each once more,"
+        " and takes out those that are still gone"
+    )
+
+
+def shown_in(path: Path) -> dict[str, str]:
+    """The digests of the lists that were shown last."""
+    try:
+        return {
+            str(name): str(one) for name, one in json.loads((path / SHOWN).read_bytes()).items()
+        }
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def approved_in(path: Path) -> dict[str, set[bytes]]:
+    """The keys that are approved, by host."""
+    try:
+        found = json.loads((path / APPROVED).read_bytes())
+        return {host: {bytes.fromhex(key) for key in keys} for host, keys in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def write_approved(path: Path, approved: Mapping[str, set[bytes]]) -> None:
+    """No file where nothing is approved."""
+    found = {host: sorted(key.hex() for key in keys) for host, keys in approved.items() if keys}
+    if found:
+        replace_file(path / APPROVED, json.dumps(found).encode())
+    else:
+        (path / APPROVED).unlink(missing_ok=True)

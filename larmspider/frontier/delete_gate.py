@@ -1,0 +1,370 @@
+"""Stands between a page that is gone by deletes.py and its removal, for all hosts of a crawl.
+
+    gate.looks_like("wiki:80", page, before)      # SOFT_404, LOGIN, None: a page; WAIT: ask first
+    gate.saw(entry.host, entry.key, seen)         # each visit again: canaries, logins in a row
+    gate.why_not(entry, seen, decision.reason, now)     # "": the page may be taken out
+
+Before a changed page is believed, once a run and host, a URL that nobody has is asked for: what a
+host answers there, with 200 or with a redirect, is its error page or its login, wherever it comes
+again. Before a page is taken out its host's canaries are visited: the start page and five near it.
+What the brake holds, and what is out of scope, waits in a list for somebody to approve; an approved
+page is visited once more, and leaves if it is still gone.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field
+from enum import Enum
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgpack
+
+from larmspider.extraction.fingerprint import (
+    asked_password,
+    asks_password,
+    error_signature,
+)
+from larmspider.frontier.deletes import CANARIES, PRESENT, Brake, Observation
+from larmspider.frontier.storage.backend import Backend
+from larmspider.frontier.storage.records import (
+    FetchRecord,
+    QueuedUrl,
+    host_prefix,
+)
+from larmspider.items import Page
+
+SCOPE = "scope"
+"""The name under which pages out of scope are listed and approved."""
+MAX_WAITING = 10_000
+"""Pages of a host in its list; those beyond are found again at their next visits."""
+MAX_LOGINS = 5
+"""Login forms in a row, after which a host waits for somebody."""
+LOGIN_EXPIRED = "login expired"
+"""Why a host is parked then."""
+MANY = 3
+"""Pages of a host with texts of their own that have one text since this run: it is nobody's."""
+LEAST_TEXT = 20
+"""Characters; less is compared with nothing."""
+FIRST = 0.5
+"""The time at which canaries are due: before all other pages."""
+MAX_SEARCHED = 20_000
+"""URLs of a host among which its canaries are looked for."""
+_BRAKE = "brake"
+
+
+class Wait(Enum):
+    """``WAIT``: what a page is cannot be said before the made-up URL is answered."""
+
+    WAIT = "wait"
+
+
+WAIT = Wait.WAIT
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A page that is gone and was not taken out, and ``why``: the brake's words, or the scope."""
+
+    url: str
+    seen: str
+    reason: str
+    since: float
+    why: str
+
+
+class Notice(NamedTuple):
+    """Something waits for somebody: ``what`` in a word, about which host."""
+
+    what: str
+    host: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Probe:
+    """The answer for a URL that nobody has. ``wanted``: it is to be asked for."""
+
+    url: str
+    wanted: bool = True
+    out: bool = False
+    error: bytes = b""
+    password: bool = False
+    target: str = ""
+
+
+@dataclass(slots=True)
+class _Host:
+    waiting: dict[bytes, Waiting] = field(default_factory=dict)
+    approved: set[bytes] = field(default_factory=set)
+    probe: _Probe | None = None
+    canaries: dict[bytes, bool | None] | None = None
+    held: set[bytes] = field(default_factory=set)
+    logins: int = 0
+    texts: dict[bytes, set[bytes]] = field(default_factory=dict)
+
+
+class DeleteGate:
+    """``schedule`` makes pages of a host due: (host, keys, time)."""
+
+    def __init__(
+        self, backend: Backend, schedule: Callable[[str, Iterable[bytes], float], None]
+    ) -> None:
+        self._backend, self._schedule = backend, schedule
+        self._hosts: dict[str, _Host] = {}
+        self._changed: set[str] = set()
+        self.brake = Brake()
+        self.notices: list[Notice] = []
+        """What somebody should be told; whoever does empties the list."""
+
+    def __repr__(self) -> str:
+        return f"<DeleteGate {self.brake!r}>"
+
+    def recover(self) -> None:
+        """After the backend's."""
+        self.brake = Brake.unpack(self._backend.note(_BRAKE))
+
+    def save(self) -> None:
+        """Into notes of the backend, before a batch is sealed."""
+        for host in self._changed:
+            self._backend.put_note(note_of(host), pack_waiting(self._hosts[host].waiting))
+            self._backend.put_note(_BRAKE, self.brake.pack())
+        self._changed.clear()
+
+    def forget(self, host: str) -> None:
+        """Another worker owns the host now."""
+        self._hosts.pop(host, None)
+        self._changed.discard(host)
+
+    def _of(self, host: str) -> _Host:
+        found = self._hosts.get(host)
+        if found is None:
+            found = self._hosts[host] = _Host(waiting_of(self._backend.note(note_of(host))))
+        return found
+
+    # what a page is
+
+    def looks_like(self, host: str, page: Page, before: FetchRecord) -> Observation | Wait | None:
+        """What the answer to a visit again is if it is no page of its own: a 200 with another text
+        than ``before``, or a redirect. None: it is the page, changed or moved."""
+        mine = self._of(host)
+        target = redirect_target(page)
+        if not target and asks_password(page) and not asked_password(before.link_signature):
+            return Observation.LOGIN
+        if mine.probe is None:
+            mine.probe = _Probe(made_up_url(page.url))
+        if mine.probe.wanted:
+            return WAIT
+        if target:
+            same = target == mine.probe.target
+            return Observation.MOVED_TO_ONE if same else None
+        if len(page.text) < LEAST_TEXT:
+            return None
+        error = error_signature(page)
+        if error == mine.probe.error:
+            return Observation.LOGIN if mine.probe.password else Observation.SOFT_404
+        earlier = mine.texts.setdefault(error, set())
+        if len(earlier) <= MANY:
+            earlier.add(before.signature or before.digest)
+        return Observation.LOGIN if len(earlier) > MANY else None
+
+    def probe_due(self, host: str, allowed: Callable[[str], bool]) -> str:
+        """The made-up URL that is to be asked for now, or ""."""
+        mine = self._hosts.get(host)
+        if mine is None or mine.probe is None or not mine.probe.wanted or mine.probe.out:
+            return ""
+        if not allowed(mine.probe.url):
+            mine.probe.wanted = False
+            return ""
+        mine.probe.out = True
+        return mine.probe.url
+
+    def wants_probe(self, host: str) -> bool:
+        """Whether probe_due() has one."""
+        mine = self._hosts.get(host)
+        probe = None if mine is None else mine.probe
+        return probe is not None and probe.wanted and not probe.out
+
+    def is_probe(self, host: str, url: str) -> bool:
+        mine = self._hosts.get(host)
+        return mine is not None and mine.probe is not None and mine.probe.url == url
+
+    def probe_answered(self, host: str, page: Page | None) -> None:
+        """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
+        host tells errors as such."""
+        probe = self._of(host).probe
+        assert probe is not None
+        probe.wanted = probe.out = False
+        if page is None:
+            return
+        probe.target = redirect_target(page)
+        if page.status == 200 and len(page.text) >= LEAST_TEXT:
+            probe.error, probe.password = error_signature(page), asks_password(page)
+
+    def probe_released(self, host: str) -> None:
+        """The request was not made."""
+        if (probe := self._of(host).probe) is not None:
+            probe.out = False
+
+    # visits
+
+    def saw(self, host: str, key: bytes, seen: Observation, name: str = "") -> bool:
+        """A visit again is over. True: it is one login form too many, and the host is to wait."""
+        mine = self._of(host)
+        if seen in PRESENT:
+            if mine.waiting.pop(key, None) is not None:
+                self._changed.add(host)
+            mine.approved.discard(key)
+        if mine.canaries is not None and mine.canaries.get(key, False) is None:
+            mine.canaries[key] = seen in PRESENT
+            if None not in mine.canaries.values():
+                self._schedule(host, mine.held, 1.0)
+                mine.held.clear()
+        if seen is Observation.LOGIN:
+            mine.logins += 1
+        elif seen in (Observation.CHANGED, Observation.SAME):
+            mine.logins = 0
+        if mine.logins != MAX_LOGINS:
+            return False
+        mine.logins = 0
+        text = f"Host {host} waits: {LOGIN_EXPIRED}. {MAX_LOGINS} pages in a row are a login form."
+        self.notices.append(Notice("login", host, text))
+        return True
+
+    def why_not(self, entry: QueuedUrl, seen: Observation, reason: str, now: float) -> str:
+        """Why a page that is gone may not be taken out now; "" if it may, and then it is."""
+        host, key = entry.host, entry.key
+        mine = self._of(host)
+        if key not in mine.approved:
+            if seen is Observation.SCOPE:
+                why = f"out of scope: scrapy deletes --approve {SCOPE}"
+                self._wait(host, entry, seen, reason, why, now)
+                return why
+            if why := self._ask_canaries(host, key):
+                return why
+            counts = self._backend.counts
+            lately = self.brake.lately
+            why = self.brake.check(
+                host,
+                pages=counts(host).stored + lately(now, host),
+                index=counts().stored + lately(now),
+                now=now,
+            )
+            if why:
+                self._wait(host, entry, seen, reason, why, now)
+                return why
+            self.brake.took(host, now)
+        mine.approved.discard(key)
+        mine.waiting.pop(key, None)
+        self._changed.add(host)
+        return ""
+
+    def _wait(
+        self, host: str, entry: QueuedUrl, seen: Observation, reason: str, why: str, now: float
+    ) -> None:
+        mine = self._of(host)
+        before = mine.waiting.get(entry.key)
+        if before is None and len(mine.waiting) >= MAX_WAITING:
+            return
+        if before is None and seen is not Observation.SCOPE:
+            text = f"Pages of {host} wait to be taken out: {why}. See scrapy deletes."
+            self.notices.append(Notice("deletes", host, text))
+        since = before.since if before is not None else now
+        mine.waiting[entry.key] = Waiting(entry.url, str(seen), reason, since, why)
+        self._changed.add(host)
+
+    def _ask_canaries(self, host: str, key: bytes) -> str:
+        """ "" if the host is well, as far as it was asked in this run."""
+        mine = self._of(host)
+        if mine.canaries is None:
+            mine.canaries = dict.fromkeys(self._find_canaries(host))
+            self._schedule(host, mine.canaries, FIRST)
+        answers = list(mine.canaries.values())
+        if None in answers:
+            mine.held.add(key)
+            return "the start page and those near it are asked first"
+        well = sum(map(bool, answers))
+        if answers and (not answers[0] or well * 2 <= len(answers)):
+            return f"only {well} of {len(answers)} pages near the start page are there"
+        return ""
+
+    def _find_canaries(self, host: str) -> list[bytes]:
+        """The keys of the pages with the smallest depth, found first; the start page first."""
+        found: list[tuple[int, str, bytes]] = []
+        prefix = host_prefix(host)[:4]
+        after, left = prefix, MAX_SEARCHED
+        while left > 0 and (rows := self._backend.visits(after, min(left, 500))):
+            left -= len(rows)
+            after = rows[-1][0]
+            for key, visit in rows:
+                is_page = visit is not None and visit.status == 200
+                if visit is not None and is_page and key.startswith(prefix):
+                    found.append((visit.depth, visit.url, key))
+            if not after.startswith(prefix):
+                break
+            found = sorted(found)[:CANARIES]
+        return [key for _, _, key in sorted(found)[:CANARIES]]
+
+    # the operator
+
+    def approve(self, host: str, keys: Iterable[bytes]) -> None:
+        """Somebody has looked at waiting pages: each is visited once more, and leaves if it is
+        still gone."""
+        mine = self._of(host)
+        known = [key for key in keys if key in mine.waiting]
+        if known:
+            mine.approved.update(known)
+            self.brake.approve(host)
+            self._changed.add(host)
+            self._schedule(host, known, 1.0)
+
+    def still_waiting(self, host: str, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of some pages that wait."""
+        waiting = self._of(host).waiting
+        return {key for key in keys if key in waiting}
+
+
+def redirect_target(page: Page) -> str:
+    """Where the page redirects, without the query; "" for a page that does not."""
+    if not 300 <= page.status < 400:
+        return ""
+    for link in page.links:
+        if link.type == 2:
+            return link.url.partition("?")[0]
+    return ""
+
+
+def made_up_url(url: str) -> str:
+    """A URL in the same folder that nobody has."""
+    folder = url.partition("?")[0].rpartition("/")[0]
+    return f"{folder}/larmspider-{uuid.uuid4().hex[:12]}"
+
+
+def note_of(host: str) -> str:
+    """The name of the host's note."""
+    return f"deletes {host}"
+
+
+def pack_waiting(waiting: dict[bytes, Waiting]) -> bytes:
+    packed: bytes = msgpack.packb([[key, *astuple(one)] for key, one in waiting.items()])
+    return packed
+
+
+def waiting_of(note: bytes | None) -> dict[bytes, Waiting]:
+    """What the note of a host says; nothing for None."""
+    return {key: Waiting(*fields) for key, *fields in msgpack.unpackb(note)} if note else {}
+
+
+def listed_as(name: str, host: str, waiting: dict[bytes, Waiting]) -> Iterator[bytes]:
+    """The keys of a host's waiting pages that are in the list of a name: the host's own, or that of
+    pages out of scope."""
+    for key, one in waiting.items():
+        if (one.seen == Observation.SCOPE) == (name == SCOPE) and name in (SCOPE, host):
+            yield key
+
+
+def digest_of(keys: Iterable[bytes]) -> str:
+    """What a list is known by, between its being shown and its approval."""
+    return blake2b(b"".join(sorted(keys)), digest_size=6).hexdigest()

@@ -1,0 +1,82 @@
+"""Lists of pages that wait, and their approval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from larmspider.control.deletes import (
+    DeletesError,
+    approve,
+    approved_in,
+    remember_shown,
+    shown_in,
+    waiting_lists,
+    write_approved,
+)
+from larmspider.errors import ConfigError
+from larmspider.frontier.delete_gate import SCOPE, Waiting, note_of, pack_waiting
+
+
+class Frontier:
+    """A reader of two hosts: three pages that are missing, two out of scope."""
+
+    def __init__(self) -> None:
+        self.notes = {
+            note_of("a:80"): self._packed("missing", range(3)),
+            note_of("b:80"): self._packed("scope", range(2)),
+        }
+
+    @staticmethod
+    def _packed(seen: str, numbers: Iterable[int]) -> bytes:
+        return pack_waiting(
+            {
+                bytes([n]) * 16: Waiting(f"http://h/{n}", seen, "why", 1.8e9, "brake")
+                for n in numbers
+            }
+        )
+
+    def hosts(self) -> dict[str, object]:
+        return dict.fromkeys(("a:80", "b:80", "c:80"))
+
+    def note(self, name: str) -> bytes | None:
+        return self.notes.get(name)
+
+
+def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
+    frontier = Frontier()
+    lists = waiting_lists(frontier)
+    assert {name: len(rows) for name, rows in lists.items()} == {"a:80": 3, SCOPE: 2}
+    with pytest.raises(DeletesError, match="was not shown yet"):
+        approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
+    remember_shown(tmp_path, lists)
+    frontier.notes[note_of("a:80")] = frontier._packed("missing", range(4))
+    changed = waiting_lists(frontier)
+    with pytest.raises(DeletesError, match="has changed since it was shown"):
+        approve([tmp_path], "a:80", changed, shown_in(tmp_path).get("a:80"))
+    assert approved_in(tmp_path) == {}
+    said = approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
+    assert said.startswith("3 pages of a:80 approved")
+    approve([tmp_path], SCOPE, lists, shown_in(tmp_path).get(SCOPE))
+    assert {host: len(keys) for host, keys in approved_in(tmp_path).items()} == {
+        "a:80": 3,
+        "b:80": 2,
+    }
+    write_approved(tmp_path, {"a:80": set()})
+    assert not (tmp_path / "deletes-approved.json").exists()
+
+
+def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--approve b:80: expected one of .* a:80, scope"):
+        approve([tmp_path], "b:80", waiting_lists(Frontier()), None)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b'{"a:80": ["zz"]}', b'{"a:80": 1}'])
+def test_files_that_somebody_has_damaged_approve_nothing(tmp_path: Path, content: bytes) -> None:
+    for name in ("deletes-approved.json", "deletes-shown.json"):
+        (tmp_path / name).write_bytes(content)
+    assert approved_in(tmp_path) == {}
+    with pytest.raises(DeletesError):
+        approve([tmp_path], "a:80", waiting_lists(Frontier()), shown_in(tmp_path).get("a:80"))
