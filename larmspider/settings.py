@@ -232,6 +232,11 @@ LARM_DOCUMENT_SECS = 30.0
 # Memory of that process, with the same consequence. Not on Windows.
 LARM_DOCUMENT_BYTES = 1 << 30
 
+# Languages that pages without `lang` are guessed to be in (ISO 639), and pages of hosts that say a
+# wrong one (docs/search.md#languages). The fewer, the better the guess. Guessed is in a process of
+# its own, of 130 MB. Empty: none is guessed.
+LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,nl,no,pt,ro,ru,sv,ta,tr"
+
 # Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
 # fetched.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
@@ -304,6 +309,10 @@ LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
 # `larmspider/middlewares/known_paths.txt` (docs/formats.md#known-paths).
 LARM_KNOWN_PATHS_FILE = ""
 
+# Follow only links of pages in these languages, as "de,en"; those of pages in an unknown language
+# are followed. Empty: all.
+LARM_FOLLOW_LANGUAGES: list[str] = []
+
 # Write `<Name>Filter.log` with each URL, verdict and reason. Large: about one line for each link
 # and filter.
 LARM_FILTER_LOGS = False
@@ -316,6 +325,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.known_paths.KnownPathsFilter": 670,
     "larmspider.middlewares.scope.ScopeFilter": 660,
     "larmspider.middlewares.traps.TrapsFilter": 650,
+    "larmspider.middlewares.language.LanguageFilter": 645,  # LARM_FOLLOW_LANGUAGES
     "larmspider.middlewares.nofollow.NofollowFilter": 640,
     "larmspider.middlewares.depth.DepthFilter": 630,
     "larmspider.middlewares.visited.VisitedFilter": 620,
@@ -445,6 +455,9 @@ LARM_INDEX_HEAP_BYTES = 64_000_000
 # A page is stemmed in its own language; this is for pages whose language is unknown or has no
 # stemmer (docs/search.md#languages).
 LARM_INDEX_STEMMER = "english"
+
+# Only pages in these languages, as "de,en", and in unknown ones can be found. Empty: all.
+LARM_INDEX_LANGUAGES: list[str] = []
 
 # For `scrapy_redis.pipelines.RedisPipeline`, where it is added to `ITEM_PIPELINES`: JSON with
 # bodies in base64, into the list `<spider>:items`.

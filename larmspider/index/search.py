@@ -23,7 +23,7 @@ from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.formatting import utc
-from larmspider.index.facets import Facets, count_facets
+from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
@@ -155,6 +155,11 @@ class Searcher:
         """The words that begin with ``head`` and the pages that have them, most first."""
         with self.reading() as searcher:
             return searcher.terms_with_prefix("exact", head)
+
+    def languages(self, hosts: int) -> dict[str, dict[str, int]]:
+        """Pages by language of the ``hosts`` hosts with most pages."""
+        with self.reading() as searcher:
+            return languages_by_host(searcher, hosts)
 
     def count(self) -> int:
         """Pages in the index."""

@@ -178,6 +178,13 @@ class WorkersSearcher(Searcher):
             total.update(dict(shard.beginning_with(head)))
         return total.most_common()
 
+    def languages(self, hosts: int) -> dict[str, dict[str, int]]:
+        total: dict[str, Counter[str]] = {}
+        for shard in self._shards:
+            for host, pages in shard.languages(hosts).items():
+                total.setdefault(host, Counter()).update(pages)
+        return {host: dict(pages.most_common()) for host, pages in total.items()}
+
     def count(self) -> int:
         """Pages in all indexes; a page in two counts twice."""
         return sum(shard.count() for shard in self._shards)

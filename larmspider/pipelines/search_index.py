@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,7 @@ from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.extraction.language import is_in_another, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.formatting import counted, duration
 from larmspider.index.rebuild import Documents, finish, rebuild
@@ -48,7 +49,7 @@ REFRESH_PAGES = 200
 
 _PROGRESS_SECS = 5.0
 _EXISTS = b"index"
-_IN_CRAWL = frozenset({None, "visited", "nofollow", "depth"})
+_IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
 """Verdicts on links whose targets may be in the index."""
 
 
@@ -68,13 +69,16 @@ class SearchIndexPipeline(Store):
         stopping: Callable[[], bool] = lambda: False,
         given_up: Callable[[], bool] = lambda: False,
         readers: Callable[[], Readers] = Readers,
+        languages: Collection[str] = (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
-        ``given_up`` whether it was told to stop while it opens."""
+        ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
+        ``languages``, if there are any, none is indexed."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
         self.counters = counters
+        self.languages = languages
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._readers = readers
         self._writer: IndexWriter | None = None
@@ -98,6 +102,7 @@ class SearchIndexPipeline(Store):
             stopping=lambda: not (crawler.crawling and crawler.engine.running),
             given_up=lambda: not crawler.crawling,
             readers=partial(Readers.from_settings, settings),
+            languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
@@ -159,7 +164,10 @@ class SearchIndexPipeline(Store):
             self._index(page, self._writer)
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
-        if _is_for_readers(page):
+        other = self.languages and is_in_another(page, self.languages)
+        if other:
+            self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
+        if _is_for_readers(page) and not other:
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
@@ -65,7 +65,8 @@ class CrawlReport:
     """The names of its fields are those of ``scrapy report --json``.
 
     ``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
-    stored pages of ``hosts_in_all``. ``refused_whole``: all refused links were looked at.
+    stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
+    found. ``refused_whole``: all refused links were looked at.
     """
 
     condition: RunState
@@ -76,6 +77,7 @@ class CrawlReport:
     results: Sequence[tuple[str, Fetches]]
     hosts: Sequence[HostRow]
     hosts_in_all: int
+    languages: Mapping[str, Mapping[str, int]]
     slowest: Sequence[SlowHost]
     refusals: Sequence[Refusals]
     refused_whole: bool
@@ -124,6 +126,7 @@ def _report(
         results=sorted(results.items(), key=lambda item: -item[1].times),
         hosts=nlargest(HOSTS, rows, key=lambda row: (row.counts.stored, row.host)),
         hosts_in_all=len(rows),
+        languages=_languages(crawl),
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,
@@ -134,6 +137,13 @@ def _report(
         duplicates=duplicates(frontier),
         graph=host_graph(inward, index.host_links()),
     )
+
+
+def _languages(crawl: CrawlDir) -> dict[str, dict[str, int]]:
+    try:
+        return crawl.searcher().languages(2 * HOSTS)
+    except CrawlDirError:  # a crawl without an index
+        return {}
 
 
 def _slowest(fetches: dict[str, dict[str, Fetches]]) -> list[SlowHost]:

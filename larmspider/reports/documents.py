@@ -14,6 +14,7 @@ from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.frontier.storage.records import UrlState
 from larmspider.items import Link, Page
 from larmspider.middlewares.depth import DepthFilter
+from larmspider.middlewares.language import LanguageFilter
 from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
@@ -89,10 +90,10 @@ def last_lines(path: Path, limit_bytes: int, end: int | None = None) -> Iterator
 MAX_EXAMPLES = 5
 MAX_ASKED = 200_000
 """Targets that go through the filters; 20 us each."""
-OTHER = "nofollow, depth or other"
+OTHER = "nofollow, depth, language or other"
 REFUSED = "robots.txt, a store or the operator"
 """These refuse URLs, the filters reject links. The frontier counts them as one."""
-_NOT_BY_URL = (VisitedFilter, DepthFilter, NofollowFilter)
+_NOT_BY_URL = (VisitedFilter, DepthFilter, NofollowFilter, LanguageFilter)
 
 
 @dataclass(frozen=True, slots=True)

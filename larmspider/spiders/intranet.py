@@ -18,6 +18,7 @@ from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, is_read_apart, media_type
+from larmspider.extraction.language import Languages
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
@@ -51,6 +52,7 @@ class IntranetSpider(Spider):
 
     name = "intranet"
     readers: Readers
+    languages: Languages
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -72,8 +74,10 @@ class IntranetSpider(Spider):
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.readers = Readers.from_settings(crawler.settings)
+        spider.languages = Languages.from_settings(crawler.settings)
         for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.readers.close, signal=signal)
+            crawler.signals.connect(spider.languages.close, signal=signal)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -83,6 +87,8 @@ class IntranetSpider(Spider):
     async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page]:
         try:
             page = await self._extract(response)
+            if response.status == 200:
+                page.language = await self.languages.of(page)
         except ExtractionStopped:
             response.meta[GIVE_BACK] = True
             return

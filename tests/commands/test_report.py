@@ -11,7 +11,7 @@ import pytest
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
-from larmspider.reports.documents import REFUSED
+from larmspider.reports.documents import OTHER, REFUSED
 from tests.support.crawling import Ran, crawl, environment, scrapy
 from tests.support.pseudo_terminal import PseudoTerminal
 
@@ -63,7 +63,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     report = scrapy("report", "--json", cwd=folder).json
     expected = load()
     for row in report["refusals"]:
-        if row["rule"] in (REFUSED, "nofollow, depth or other"):
+        if row["rule"] in (REFUSED, OTHER):
             continue
         for example in row["examples"]:
             path = (
@@ -76,6 +76,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     assert refused["targets"] == 2
     assert report["counts"]["stored"] == 63
     assert (report["documents"]["count"], report["documents"]["of_failed"]) == (63, 2)
+    assert list(report["languages"].values()) == [{"en": 46, "de": 4, "ru": 3}]
     copies = report["duplicates"]["groups"]
     assert [group["copies"] for group in copies] == [2]
 

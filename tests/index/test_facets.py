@@ -37,6 +37,11 @@ def searcher(writer, make_page) -> Searcher:
     return found
 
 
+def test_languages_are_counted_for_each_host(searcher: Searcher) -> None:
+    assert searcher.languages(2) == {"wiki.example": {"de": 2, "en": 2}, "docs.example": {}}
+    assert list(searcher.languages(1)) == ["wiki.example"]
+
+
 def names(searcher: Searcher, **filters: object) -> set[str]:
     found = searcher.search("word", filters=Filters.of(**filters))  # type: ignore[arg-type]
     assert found.total == len(found.hits)

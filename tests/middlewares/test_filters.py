@@ -9,12 +9,14 @@ from typing import ClassVar
 import pytest
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.items import ORDINARY, REDIRECT, Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.known_paths import KnownPathsFilter
+from larmspider.middlewares.language import LanguageFilter
 from larmspider.middlewares.length import LengthFilter
 from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.normalize import NormalizeFilter
@@ -304,6 +306,25 @@ def test_nofollow_rejects_marked_links_and_all_of_a_marked_page() -> None:
     assert nofollow.reject_link(plain, Page("http://h/")) is None
     assert nofollow.reject_link(marked, Page("http://h/")) is not None
     assert nofollow.reject_link(plain, Page("http://h/", nofollow=True)) is not None
+
+
+def test_links_of_pages_in_other_languages_are_not_followed(
+    crawler_for: Callable[..., Crawler],
+) -> None:
+    """Redirects are, and links of pages whose language is unknown. Off, it is no filter at all."""
+    wanted = LanguageFilter({"de"})
+    page = Page("http://h/", text="longer than sixty characters " * 3, language="fr-ca")
+    links = [Link("http://h/a"), Link("http://h/b", type=REDIRECT)]
+    assert wanted.reject_links(links, page) == [
+        "the page is in fr-ca (LARM_FOLLOW_LANGUAGES)",
+        None,
+    ]
+    for said in ("de-at", None):
+        page.language = said
+        assert wanted.reject_links(links, page) == [None, None]
+    with pytest.raises(NotConfigured):
+        LanguageFilter.from_crawler(crawler_for())
+    LanguageFilter.from_crawler(crawler_for(LARM_FOLLOW_LANGUAGES="de,nb"))
 
 
 # larmspider/middlewares/url_filter.py: what a filter must have.

@@ -29,9 +29,10 @@ FAST = {
     "LARM_BACKOFF_SECS": "0.1",
     "LARM_WEB": "no",
     "LARM_SITEMAPS": "no",
+    "LARM_LANGUAGES": "",
 }
-"""Settings for servers of our own, to whom we need not be polite; without the web pages and without
-asking for sitemaps, which have their own tests."""
+"""Settings for servers of our own, to whom we need not be polite; without the web pages, sitemaps and
+the guesser of languages, which have their own tests."""
 
 _STOP_SECS = 15.0
 

@@ -1,0 +1,123 @@
+"""larmspider/extraction/language.py: what a page says, and what its text is like."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.extraction.language import (
+    CONTRADICTIONS,
+    LOOKED_AT,
+    SAMPLE,
+    SHORTEST,
+    Guesser,
+    Languages,
+    is_in_another,
+    languages_in,
+    sample,
+)
+from larmspider.extraction.process import ExtractionStopped
+from larmspider.items import Page
+
+GERMAN = "Die Reisekostenabrechnung ist bis zum Monatsende bei der Abteilung abzugeben"
+ENGLISH = "The report on travel costs has to be handed in by the end of the month"
+POLISH = "Użytkownik musi zmienić hasło do konta w ciągu siedmiu dni od zalogowania się"
+
+
+@pytest.fixture(scope="module")
+def guesser() -> Iterator[Guesser]:
+    found = Guesser(("de", "en", "fr"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def languages(guesser: Guesser) -> Languages:
+    found = Languages(())
+    found._guesser, found._likely = guesser, frozenset(("de", "en", "fr"))
+    return found
+
+
+def of(languages: Languages, text: str, said: str | None = None, host: str = "h") -> str | None:
+    return asyncio.run(languages.of(Page(f"http://{host}/", text=text, language=said)))
+
+
+def test_a_page_that_says_none_is_guessed(languages: Languages) -> None:
+    """Not where it is short, or like none of the languages."""
+    assert of(languages, GERMAN) == "de"
+    assert of(languages, ENGLISH) == "en"
+    assert of(languages, GERMAN[: SHORTEST - 1]) is None
+    assert of(languages, POLISH) is None
+    assert of(languages, "\ud800" + GERMAN) == "de"
+
+
+def test_a_host_that_says_a_wrong_language_twice_is_guessed_throughout(
+    languages: Languages,
+) -> None:
+    said = [of(languages, GERMAN, "en-us") for _ in range(SAMPLE * CONTRADICTIONS + 1)]
+    expected = ["en-us"] * (SAMPLE * CONTRADICTIONS + 1)
+    expected[SAMPLE - 1] = expected[2 * SAMPLE - 1] = expected[-1] = "de"
+    assert said == expected
+    assert of(languages, GERMAN, "en-us", host="other") == "en-us"
+    # and yet no page of it is taken for another language that cannot be guessed
+    assert of(languages, POLISH, "pl") == "pl"
+
+
+def test_a_page_that_says_the_right_one_keeps_it(languages: Languages) -> None:
+    assert [of(languages, GERMAN, "de-at") for _ in range(SAMPLE)] == ["de-at"] * SAMPLE
+
+
+def test_none_is_guessed_without_languages() -> None:
+    languages = Languages.from_settings(Settings({"LARM_LANGUAGES": ""}))
+    assert of(languages, GERMAN) is None
+    languages.close()
+
+
+def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
+    guesser.guess_now(GERMAN)
+    assert guesser._child is not None
+    guesser._child.kill()
+    assert guesser.guess_now(GERMAN)[0] == "de"
+
+
+def test_a_stop_ends_the_guesses_under_way() -> None:
+    """The page is given back, and not stored without its language."""
+
+    async def stopped() -> None:
+        guesser = Guesser(("de", "en"))
+        asked = asyncio.ensure_future(guesser.guess(GERMAN))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(guesser.close)
+        with pytest.raises(ExtractionStopped):
+            await asked
+        with pytest.raises(ExtractionStopped):
+            await guesser.guess(GERMAN)
+
+    asyncio.run(stopped())
+
+
+def test_a_long_text_is_looked_at_in_three_places() -> None:
+    text = "a" * 10_000 + "b" * 10_000 + "c" * 10_000
+    assert set(sample(text)) == set("abc ")
+    assert len(sample(text)) <= LOOKED_AT
+
+
+@pytest.mark.parametrize("value", ["xx", "de en", "german", ["de", "klingon"]])
+def test_unknown_languages_are_an_error(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"LARM_LANGUAGES=.*: expected languages of af am ar"):
+        Languages.from_settings(Settings({"LARM_LANGUAGES": value}))
+    with pytest.raises(ConfigError, match=r"LARM_FOLLOW_LANGUAGES=.*: expected languages such as"):
+        languages_in(Settings({"LARM_FOLLOW_LANGUAGES": "german"}), "LARM_FOLLOW_LANGUAGES")
+
+
+def test_which_pages_are_in_another_language() -> None:
+    page = Page("http://h/", text=GERMAN, language="de-at")
+    assert is_in_another(page, {"en"})
+    assert not is_in_another(page, {"de"})
+    page.language = None
+    assert not is_in_another(page, {"en"})
+    assert not is_in_another(Page("http://h/", text="kurz", language="de"), {"en"})
