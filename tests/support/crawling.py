@@ -31,7 +31,7 @@ FAST = {
     "LARM_SITEMAPS": "no",
     "LARM_LANGUAGES": "",
 }
-"""Settings for servers of our own, to whom we need not be polite; without the web pages, sitemaps and
+"""Settings for servers of our own, to whom we need not be polite; without web pages, sitemaps and
 the guesser of languages, which have their own tests."""
 
 _STOP_SECS = 15.0
