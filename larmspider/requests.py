@@ -41,6 +41,8 @@ COPY = "larm_copy"
 VALIDATORS = "larm_validators"
 """Request.meta, after the fetch: headers that make the next request for this URL a conditional one
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
+TOO_LARGE = "larm_too_large"
+"""A flag of a Response: a document whose body was not taken, as it is larger than allowed."""
 CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body is cut after so many bytes, as if it were whole."""
 WITHOUT_SECRETS = "larm_without_secrets"

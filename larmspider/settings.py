@@ -183,6 +183,11 @@ LARM_LOW_SPEED_SECS = 20
 # Bytes of one document, as received and after decompression; at most `LARM_PAGEFILE_BYTES`. The
 # fetch ends where the limit is reached. 0 is no limit.
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
+
+# The same for a document that is no page (docs/documents.md), as the response's head announces it;
+# at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
+# body, and found by title and link texts and as "too large to read".
+LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
 DOWNLOAD_WARNSIZE = 0
 
 # Bytes of a response's head, with 1xx responses and trailers; at most 307200.

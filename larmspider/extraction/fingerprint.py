@@ -79,6 +79,8 @@ def _text(page: Page, volatile: Volatile | None = None) -> str | None:
     """None for a document that has neither text nor links, or holds other documents."""
     if page.parts:
         return None
+    if page.unread and not page.body:  # nobody knows what it says
+        return page.url
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
         links = [link.normalized or link.url for link in page.links]

@@ -104,11 +104,16 @@ def is_readable(mime: str) -> bool:
     return mime in _MODULES
 
 
-def is_document(content_type: str, url: str) -> bool:
-    """Whether the head of a response announces a document and no page: by Content-Type or, where
-    that says nothing, by the name."""
+def announced_type(content_type: str, url: str) -> str:
+    """The media type that the head of a response announces: by Content-Type or, where that says
+    nothing, by the name."""
     mime = content_type.partition(";")[0].strip().lower()
-    return is_read_apart(_named(url) if not mime or mime in _NO_TYPES else mime)
+    return mime if mime and mime not in _NO_TYPES else _named(url)
+
+
+def is_document(content_type: str, url: str) -> bool:
+    """Whether the head of a response announces a document and no page."""
+    return is_read_apart(announced_type(content_type, url))
 
 
 @cache

@@ -43,7 +43,7 @@ from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.transfer import Transfer, response_of, set_timing
-from larmspider.requests import TIMING, WITHOUT_SECRETS
+from larmspider.requests import TIMING, TOO_LARGE, WITHOUT_SECRETS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -246,11 +246,12 @@ class CurlHandler:
         """Set every option. ``total`` seconds are left, ``waited`` were spent on look-ups."""
         meta, limits = request.meta, self.limits
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
+        document_bytes = max_bytes if "download_maxsize" in meta else limits.document_bytes
         # a proxy of the environment gives way to the site's, one that the request names does not
         own_proxy = _has_own_proxy(request)
         if own_proxy:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
-        transfer.begin(request, max_bytes, *self._listeners.now())
+        transfer.begin(request, max_bytes, document_bytes, *self._listeners.now())
         apply_request(transfer, request)
         if addresses:  # for each fetch: libcurl forgets them after a while
             transfer.curl.setopt(pycurl.RESOLVE, addresses)
@@ -260,7 +261,7 @@ class CurlHandler:
             left = max(1, (limits.connect_secs - waited) * 1000)
             transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
         # the Content-Length of a HEAD is that of a body that does not come
-        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else max_bytes)
+        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else document_bytes)
         bind = meta.get("bindaddress") or self._bind
         if bind:
             apply_bind_address(transfer, bind)
@@ -282,12 +283,16 @@ class CurlHandler:
         if failed and transfer.redirects():
             transfer.chunks.clear()  # a redirect counts without its body
             flags.append("dataloss")
-        elif transfer.error is not None:
-            raise transfer.error
-        elif code and transfer.stop is None:
-            error = self._error(transfer, request, code, words, total)
-            self._unless_dataloss(error, request, transfer)
-            flags.append("dataloss")
+        elif failed:
+            error = transfer.error or self._error(transfer, request, code, words, total)
+            if isinstance(error, errors.TooBig) and transfer.is_document():
+                transfer.chunks.clear()  # it is stored without its body
+                flags.append(TOO_LARGE)
+            elif transfer.error is not None:
+                raise error
+            else:
+                self._unless_dataloss(error, request, transfer)
+                flags.append("dataloss")
         response = response_of(transfer, request, flags)
         stop = transfer.stop  # set by response_of() for a head without a body
         if stop is not None:

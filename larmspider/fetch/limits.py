@@ -33,6 +33,7 @@ class Limits:
     low_speed_bytes: int = 100
     low_speed_secs: int = 20
     max_bytes: int = 16 * 1024 * 1024
+    document_bytes: int = 16 * 1024 * 1024
     warn_bytes: int = 0
     header_bytes: int = 65_536
     header_lines: int = 500
@@ -43,12 +44,14 @@ class Limits:
     def from_settings(cls, settings: BaseSettings) -> Self:
         """Raises ConfigError for a bad value."""
         dns_secs = options.integer(settings, "LARM_DNS_CACHE_SECS", minimum=0)
+        max_bytes = options.integer(settings, "DOWNLOAD_MAXSIZE", minimum=0)
         return cls(
             connect_secs=options.seconds(settings, "LARM_CONNECT_TIMEOUT_SECS", minimum=0.1),
             total_secs=options.seconds(settings, "DOWNLOAD_TIMEOUT", minimum=0.1),
             low_speed_bytes=options.integer(settings, "LARM_LOW_SPEED_BYTES", minimum=0),
             low_speed_secs=options.integer(settings, "LARM_LOW_SPEED_SECS", minimum=1),
-            max_bytes=options.integer(settings, "DOWNLOAD_MAXSIZE", minimum=0),
+            max_bytes=max_bytes,
+            document_bytes=max_bytes and max(max_bytes, document_bytes(settings)),
             warn_bytes=options.integer(settings, "DOWNLOAD_WARNSIZE", minimum=0),
             header_bytes=options.integer(
                 settings, "LARM_HEADER_BYTES", minimum=1024, maximum=300 * 1024
@@ -68,6 +71,20 @@ class Limits:
         if not secs > 0:  # nor nan
             raise errors.BadUrl("no download_timeout: expected seconds > 0")
         return secs
+
+
+def document_bytes(settings: BaseSettings) -> int:
+    """LARM_DOCUMENT_MAXSIZE_BYTES; its default is no more than a page file holds. Raises
+    ConfigError."""
+    name, files = "LARM_DOCUMENT_MAXSIZE_BYTES", "LARM_PAGEFILE_BYTES"
+    largest = options.integer(settings, files, minimum=1)
+    wanted = options.integer(settings, name, minimum=1)
+    if wanted > largest and wanted != options.defaults()[name]:
+        raise ConfigError(
+            f"{name}={wanted} does not fit {files}={largest}: a document lies in one page file,"
+            f" so {name} must be between 1 and {largest}"
+        )
+    return min(wanted, largest)
 
 
 def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:

@@ -20,6 +20,7 @@ from scrapy.exceptions import StopDownload
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
+from larmspider.extraction.formats import is_document
 from larmspider.fetch import errors
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
 from larmspider.fetch.deny_addresses import DenyAddresses
@@ -194,13 +195,20 @@ class Transfer:
         self.request: Request | None = None
 
     def begin(
-        self, request: Request, max_bytes: int, on_head: OnHead | None, on_bytes: OnBytes | None
+        self,
+        request: Request,
+        max_bytes: int,
+        document_bytes: int,
+        on_head: OnHead | None,
+        on_bytes: OnBytes | None,
     ) -> None:
-        """Prepare for a request. ``max_bytes`` limits the body as received and as decompressed; 0
-        is no limit. ``on_head`` and ``on_bytes`` send Scrapy's signals."""
+        """Prepare for a request. ``max_bytes`` limits the body as received and as decompressed,
+        ``document_bytes`` that of a document; 0 is no limit. ``on_head`` and ``on_bytes`` send
+        Scrapy's signals."""
         if self.dirty:
             self._reset()
-        self.request, self.max_bytes = request, max_bytes
+        self.request, self.max_bytes, self.document_bytes = request, max_bytes, document_bytes
+        self.limit_name = "DOWNLOAD_MAXSIZE"
         self.on_head, self.on_bytes = on_head, on_bytes
         self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)
@@ -228,9 +236,21 @@ class Transfer:
             self.head = ResponseHead.parse(self.lines)
         return self.head
 
+    def is_document(self) -> bool:
+        """Whether the head is complete and announces a document, no page."""
+        return self._head_is_complete() and self._announces_document(self.read_head())
+
+    def _announces_document(self, head: ResponseHead) -> bool:
+        types = dict.get(head.headers, b"Content-Type")
+        assert self.request is not None
+        return is_document(types[-1].decode("latin-1") if types else "", self.request.url)
+
+    def _head_is_complete(self) -> bool:
+        return bool(self.lines) and self.lines[-1] in (b"\r\n", b"\n")
+
     def redirects(self) -> bool:
         """Whether the head is complete and redirects, so that the body does not matter."""
-        if not self.lines or self.lines[-1] not in (b"\r\n", b"\n"):
+        if not self._head_is_complete():
             return False
         try:
             head = self.read_head()
@@ -288,7 +308,7 @@ class Transfer:
         self.received += len(data)
         limit = self.max_bytes
         if limit and self.received > limit:
-            raise errors.TooBig(f"more than {limit} bytes (DOWNLOAD_MAXSIZE)")
+            raise errors.TooBig(f"more than {limit} bytes ({self.limit_name})")
         if self.on_bytes is not None and self.request is not None:
             self.stop = self.on_bytes(self.request, data)
         if self.decoder is not None:
@@ -309,6 +329,11 @@ class Transfer:
             self.on_head = None
             if self.stop is not None:
                 return False
+        if self.document_bytes > self.max_bytes:
+            if self._announces_document(head):
+                self.max_bytes, self.limit_name = self.document_bytes, "LARM_DOCUMENT_MAXSIZE_BYTES"
+            elif not self.no_body and (head.length() or 0) > self.max_bytes:
+                raise errors.TooBig("larger than the limit (DOWNLOAD_MAXSIZE)")
         encoded = dict.__contains__(head.headers, b"Content-Encoding")
         if encoded and self.decode and not self.no_body:
             self._choose_decoder(head)
@@ -340,7 +365,8 @@ class Transfer:
             raise errors.BadResponse(f"Content-Encoding: {error}") from None
         if limit and self.size + len(data) > limit:
             raise errors.TooBig(
-                f"more than {limit} bytes after decompression of {self.received} (DOWNLOAD_MAXSIZE)"
+                f"more than {limit} bytes after decompression of {self.received}"
+                f" ({self.limit_name})"
             )
         return data
 

@@ -18,6 +18,7 @@ from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.limits import document_bytes
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
 from larmspider.pipelines.records import (
@@ -82,6 +83,7 @@ class PageFilesPipeline(LogStore):
                 f" LARM_PAGEFILE_BYTES={max_bytes}: a document lies in one page file,"
                 f" so DOWNLOAD_MAXSIZE must be between 1 and {max_bytes}"
             )
+        document_bytes(settings)
         assert crawler.stats is not None
         store = cls(options.larm_dir(settings), max_bytes, crawler.stats)
         store.compressed = compression(settings)

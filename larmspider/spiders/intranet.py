@@ -17,14 +17,15 @@ from scrapy import Spider, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
-from larmspider.extraction.formats import extractor_for, is_read_apart, media_type
+from larmspider.extraction.formats import announced_type, extractor_for, is_read_apart, media_type
 from larmspider.extraction.language import Languages
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
+from larmspider.fetch import limits
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Link, Outcome, Page
-from larmspider.requests import GIVE_BACK, page_request
+from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 from larmspider.urls.syntax import without_userinfo
@@ -103,7 +104,8 @@ class IntranetSpider(Spider):
         page.redirects = meta.get("redirects", 0)
         page.fetched = time.time()
         page.latency = meta.get("download_latency", 0.0)
-        page.digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
+        known = page.body or (page.unread.encode() and page.url.encode())
+        page.digest = hashlib.sha1(known, usedforsecurity=False).hexdigest()
         page.etag = _header(response, "ETag")
         page.last_modified = _header(response, "Last-Modified")
         page.headers = response.headers
@@ -116,6 +118,8 @@ class IntranetSpider(Spider):
 
     async def _extract(self, response: Response) -> Page:
         body, content_type = response.body, _header(response, "Content-Type")
+        if TOO_LARGE in response.flags:
+            return self._too_large(response)
         mime = media_type(content_type, body, response.url)
         extract = extractor_for(mime)
         if extract is None:
@@ -138,6 +142,21 @@ class IntranetSpider(Spider):
         page.mime = mime
         if page.unread:
             self._count_unread(page)
+        return page
+
+    def _too_large(self, response: Response) -> Page:
+        """A document without its body, which the fetch has not taken."""
+        most = limits.document_bytes(self.crawler.settings)
+        length = _header(response, "Content-Length")
+        announced = f"it has {int(length):,} bytes, " if length.isdecimal() else ""
+        page = Page(
+            response.url, mime=announced_type(_header(response, "Content-Type"), response.url)
+        )
+        page.unread = (
+            f"{Outcome.TOO_LARGE}: too large to read: {announced}"
+            f"LARM_DOCUMENT_MAXSIZE_BYTES is {most:,}"
+        )
+        self._count_unread(page)
         return page
 
     def _count_unread(self, page: Page) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +25,7 @@ _RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
 _RUN_FAILED = re.compile(stats.RUN_FAILED.format(kind="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
+_UNREAD = re.compile(stats.EXTRACTION_UNREAD.format(outcome="([a-z-]+)"))
 _ALIASES = re.compile(stats.ALIASES.format(rule="([a-z-]+)", state="([a-z]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
@@ -66,6 +67,8 @@ class Summary:
     """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
     worker may have all the pages."""
 
+    unread: dict[str, int] = field(default_factory=dict)
+    """Documents that were stored without their text, or some of it, by outcome."""
     rules: tuple[str, ...] = ()
     """What hosts have proved about spellings of their URLs, in words."""
 
@@ -108,6 +111,7 @@ class Summary:
             fenced=bool(get(stats.FENCED, 0)),
             shared=options.many_workers(crawler.settings),
             rules=_rules(counters),
+            unread=_matching(counters, _UNREAD),
         )
 
     @property
@@ -175,6 +179,11 @@ class Summary:
             f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_failures(self.failed)})"
             f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
+        if self.unread:
+            yield (
+                f"{'unread':<9} {counted(sum(self.unread.values()), 'document')}"
+                f" ({_listed(self.unread)}); stored, and found by title and link texts"
+            )
         count = self.urls.get
         if self.urls:
             whose = "hosts that it has now, by whichever worker and run"

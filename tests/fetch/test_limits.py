@@ -24,6 +24,7 @@ from larmspider.fetch.curl_options import set_option
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.transfer import Transfer
+from larmspider.requests import TOO_LARGE
 from tests.support.crawling import PROJECT
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
@@ -80,6 +81,25 @@ def test_a_body_of_exactly_the_limit_is_fetched(
 ) -> None:
     server = scripted_server({"*": Reply(body=b"x" * size)})
     assert len(fetcher(DOWNLOAD_MAXSIZE=1000).get(server.url()).body) == size
+
+
+@pytest.mark.parametrize("announced", [True, False])
+@pytest.mark.parametrize(("size", "taken"), [(1500, True), (2001, False)])
+def test_a_document_has_a_limit_of_its_own(
+    scripted_server: Start, fetcher: Make, size: int, taken: bool, announced: bool
+) -> None:
+    """By the type in the head; a larger one is a response without a body, and no failure."""
+    body, head = b"x" * size, {"Content-Type": "application/pdf"}
+    if not announced:
+        head["Connection"] = "close"
+        head["Transfer-Encoding"] = "identity"
+    server = scripted_server({"*": Reply(200, head, body, close=not announced)})
+    one = fetcher(DOWNLOAD_MAXSIZE=1000, LARM_DOCUMENT_MAXSIZE_BYTES=2000)
+    response = one.get(server.url())
+    assert response.body == (body if taken else b"")
+    assert (TOO_LARGE in response.flags) is not taken
+    head["Content-Type"] = "text/html"
+    assert kind_of(one.failure(server.url())) == "too-big"
 
 
 def test_a_request_may_have_its_own_limit(scripted_server: Start, fetcher: Make) -> None:

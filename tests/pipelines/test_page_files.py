@@ -127,6 +127,8 @@ def test_drops_a_body_that_no_page_file_holds(crawler_for: CrawlerFor) -> None:
         ({"LARM_PAGEFILE_BYTES": "many"}, "LARM_PAGEFILE_BYTES=many: expected"),
         ({"LARM_PAGEFILE_BYTES": 1.5}, "LARM_PAGEFILE_BYTES=1.5: expected"),
         ({"LARM_PAGEFILE_BYTES": 10_000}, "does not fit LARM_PAGEFILE_BYTES=10000"),
+        ({"LARM_DOCUMENT_MAXSIZE_BYTES": 50_000_001}, "does not fit LARM_PAGEFILE_BYTES=50000000"),
+        ({"LARM_DOCUMENT_MAXSIZE_BYTES": "48 MB"}, "LARM_DOCUMENT_MAXSIZE_BYTES=48 MB: expected"),
         ({"DOWNLOAD_MAXSIZE": 0}, r"DOWNLOAD_MAXSIZE=0 \(no limit\) does not fit"),
     ],
 )

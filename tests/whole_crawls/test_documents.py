@@ -17,11 +17,14 @@ from tests.support.documents.corpus import SAMPLES
 from tests.support.servers.scripted import Route, ScriptedServer
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
+PDF = {"Content-Type": "application/pdf"}
+LIMIT = 200_000
 BAD = {
     "/locked.pdf": (corpus.encrypted()["pdf"], "encrypted"),
     "/cut.docx": (SAMPLES["docx"].body[:300], "damaged"),
     "/scan.pdf": (corpus.pdf([""]), "no-text"),
     "/bomb.gz": (corpus.bombs()["bomb.gz"], "too-large"),
+    "/huge.pdf": (corpus.pdf(["huge"]).ljust(LIMIT + 1), "too-large"),
 }
 
 
@@ -32,6 +35,8 @@ def site() -> dict[str, Route]:
     }
     for path, (body, _) in BAD.items():
         replies[path] = (200, {"Content-Type": "application/octet-stream"}, body)
+    replies["/medium.pdf"] = (200, PDF, corpus.pdf(["mediumword"]).ljust(LIMIT))
+    replies["/large.html"] = (200, HTML, b"x" * LIMIT)
     names = {path: f"the {path[1:4]} file" for path in replies}
     links = "".join(f'<a href="{path}">{text}</a> ' for path, text in names.items())
     return {**replies, "/": (200, HTML, links.encode())}
@@ -41,7 +46,10 @@ def site() -> dict[str, Route]:
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     folder = tmp_path_factory.mktemp("documents")
     with ScriptedServer(site()) as server:
-        assert crawl(server.url("/"), folder).status == 0
+        limits = {"DOWNLOAD_MAXSIZE": "100000", "LARM_DOCUMENT_MAXSIZE_BYTES": str(LIMIT)}
+        ran = crawl(server.url("/"), folder, **limits)
+        assert ran.status == 0
+        (folder / "said").write_text(ran.out + ran.err, "utf-8")
         yield folder, server.url("")
 
 
@@ -88,6 +96,22 @@ def test_what_cannot_be_read_is_stored_found_and_explained(crawled: tuple[Path, 
     explained = scrapy("explain", f"{origin}/locked.pdf", cwd=folder).out
     assert "encrypted: needs a password" in explained
     assert searcher.search('"needs a password"').total == 1
+    (hit,) = searcher.search('"too large to read"').hits
+    assert (hit.url, hit.size, hit.kind) == (origin + "/huge.pdf", 0, "pdf")
+
+
+def test_a_document_may_be_larger_than_a_page(crawled: tuple[Path, str]) -> None:
+    folder, origin = crawled
+    (hit,) = Searcher.open(folder / "crawl" / "index").search("mediumword").hits
+    assert (hit.url, hit.size) == (origin + "/medium.pdf", LIMIT)
+    failed = {line["url"] for line in records(folder / "crawl" / "fetch.log")
+              if line["result"] == "too-big"}  # fmt: skip
+    assert failed == {origin + "/large.html"}
+
+
+def test_the_summary_counts_what_was_not_read(crawled: tuple[Path, str]) -> None:
+    ran = (crawled[0] / "said").read_text("utf-8")
+    assert "unread    5 documents (too-large 2, " in ran
 
 
 def test_a_part_is_printed_by_its_name(crawled: tuple[Path, str]) -> None:
