@@ -15,6 +15,7 @@ import pytest
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.search import Searcher
 from larmspider.index.writer import _PACK, IndexWriter
+from larmspider.items import Part
 
 
 def test_adding_a_page_again_replaces_it(find, writer, make_page) -> None:
@@ -37,6 +38,25 @@ def test_remove(find, writer, make_page) -> None:
     assert find("word") == ["a"]
     writer.remove("http://wiki.example/a")
     assert find("word") == []
+
+
+def test_parts_go_with_their_document(find, writer, make_page) -> None:
+    """Replaced, removed, and left alone when only link texts change; in one commit or in two."""
+    a = make_page("a.zip", "members")
+    a.parts = [Part("one.txt", "text/plain", text="onetext"), Part("two.txt", text="twotext")]
+    writer.add(a)
+    assert find("onetext") == ["one.txt"]
+    writer.add_anchors([(a.name, "label"), (a.name, "tag")])
+    writer.commit()
+    assert writer.refresh_anchors(10) == 1
+    assert find("label") == ["a.zip"]
+    assert find("twotext") == ["two.txt"]
+    a.parts = [Part("three.txt", text="threetext")]
+    writer.add(a)
+    assert (find("onetext"), find("threetext")) == ([], ["three.txt"])
+    writer.remove(a.name)
+    assert find("threetext") == []
+    assert Searcher.open(writer.directory).count() == 0
 
 
 def test_lone_surrogates_are_indexed_around(find, writer, make_page) -> None:
