@@ -11,6 +11,7 @@ import logging
 
 from aiohttp import web
 
+from larmspider.control.deletes import approve, waiting_lists
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
 from larmspider.web.auth import cookie_name
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 FAILED_SECS = 1.0
 """Delay before a wrong token is refused; wrong tokens wait for each other."""
 PREVIEW = "scope-preview"
+APPROVE_DELETES = "approve-deletes"
 
 
 async def sign_in(request: web.Request) -> web.Response:
@@ -79,6 +81,8 @@ async def act(request: web.Request) -> web.Response:
         if name == PREVIEW:
             crawl = await site.work.run(lambda: site.source.crawl)
             done = await site.work.run(preview, crawl, form.get("restrict", ""))
+        elif name == APPROVE_DELETES:
+            done = await site.work.run(lambda: _approve_deletes(site, form))
         elif site.source.controller is None:
             raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
@@ -92,6 +96,15 @@ async def act(request: web.Request) -> web.Response:
     if by_script:
         return aiohttp_response(json_response({"done": done}))
     return _back(site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {}))
+
+
+def _approve_deletes(site: Site, form: dict[str, str]) -> str:
+    """Approve the list of a name as it was shown. Raises LarmspiderError."""
+    crawl = site.source.crawl
+    with crawl.frontier() as frontier:
+        lists = {} if frontier is None else waiting_lists(frontier)
+    parts = [part.path for part in crawl.parts]
+    return approve(parts, form.get("name", ""), lists, form.get("shown", ""))
 
 
 def _back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:

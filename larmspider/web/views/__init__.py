@@ -1,6 +1,6 @@
 """The pages, in the order of the navigation: one module each."""
 
-from larmspider.web.views import control, hosts, links, overview, search, service, url
+from larmspider.web.views import control, deletes, hosts, links, overview, search, service, url
 
 PAGES = (
     *overview.PAGES,
@@ -9,6 +9,7 @@ PAGES = (
     *links.PAGES,
     *url.PAGES,
     *control.PAGES,
+    *deletes.PAGES,
     *service.PAGES,
 )
 """All pages; a new page is a line here."""
