@@ -242,6 +242,18 @@ LARM_DOCUMENT_BYTES = 1 << 30
 # its own, of 130 MB. Empty: none is guessed.
 LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,nl,no,pt,ro,ru,sv,ta,tr"
 
+# `tika`: what the readers refuse, or find no text in, is read by Apache Tika, doc and ppt among it
+# (`pip install 'larmspider[tika]'`). Empty: it is not.
+LARM_SECOND_READER = ""
+
+# The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
+# are then read by it (Debian: `tesseract-ocr`, `tesseract-ocr-deu`), at the lowest priority, in a
+# queue of their own. Empty: they are not.
+LARM_OCR = ""
+
+# Seconds for the scanned pages of one PDF; those that were read until then are kept.
+LARM_OCR_SECS = 120.0
+
 # Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
 # fetched.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024

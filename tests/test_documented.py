@@ -12,6 +12,9 @@ from scrapy.settings import Settings
 from docs.reference import pages
 from larmspider import options, stats
 from larmspider.crawl.log_index.update import SOUND
+from larmspider.extraction import formats
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.reading import Unread
 from larmspider.frontier.politeness import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
@@ -57,7 +60,23 @@ EXAMPLES = re.findall(
     (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-"""CONTRIBUTING.md's: a filter, a store, and the settings that add both."""
+"""CONTRIBUTING.md's: a filter, a store, the settings that add both, a format and its line."""
+
+
+def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the list of formats, as any other."""
+    (tmp_path / "calendar_example.py").write_text(EXAMPLES[3], "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    mime, names, module = eval(EXAMPLES[4], {"_APART": ""})
+    assert len(formats.FORMATS[0]) == len((mime, names, module))
+    monkeypatch.setitem(formats._MODULES, mime, f"{module}_example")
+    monkeypatch.setitem(formats._BY_EXTENSION, names, mime)
+    body = b"BEGIN:VCALENDAR\r\nSUMMARY:Tides\r\nURL;X=1:http://h/tides\r\n"
+    assert formats.media_type("application/octet-stream", body, "/plan.ics") == "text/plain"
+    page = parts.read(mime, body, "http://h/plan.ics", None)
+    assert (page.text, [link.url for link in page.links]) == ("Tides", ["http://h/tides"])
+    with pytest.raises(Unread, match="no calendar"):
+        parts.read(mime, b"x", "http://h/plan.ics", None)
 
 
 def test_the_filter_of_the_guide_does_something() -> None:

@@ -22,16 +22,25 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 from zipimport import zipimporter
 
 import larmspider
 from larmspider import options
-from larmspider.errors import LarmspiderError
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extraction.formats import extractor_for, is_read_apart
 from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.process_child import FIELDS, PART_FIELDS, receive, send
+from larmspider.extraction.process_child import (
+    FIELDS,
+    NONE,
+    PART_FIELDS,
+    PDF,
+    Helpers,
+    receive,
+    send,
+)
 from larmspider.items import Link, Outcome, Page, Part
 
 if TYPE_CHECKING:
@@ -96,8 +105,8 @@ WALL = 6
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r};"
-    " from larmspider.extraction.process_child import main;"
-    " main({memory_bytes}, {most})"
+    " from larmspider.extraction.process_child import Helpers, main;"
+    " main({memory_bytes}, {most}, {helpers!r})"
 )
 RECYCLED = 200
 """Documents that a process reads before another one takes its place: libraries may leak."""
@@ -116,8 +125,11 @@ class ExtractionProcess:
     """``seconds`` of CPU and ``memory_bytes`` limit one document on POSIX, WALL times the seconds
     by the clock everywhere."""
 
-    def __init__(self, seconds: float, memory_bytes: int, most: int = 0) -> None:
+    def __init__(
+        self, seconds: float, memory_bytes: int, most: int = 0, helpers: Helpers = NONE
+    ) -> None:
         """``most``: documents that one process reads, without a network; 0: no limit."""
+        self.helpers = helpers
         self.seconds, self.memory_bytes, self.most = seconds, memory_bytes, most
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="extraction")
         self._child: subprocess.Popen[bytes] | None = None
@@ -206,7 +218,10 @@ class ExtractionProcess:
             self._end()  # ended while idle: no document's fault
         if self._child is None:
             program = _PROGRAM.format(
-                path=self._path.entries, memory_bytes=self.memory_bytes, most=self.most
+                path=self._path.entries,
+                memory_bytes=self.memory_bytes,
+                most=self.most,
+                helpers=self.helpers,
             )
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
                 [sys.executable, "-W", "ignore", "-c", program],
@@ -234,6 +249,36 @@ class ExtractionProcess:
         return child.wait()
 
 
+def helpers_from_settings(settings: Settings) -> Helpers:
+    """LARM_SECOND_READER, LARM_OCR and LARM_OCR_SECS. Raises ConfigError for what is not there."""
+    second = options.choice(settings, "LARM_SECOND_READER", ("", "tika"))
+    if second and find_spec("iscc_tika") is None:
+        raise ConfigError(
+            "LARM_SECOND_READER=tika: iscc-tika is not installed; pip install 'larmspider[tika]'"
+        )
+    secs = options.seconds(settings, "LARM_OCR_SECS", minimum=1, maximum=86_400)
+    if languages := str(settings.get("LARM_OCR") or ""):
+        _check_tesseract(languages)
+    return Helpers(second, languages, secs if languages else 0.0)
+
+
+def _check_tesseract(languages: str) -> None:
+    program = shutil.which("tesseract")
+    if program is None:
+        raise ConfigError(f"LARM_OCR={languages}: tesseract is not installed (tesseract-ocr)")
+    listed = subprocess.run(  # noqa: S603 - the program of the system, no shell
+        [program, "--list-langs"], capture_output=True, text=True, check=False, timeout=60
+    )
+    known = (listed.stdout + listed.stderr).splitlines()[1:]
+    for name in languages.split("+"):
+        if name not in known:
+            raise ConfigError(
+                f"LARM_OCR={languages}: expected languages of tesseract ({', '.join(known)})"
+                f" with + between them; {name or 'an empty one'} is not installed"
+                f" (tesseract-ocr-{name or 'deu'})"
+            )
+
+
 class Readers:
     """A process for large pages and one for documents, each started when it is needed."""
 
@@ -243,9 +288,14 @@ class Readers:
         page_bytes: int = 1 << 30,
         document_secs: float = 30.0,
         document_bytes: int = 1 << 30,
+        helpers: Helpers = NONE,
     ) -> None:
         self.pages = ExtractionProcess(page_secs, page_bytes)
-        self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED)
+        first = helpers._replace(ocr="")
+        self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED, first)
+        # scans take minutes, so they have a queue of their own, and the lowest priority
+        secs = document_secs + helpers.ocr_secs
+        self.scans = ExtractionProcess(secs, document_bytes, RECYCLED, helpers)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -255,12 +305,23 @@ class Readers:
             options.integer(settings, "LARM_EXTRACTION_BYTES", minimum=1 << 26),
             options.seconds(settings, "LARM_DOCUMENT_SECS", minimum=0.1, maximum=86_400),
             options.integer(settings, "LARM_DOCUMENT_BYTES", minimum=1 << 26),
+            helpers_from_settings(settings),
         )
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """The Page of a document or a large page. Raises ExtractionRefused, ExtractionStopped."""
         process = self.documents if is_read_apart(mime) else self.pages
-        return await process.read(mime, body, url, content_type)
+        page = await process.read(mime, body, url, content_type)
+        if self._has_scans(mime, page):
+            page = await self.scans.read(mime, body, url, content_type)
+        return page
+
+    def _has_scans(self, mime: str, page: Page) -> bool:
+        if not self.scans.helpers.ocr or mime != PDF:
+            return False
+        from larmspider.extraction.documents.ocr import is_wanted
+
+        return is_wanted(page)
 
     def read_again(self, mime: str, body: bytes, url: str) -> Page:
         """The Page of any stored body, in a thread that may wait; without text and links where it
@@ -270,7 +331,9 @@ class Readers:
             return Page(url, body=body)
         try:
             if is_read_apart(mime):
-                return self.documents.read_now(mime, body, url, "")
+                page = self.documents.read_now(mime, body, url, "")
+                has_scans = self._has_scans(mime, page)
+                return self.scans.read_now(mime, body, url, "") if has_scans else page
             if is_large(body):
                 return self.pages.read_now(mime, body, url, "")
             return extract(body, url, None)
@@ -279,8 +342,8 @@ class Readers:
 
     def close(self) -> None:
         """May be called twice."""
-        self.pages.close()
-        self.documents.close()
+        for process in (self.pages, self.documents, self.scans):
+            process.close()
 
     def __enter__(self) -> Self:
         return self

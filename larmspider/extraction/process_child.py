@@ -6,12 +6,14 @@ bytes, big endian) and msgpack. The process ends with its input, so it does not 
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, fields
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgpack
 
@@ -25,6 +27,20 @@ FIELDS = ("charset", "title", "text", "description", "language", "canonical", "n
 PART_FIELDS = tuple(field.name for field in fields(Part))
 _FILE_BYTES = 64_000_000
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000  # CLONE_NEWNET, CLONE_NEWUSER of sched.h
+
+
+PDF = "application/pdf"
+
+
+class Helpers(NamedTuple):
+    """What is asked where the first reader finds no text, as the settings of these names say."""
+
+    second_reader: str = ""
+    ocr: str = ""
+    ocr_secs: float = 0.0
+
+
+NONE = Helpers()
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
@@ -43,28 +59,43 @@ def receive(pipe: IO[bytes]) -> Any:
     return msgpack.unpackb(data, unicode_errors="surrogatepass")
 
 
-def _read(mime: str, body: bytes, url: str, content_type: str) -> dict[str, Any]:
-    page = _page(mime, body, url, content_type)
+def _read(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> dict[str, Any]:
+    page = _page(mime, body, url, content_type, helpers)
     found = {name: getattr(page, name) for name in FIELDS}
     found["links"] = [(link.url, link.type, link.anchor, link.nofollow) for link in page.links]
     found["parts"] = list(map(astuple, page.parts))
     return found
 
 
-def _page(mime: str, body: bytes, url: str, content_type: str) -> Page:
+def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> Page:
     if not is_read_apart(mime):
         extract = extractor_for(mime)
         return Page(url) if extract is None else extract(body, url, content_type)
     from larmspider.extraction.documents import parts
     from larmspider.extraction.documents.reading import Unread
 
-    try:
-        page = parts.read(mime, body, url, content_type)
-    except Unread as refused:
-        page = refused.page or Page(url)
-        page.unread = refused.unread
-    if not page.text and not page.unread:
-        page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
+    def by(read: Callable[[], Page]) -> Page:
+        try:
+            page = read()
+        except Unread as refused:
+            page = refused.page or Page(url)
+            page.unread = refused.unread
+        if not page.text and not page.unread:
+            page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
+        return page
+
+    page = by(lambda: parts.read(mime, body, url, content_type))
+    if helpers.second_reader and page.unread and not page.text:
+        from larmspider.extraction.documents import tika
+
+        if page.unread.startswith(tika.HELPED):
+            second = by(lambda: tika.extract(body, url, content_type))
+            page = second if second.text else page
+    if helpers.ocr and mime == PDF:
+        from larmspider.extraction.documents import ocr
+
+        if ocr.is_wanted(page):
+            ocr.read_scans(body, page, helpers.ocr, helpers.ocr_secs)
     return page
 
 
@@ -80,7 +111,7 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
         return {"refused": refused.unread}
 
 
-def main(memory_bytes: int, most: int = 0) -> None:
+def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
     """Read documents until the input ends; more than ``memory_bytes`` for one is an error.
 
     ``most``: end after so many documents, and have no network; 0: neither."""
@@ -88,6 +119,8 @@ def main(memory_bytes: int, most: int = 0) -> None:
     if most:
         _leave_network()
     _limit(memory_bytes)
+    if helpers.ocr and hasattr(os, "nice"):
+        os.nice(19)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     done = 0
     with suppress(EOFError, BrokenPipeError):
@@ -101,7 +134,7 @@ def main(memory_bytes: int, most: int = 0) -> None:
                 if member:
                     answer = _member(mime, body, url, member)
                 else:
-                    answer = _read(mime, body, url, content_type)
+                    answer = _read(mime, body, url, content_type, helpers)
                 _limit_time(0)
             except MemoryError:
                 # the body may not have been read whole, and not all memory is given back

@@ -46,7 +46,7 @@ def test_parts_go_with_their_document(find, writer, make_page) -> None:
     a.parts = [Part("one.txt", "text/plain", text="onetext"), Part("two.txt", text="twotext")]
     writer.add(a)
     assert find("onetext") == ["one.txt"]
-    writer.add_anchors([(a.name, "label"), (a.name, "tag")])
+    writer.add_anchors("http://wiki.example/", [(a.name, "label"), (a.name, "tag")])
     writer.commit()
     assert writer.refresh_anchors(10) == 1
     assert find("label") == ["a.zip"]

@@ -64,8 +64,15 @@ def zipped(files: dict[str, str | bytes], stored: tuple[str, ...] = ()) -> bytes
 # PDF
 
 
-def pdf(pages: list[str], link: str = "", info: str = "", password: bytes = b"") -> bytes:
-    """One line of text a page; ``link`` is an annotation over the first one."""
+def pdf(
+    pages: list[str],
+    link: str = "",
+    info: str = "",
+    password: bytes = b"",
+    picture: bytes = b"",
+) -> bytes:
+    """One line of text a page; ``link`` is an annotation over the first one, ``picture`` an image
+    object that fills the last one."""
     key = hashlib.md5(password).digest()[:5] if password else b""
     objects: dict[int, bytes] = {}
     kids = " ".join(f"{10 + 2 * n} 0 R" for n in range(len(pages)))
@@ -80,10 +87,17 @@ def pdf(pages: list[str], link: str = "", info: str = "", password: bytes = b"")
         annotation = "/Annots[5 0 R]" if link and not n else ""
         objects[10 + 2 * n] = (
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {11 + 2 * n} 0 R"
-            f"/Resources<</Font<</F1 3 0 R>>>>{annotation}>>"
+            f"/Resources<</Font<</F1 3 0 R>>/XObject<</I1 7 0 R>>>>{annotation}>>"
         ).encode()
+        if picture and n == len(pages) - 1:
+            objects[11 + 2 * n] = (
+                b"<</Length 30>>stream\nq 595 0 0 842 0 0 cm /I1 Do Q  \nendstream"
+            )
+            continue
         stream = f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode() if text else b""
         objects[11 + 2 * n] = b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream)
+    if picture:
+        objects[7] = picture
     encrypt = b""
     if key:  # nobody's: PDFium asks for the password before it decrypts anything
         objects[6] = b"<</Filter/Standard/V 1/R 2/P -4/O<%b>/U<%b>>>" % ((b"00" * 32,) * 2)

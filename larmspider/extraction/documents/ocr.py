@@ -1,0 +1,72 @@
+"""Text of scanned pages, by tesseract (Debian: tesseract-ocr and a tesseract-ocr-LANGUAGE).
+
+read_scans(body, page, "deu+eng", seconds=120)     # fills the pages of a PDF that have no text
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import pypdfium2 as pdfium
+
+from larmspider.extraction.page_builder import one_line
+from larmspider.items import Outcome, Page
+
+_DPI = 200
+_MAX_PIXELS = 5_000
+"""Of the longer side; a page of A3 at 300 dpi has 4,961."""
+
+
+def is_wanted(page: Page) -> bool:
+    """Whether a PDF that was read has a page without text."""
+    no_text = page.unread.startswith(Outcome.NO_TEXT)
+    return no_text or (not page.unread and "" in page.text.split("\f"))
+
+
+def read_scans(body: bytes, page: Page, languages: str, seconds: float) -> None:
+    """``seconds`` by the clock for all pages; what was read until then is kept."""
+    ends = time.monotonic() + seconds
+    texts = page.text.split("\f")
+    document = pdfium.PdfDocument(body)
+    late = False
+    try:
+        texts += [""] * (len(document) - len(texts))
+        for number, text in enumerate(texts[: len(document)]):
+            left = ends - time.monotonic()
+            if text or left <= 0:
+                late |= left <= 0
+                continue
+            texts[number] = _text_of(document, number, languages, left)
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        document.close()
+    page.text = "\f".join(texts) if any(texts) else ""
+    page.unread = ""
+    if late:
+        page.unread = f"{Outcome.TOO_LONG}: not all scanned pages were read in {seconds:g} s"
+    elif not page.text:
+        page.unread = f"{Outcome.NO_TEXT}: tesseract found none either"
+
+
+def _text_of(document: pdfium.PdfDocument, number: int, languages: str, seconds: float) -> str:
+    page = document[number]
+    scale = min(_DPI / 72, _MAX_PIXELS / max(*page.get_size(), 1))
+    bitmap = page.render(scale=scale, grayscale=True, rev_byteorder=False)
+    width, height, stride = bitmap.width, bitmap.height, bitmap.stride
+    rows = memoryview(bytes(bitmap.buffer))
+    pixels = b"".join(rows[at * stride : at * stride + width] for at in range(height))
+    bitmap.close()
+    page.close()
+    done = subprocess.run(  # noqa: S603 - the program of the system, no shell
+        ["tesseract", "stdin", "stdout", "-l", languages, "--dpi", str(_DPI)],  # noqa: S607
+        input=b"P5 %d %d 255\n%b" % (width, height, pixels),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=seconds,
+        env={**os.environ, "OMP_THREAD_LIMIT": "1"},
+        check=False,
+    )
+    return one_line(done.stdout.decode("utf-8", "replace"), 1_000_000)
