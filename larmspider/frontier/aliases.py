@@ -39,6 +39,8 @@ MAX_SAMPLES = 3
 """Such fetches of a host at a time."""
 MAX_MERGED = 10_000
 """Merged URLs of a rule and host that are kept; the others are counted."""
+MAX_GONE = 1_000
+"""URLs of a host that are known to be a 200 no more; the latest ones."""
 MAX_CONTEXTS = 64
 """Kinds of numbers of a host that are known to change from fetch to fetch."""
 
@@ -132,6 +134,8 @@ class HostAliases:
         self.equal: dict[bytes, int] = {}
         """Merged URLs that were compared, by key, with their rule while it is on trial: a pair is
         one proof, however often it might be fetched."""
+        self.gone: list[bytes] = []
+        """Stored URLs that gave no 200 when they were asked again: no other is merged into them."""
 
     def __repr__(self) -> str:
         return f"<HostAliases {', '.join(self.in_words()) or 'nothing met'}>"
@@ -259,7 +263,7 @@ class HostAliases:
             for t in self.trials
         ]
         packed: bytes = msgpack.packb(
-            [rules, trials, self.undo, self.changing, list(self.equal.items())]
+            [rules, trials, self.undo, self.changing, list(self.equal.items()), self.gone]
         )
         return packed
 
@@ -271,6 +275,7 @@ class HostAliases:
             return aliases
         rules, trials, aliases.undo, aliases.changing, *gained = msgpack.unpackb(data)
         aliases.equal = dict(gained[0]) if gained else {}
+        aliases.gone = gained[1] if len(gained) > 1 else []
         for bit, state, *rest in rules:
             aliases.rules[bit] = RuleRecord(RuleState(state), *rest)
         for rule, key, into, stage, look, second, again, first in trials:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from larmspider.extraction.fingerprint import Details, RecentPages
 from larmspider.frontier.aliases import (
+    MAX_GONE,
     PROOFS,
     SAMPLE,
     STATE_WORDS,
@@ -114,7 +115,8 @@ class Merger:
             for trial in aliases.trials:
                 self._register(host, trial)
             for trial in [*aliases.trials]:  # earlier versions forgot some
-                if trial.stage is Stage.FETCHING and self._frontier.backend.visit(trial.key):
+                waits_for = {Stage.WAITING: trial.into, Stage.FETCHING: trial.key}.get(trial.stage)
+                if waits_for and self._frontier.backend.entry(waits_for) is None:
                     self._judge(host, trial, Outcome.NONE)
             if aliases.held:
                 self._holding.add(host)
@@ -178,7 +180,7 @@ class Merger:
                     entry.guess = guess
                     if states[guess] is not UrlState.UNKNOWN:
                         candidates.append(guess)
-                parties = [self._party(key) for key in candidates]
+                parties = [self._party(entry.host, key) for key in candidates]
                 parties += [
                     Party(one.key, one.url, None)
                     for one in here.get(guess, ())
@@ -199,7 +201,7 @@ class Merger:
             return b""
         return entry.key if normalized == exact else url_key(normalized)
 
-    def _party(self, key: bytes) -> Party | None:
+    def _party(self, host: str, key: bytes) -> Party | None:
         """A URL that is waiting, or stored as a 200; of one that is merged the one that stands for
         it. None for all others, and for what a worker of an earlier version has fetched."""
         backend = self._frontier.backend
@@ -207,10 +209,14 @@ class Merger:
         key = key if merged is None else merged.into
         if (entry := backend.entry(key)) is not None:
             return Party(key, entry.url, None)
-        visit = backend.visit(key)
-        if visit is None or not visit.url or not _stands(visit):
-            return None
-        return Party(key, visit.url, visit.digest)
+        visit = self._first(host, key)
+        return Party(key, visit.url, visit.digest) if visit is not None and visit.url else None
+
+    def _first(self, host: str, key: bytes) -> FetchRecord | None:
+        """The record of a URL that others may be merged into."""
+        visit = self._frontier.backend.visit(key)
+        is_gone = visit is None or not _stands(visit) or key in self.of(host).gone
+        return None if is_gone else visit
 
     def _is_merged(self, entry: QueuedUrl, parties: Sequence[Party]) -> bool:
         """Whether a URL is known, or need not be queued: then it is merged, or only counted."""
@@ -293,8 +299,8 @@ class Merger:
         if key not in self._trials:
             return None
         host, trial = self._trials[key]
-        first = self._frontier.backend.visit(trial.into)
-        if trial.stage is Stage.WAITING or first is None or not _stands(first):
+        first = self._first(host, trial.into)
+        if trial.stage is Stage.WAITING or first is None:
             return None
         if arrival.leads_to and arrival.leads_to == self._forms(first.url).exact:
             self._judge(host, trial, Outcome.SAME)
@@ -343,6 +349,34 @@ class Merger:
             key in self._trials or key in aliases.equal
         ):
             self._queue_again([key])
+        elif merged.rules:
+            self._move(merged.entry.host, key, merged.into)
+
+    def _move(self, host: str, key: bytes, into: bytes) -> None:
+        """What was merged into a URL that is merged now has another one that stands for it."""
+        backend, aliases, first = self._frontier.backend, self.of(host), self._url_of(into)
+        for _, trial in self._waiting.pop(key, ()):
+            needed = self._forms.needed(self._url_of(trial.key), first)
+            self._queue_again([trial.key])
+            if needed and aliases.open_in(needed) == trial.rule:
+                trial.into, trial.stage = into, Stage.FETCHING
+                self._changed.add(host)
+            else:
+                self._judge(host, trial, Outcome.NONE)
+        while found := backend.merged_into(key, SLICE):
+            moved = []
+            for one in filter(None, map(backend.merged, found)):
+                if needed := self._forms.needed(one.entry.url, first):
+                    aliases.count(one.rules, -1)
+                    aliases.count(needed, 1)
+                    moved.append(MergedUrl(one.entry, needed, into))
+                    self._remember(self._forms(one.entry.url).exact, first)
+                else:
+                    self._queue_again([one.entry.key])
+            backend.merge(moved)
+            self._changed.add(host)
+            if aliases.held:
+                self._holding.add(host)
 
     def _differs_by_changing(self, host: str, trial: Trial) -> bool:
         """Whether a pair differs by numbers alone that change from fetch to fetch on this host."""
@@ -360,9 +394,8 @@ class Merger:
         trial = next((one for one in aliases.trials if one.stage is Stage.COMPARED), None)
         if trial is None:
             return
-        first = self._frontier.backend.visit(trial.into)
-        is_off = aliases.rule(trial.rule).state is RuleState.OFF
-        if is_off or first is None or not _stands(first):
+        first = self._first(host, trial.into)
+        if aliases.rule(trial.rule).state is RuleState.OFF or first is None:
             self._judge(host, trial, Outcome.NONE)
         elif self._differs_by_changing(host, trial):
             self._judge(host, trial, Outcome.SAME)
@@ -398,6 +431,7 @@ class Merger:
     ) -> None:
         """``first`` is the first fetch of the URL that was asked again."""
         if first is None or arrival.status != 200:
+            self._is_gone(host, trial.into)
             self._judge(host, trial, Outcome.UNSURE)
         elif _are_equal(arrival.digest, trial.look):
             self._judge(host, trial, Outcome.SAME)
@@ -465,8 +499,7 @@ class Merger:
                 continue
             if aliases.open_in(merged.rules) != rule:
                 continue
-            first = backend.visit(merged.into)
-            if first is None or not _stands(first):
+            if self._first(host, merged.into) is None:
                 continue
             trial = Trial(rule, key, merged.into, Stage.FETCHING)
             aliases.trials.append(trial)
@@ -488,11 +521,27 @@ class Merger:
                 self._judge(name, trial, Outcome.NONE)
         if key in self._asked:
             name, trial = self._asked[key]
+            self._is_gone(name, trial.into)
             self._judge(name, trial, Outcome.UNSURE)
         elif key in self._trials and self._trials[key][1].stage is Stage.FETCHING:
             name, trial = self._trials[key]
             self._judge(name, trial, Outcome.NONE)
-        if not _stands(visit) and self._frontier.backend.counts(host).merged:
+        if not _stands(visit):
+            self._queue_merged_into(host, key)
+        elif (aliases := self._hosts.get(host)) is not None and key in aliases.gone:
+            aliases.gone.remove(key)  # it is there again
+            self._changed.add(host)
+
+    def _is_gone(self, host: str, key: bytes) -> None:
+        """A URL that was a 200 is none, now that it was asked again."""
+        aliases = self.of(host)
+        if key not in aliases.gone:
+            aliases.gone = [*aliases.gone, key][-MAX_GONE:]
+            self._changed.add(host)
+        self._queue_merged_into(host, key)
+
+    def _queue_merged_into(self, host: str, key: bytes) -> None:
+        if self._frontier.backend.counts(host).merged:
             while found := self._frontier.backend.merged_into(key, SLICE):
                 self._queue_again(found)
 
@@ -600,8 +649,9 @@ class Merger:
 
 
 def _stands(visit: FetchRecord) -> bool:
-    """Whether others may be merged into a URL: only two 200s count."""
-    return visit.state is UrlState.STORED and visit.status == 200
+    """Whether others may be merged into a URL: only two 200s count, and no page that a visit again
+    has found missing, though it is kept for now."""
+    return visit.state is UrlState.STORED and visit.status == 200 and not visit.missing_as
 
 
 def _are_equal(one: bytes, other: bytes) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from itertools import count, product
 
 import pytest
 
 from larmspider.extraction.fingerprint import RecentPages
+from larmspider.frontier.aliases import HostAliases, Stage, Trial
+from larmspider.frontier.deletes import Observation, decide
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
@@ -226,6 +228,72 @@ def test_a_first_url_that_is_gone_when_it_is_asked_again_decides_nothing(site, s
     assert here.rules == ["path-case on trial, 0 of 3"]
 
 
+@pytest.mark.parametrize("how", ["404", "503", "failed", "refused"])
+def test_nothing_stays_merged_into_a_url_that_is_gone_when_it_is_asked_again(site, how) -> None:
+    """Nor is anything merged into it later, after a restart too. Until it is there again."""
+    name = "abcdefghij"
+    sample = next(one for one in _spellings(name) if _is_sample(one))
+    asked = Counter[str]()
+
+    def handler(target: str) -> Answer:
+        asked[target] += 1
+        if target == f"/{name}" and asked[target] > 1:
+            return Answer("gone", int(how))
+        return with_case(target) if target == sample else without_case(target)
+
+    here = site(handler)
+    here.add(*twins(4), f"/{name}")
+    here.run()
+    here.add(f"/{name.title()}", f"/{name.upper()}", sample)
+    assert here.state(f"/{name.upper()}") is UrlState.MERGED
+    while here.fetched[-1] != sample:
+        here.step()
+    if not how.isdigit():
+        here.clock.now += 60
+        lease = here.frontier.pop()
+        assert lease is not None
+        visit = FetchRecord(UrlState[how.upper()], reason="timeout")
+        here.frontier.failed_for_good(lease, visit, 1.0)
+    here.run()
+    assert {f"/{name.title()}", f"/{name.upper()}", sample} <= {*here.stored}
+    assert here.rules == ["path-case proven 3 times"]
+    here.frontier.checkpoint({})
+    here.start()
+    first = url_key(f"http://h/{name}")
+    here.add("/ABcdefghij")
+    merged = here.frontier.backend.merged(url_key("http://h/ABcdefghij"))
+    assert merged is None or merged.into != first
+    here.merger.ended("h:80", first, FetchRecord(UrlState.STORED, status=200))
+    assert here.merger.of("h:80").gone == []
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """All but the one in lower case."""
+    every = product(*((one, one.upper()) for one in name))
+    return (f"/{''.join(letters)}" for letters in every if not all(map(str.islower, letters)))
+
+
+def test_nothing_stays_merged_into_a_page_that_a_visit_again_finds_missing(site) -> None:
+    """It is kept for now, and may be there again."""
+    here = site(without_case)
+    here.add(*twins(4))
+    here.run()
+    first = url_key("http://h/Page3")
+    here.frontier.backend.schedule([(first, here.clock.now)])
+    here.frontier.checkpoint({})
+    (entry,) = here.frontier.backend.due("h:80", here.clock.now)
+    assert entry.visit is not None
+    missing = decide(entry.visit, Observation.MISSING, here.clock.now)
+    assert not missing.delete
+    here.frontier.finish(entry, missing.record)
+    here.run()
+    assert here.stored[-1] == "/page3"
+    here.add("/PAGE3")
+    merged = here.frontier.backend.merged(url_key("http://h/PAGE3"))
+    assert merged is not None
+    assert merged.into == url_key("http://h/page3")
+
+
 def test_a_question_that_fails_is_no_failed_url(site) -> None:
     here = site(with_case)
     here.add(*twins(1))
@@ -387,6 +455,67 @@ def test_a_crash_while_the_only_pair_is_compared(site) -> None:
     here.run()
     assert here.counts.merged == 10
     assert len(here.stored) == 10
+
+
+def test_a_trial_whose_url_is_done_is_ended_on_load(site) -> None:
+    """Earlier versions left some behind: their rule would wait for them, and nothing end."""
+    here = site(with_case)
+    here.add("/Page1", "/page1")
+    here.run()
+    first, second = (url_key(f"http://h{target}") for target in here.stored)
+    orphan = HostAliases()
+    orphan.trials.append(Trial(PATH_CASE, second, first, Stage.FETCHING))
+    here.frontier.backend.put_note("aliases h:80", orphan.pack())
+    here.frontier.checkpoint({})
+    here.start()
+    assert here.merger.of("h:80").trials == []
+    here.add(*twins(6))
+    here.run()
+    assert sorted(here.stored) == sorted(twins(6))
+
+
+def test_what_was_merged_into_a_copy_goes_to_its_page(site) -> None:
+    """/b/index.html merges into /b/, which is queued for a trial and found to be /B/."""
+    here = site(lambda target: page(target.lower().removesuffix("index.html")))
+    here.add(*(f"/{name}/{file}" for name in "cde" for file in ("", "index.html")))
+    here.run()
+    here.add("/B/")
+    here.run()
+    here.add("/b/")
+    here.add("/b/index.html", "/b/Index.html")
+    held = here.frontier.backend.merged(url_key("http://h/b/index.html"))
+    assert held is not None
+    assert held.into == url_key("http://h/b/")
+    here.run()
+    for name in ("/b/", "/b/index.html", "/b/Index.html"):
+        merged = here.frontier.backend.merged(url_key(f"http://h{name}"))
+        if merged is not None:
+            assert merged.into == url_key("http://h/B/")
+    assert here.merger.stand_ins["http://h/b/"] == "http://h/B/"
+    aliases = here.merger.of("h:80")
+    assert not aliases.trials
+    for rule in (PATH_CASE, FOLDER_FILE):
+        keys = here.frontier.backend.merged_of("h:80", 99)
+        rules = [here.frontier.backend.merged(key).rules for key in keys]
+        assert aliases.rule(rule).merged == sum(bool(one & rule) for one in rules)
+
+
+def test_a_trial_whose_first_url_is_a_copy_goes_on_with_its_page(site) -> None:
+    """/b/index.html is held for /b/, the first URL of its pair, which is found to be /B/."""
+    here = site(lambda target: page(target.lower().removesuffix("index.html")))
+    here.add("/B/")
+    here.run()
+    here.add("/b/", "/b/index.html")
+    assert [trial.stage for trial in here.merger.of("h:80").trials] == [
+        Stage.FETCHING,
+        Stage.WAITING,
+    ]
+    here.run()
+    assert here.merger.of("h:80").trials == []
+    assert here.merger.of("h:80").held == 0
+    for name in ("/b/", "/b/index.html"):
+        merged = here.frontier.backend.merged(url_key(f"http://h{name}"))
+        assert merged is None or merged.into == url_key("http://h/B/")
 
 
 def test_beyond_so_many_merged_urls_they_are_counted(site, monkeypatch) -> None:

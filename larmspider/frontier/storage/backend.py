@@ -154,8 +154,9 @@ class Backend(ABC):
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:
-        """Unknown or leased URLs become merged. Others stay as they are. A leased one without
-        ``rules`` was only asked again: it is discovered no more, and is counted nowhere."""
+        """Unknown or leased URLs become merged, merged ones have another record now. Others stay as
+        they are. A leased one without ``rules`` was only asked again: it is discovered no more, and
+        is counted nowhere."""
 
     @abstractmethod
     def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:

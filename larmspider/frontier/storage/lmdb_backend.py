@@ -150,6 +150,10 @@ class LmdbBackend(Backend):
                 self._counters.count(leased.host, leased=-1, **change)
             elif known is None:
                 self._counters.count(entry.host, discovered=1, merged=1)
+            elif known[0] == UrlState.MERGED:
+                into = records.unpack_merged(known).into
+                for row in records.merged_rows(entry.host, entry.key, into):
+                    self._overlay.new.aliases[row] = None
             else:
                 continue
             inlinks = 1 if known is None else records.inlinks_of(known)

@@ -335,6 +335,19 @@ class BackendConformance:
         assert third.counts() == Counts(discovered=3, leased=2, merged=1)
         third.close()
 
+    def test_a_merged_url_may_have_another_that_stands_for_it(self, backend, store):
+        one, before, into = entries("1", "before", "into")
+        backend.merge([MergedUrl(one, 1, before.key)])
+        backend.checkpoint({})
+        backend.merge([MergedUrl(one, 3, into.key)])
+        backend.checkpoint({})
+        again = self.restart(store, backend)
+        assert again.merged(one.key) == MergedUrl(one, 3, into.key)
+        assert again.merged_of("a:80", 9) == again.merged_into(into.key, 9) == [one.key]
+        assert again.merged_into(before.key, 9) == []
+        assert again.counts() == again.audit() == Counts(discovered=1, merged=1)
+        again.close()
+
     def test_counts_links_to_queued_urls(self, backend, store):
         one, two = entries("1", "2")
         backend.add([one, two])

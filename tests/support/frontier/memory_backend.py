@@ -176,7 +176,8 @@ class MemoryBackend(Backend):
     def merge(self, items: Sequence[MergedUrl]) -> None:
         for item in items:
             key = item.entry.key
-            if self.now.states.get(key, UrlState.UNKNOWN) in (UrlState.UNKNOWN, UrlState.LEASED):
+            state = self.now.states.get(key, UrlState.UNKNOWN)
+            if state in (UrlState.UNKNOWN, UrlState.LEASED, UrlState.MERGED):
                 self.operations += 1
                 self.now.entries.pop(key, None)
                 self.now.earliest.pop(key, None)
