@@ -61,6 +61,11 @@ class LinkCounts:
         """URLs whose counts wait for a commit."""
         return len(self._new) + len(self._sealed)
 
+    @property
+    def sealed(self) -> int:
+        """Those of them that are in the batch that seal() ended."""
+        return len(self._sealed)
+
     def add(self, keys: Iterable[bytes]) -> None:
         """One more link to each."""
         _add(self._new, ((key, 1) for key in keys))
@@ -158,6 +163,11 @@ class Outbox:
     def entries(self) -> int:
         """Entries that wait for a commit."""
         return len(self._new) + len(self._sealed) + _number(self._trim_new)
+
+    @property
+    def sealed(self) -> int:
+        """Those of them that are in the batch that seal() ended."""
+        return len(self._sealed) + self.links.sealed
 
     # out
 

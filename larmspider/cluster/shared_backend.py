@@ -24,6 +24,7 @@ from larmspider.cluster.commit import Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import Loading, take_up
 from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOverlay
+from larmspider.cluster.memory import change_bytes
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import RedisLink
@@ -82,6 +83,9 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._local = LocalCopy(files, keys)
         self._loading = Loading(self._committer, self._local, batch_entries)
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
+        self._url_bytes_new = self._url_bytes_sealed = 0
+        self.committed_bytes = 0
+        """What commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
         """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
@@ -215,6 +219,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
     def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
         """Forward URLs to the owners of their partitions, with the next commit: how many were not
         forwarded lately. ``count``: the others are counted as by forward_links()."""
+        entries = list(entries)
+        self._url_bytes_new += _url_bytes(entries)
         return self._outbox.forward(entries, count=count)
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
@@ -263,6 +269,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
                 raise RuntimeError(
                     f"{entry.url} is in partition {partition}, which is not this worker's"
                 )
+        self._url_bytes_new += _url_bytes(entries)
         return super().add(entries)
 
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
@@ -310,21 +317,42 @@ class RedisBackend(LmdbBackend, SharedBackend):
     @property
     def pending(self) -> int:
         many = MANY if self._outbox.entries >= self._batch_urls else 0
-        return max(len(self._overlay) + len(self._outbox), many)
+        return max(self.uncommitted, many)
+
+    @property
+    def uncommitted(self) -> int:
+        """Changes that wait for a commit."""
+        return len(self._overlay) + len(self._outbox)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """What they will take in Redis, about."""
+        return change_bytes(self.uncommitted, self._url_bytes_new + self._url_bytes_sealed)
+
+    @property
+    def leased(self) -> int:
+        """URLs that are handed out."""
+        return len(self._leases)
 
     def seal(self) -> None:
         new, sealed = self._overlay.new.urls, self._overlay.sealed.urls
         self._unchanged -= new.keys()
         self._unchanged.update(key for key in self._leases if key not in new and key not in sealed)
         self._outbox.seal()
+        self._url_bytes_sealed += self._url_bytes_new
+        self._url_bytes_new = 0
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
         """As Backend.commit(); waits for Redis as long as it takes, or until link.stop is set.
         Raises Fenced where others have taken over."""
         self._positions.update(positions)
+        changes = len(self._overlay.sealed) + self._outbox.sealed
+        brought = change_bytes(changes, self._url_bytes_sealed)
         write = partial(super().commit, positions)
         self._committer.commit(self._overlay.sealed, self._unchanged, self._positions, write)
+        self.committed_bytes += brought
+        self._url_bytes_sealed = 0
         while self._owned.given_up:
             self._local.purge(dict([self._owned.given_up.popitem()]))
 
@@ -332,3 +360,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._unchanged.clear()
         self._outbox.deliver()
         super().discard()
+
+
+def _url_bytes(entries: Sequence[QueuedUrl]) -> int:
+    return sum(len(entry.url) + len(entry.from_page) for entry in entries)

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -145,6 +146,8 @@ class ClusterWorker:
         self._waited_for: set[str] = set()
         self._memory = MemoryWatch(self.link)
         self._next_memory_look = 0.0
+        assert crawler.stats is not None
+        self._pages = partial(crawler.stats.get_value, "response_received_count", 0)
         self._task: asyncio.Task[None] | None = None
         self._frontier: Frontier | None = None
         self._budget: Budget | None = None
@@ -178,7 +181,15 @@ class ClusterWorker:
     @property
     def may_fetch(self) -> bool:
         """Whether this worker has its lease, and Redis room for what pages bring."""
-        return self.lease.valid and not self._memory.full
+        return self.lease.valid and not self._memory.full and self._has_room()
+
+    def _has_room(self) -> bool:
+        """What is being fetched is reckoned to bring as much a page as all before did."""
+        if not self._memory.is_bounded:
+            return True
+        brought = self.backend.committed_bytes + self.backend.uncommitted_bytes
+        coming = self.backend.leased * brought / (self._pages() + 1)
+        return self._memory.has_room(brought + coming)
 
     # life
 
@@ -375,12 +386,14 @@ class ClusterWorker:
         await self._look_at_memory()
 
     async def _look_at_memory(self) -> None:
-        if self._loop.time() < self._next_memory_look:
+        committed, pending = self.backend.committed_bytes, self.backend.uncommitted_bytes
+        due = self._loop.time() >= self._next_memory_look
+        if not (due or self._memory.wants_look(committed + pending)):
             return
         self._next_memory_look = self._loop.time() + LOOK_SECS
-        was_full = self._memory.full
-        await asyncio.to_thread(self._memory.look, self.backend.pending, self._beat.workers)
-        if was_full and not self._memory.full:
+        waited = not self._has_room()
+        await asyncio.to_thread(self._memory.look, committed, pending, self._beat.workers)
+        if waited and not self._memory.full:
             self._wake()
 
     async def _replace_expired(self) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.support.crawling import begin
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import ScriptedServer
 from tests.support.workers.crew import Crew
 from tests.support.workers.hosts import Hosts
 
@@ -84,6 +88,43 @@ def test_without_redis_at_the_start_it_waits_and_ends_with_75(
     assert waiting.wait(60) == 75
     assert "Redis at 127.32.0.1:9/0 cannot be used" in (tmp_path / "out").read_text()
     assert not (tmp_path / "crawl").exists()
+
+
+@pytest.mark.skipif(
+    REDIS_SERVER is None, reason="redis-server is not installed (Debian package redis-server)"
+)
+def test_links_wait_before_redis_is_full_whatever_comes_in_a_burst(tmp_path: Path) -> None:
+    """Pages full of new links with long URLs, at once: Redis never refuses a write, and after
+    CONFIG SET maxmemory the crawl ends complete."""
+    with ExitStack() as stack:
+        server = stack.enter_context(RedisServer("127.32.0.1", maxmemory_policy="noeviction"))
+        sites = [stack.enter_context(ScriptedServer({}, f"127.32.3.{n}")) for n in (1, 2, 3)]
+        pages = {site.url("/") for site in sites}
+        others = "".join(f"<a href={site.url('/')}>x</a>" for site in sites)
+        for at, site in enumerate(sites):
+            site.routes["*"] = "<title>a leaf</title>"
+            site.routes["/robots.txt"] = (404, {}, b"")
+            site.routes["/"] = others + "".join(f"<a href=/{n}>x</a>" for n in range(12))
+            for n in range(12):
+                leaves = [sites[(at + k) % 3].url(f"/{at}/{n}/{k}{'y' * 1_200}") for k in range(20)]
+                site.routes[f"/{n}"] = f"{n}" + "".join(f"<a href={leaf}>x</a>" for leaf in leaves)
+                pages |= {site.url(f"/{n}"), *leaves}
+        hosts: Any = SimpleNamespace(
+            seed=sites[0].url("/"), restrict=r"http://127\.32\.3\..*", requests=list
+        )
+        slow = {"DOWNLOAD_DELAY": "0", "LARM_LEASE_SECS": "10", "LARM_CANONICAL_RULES": "never"}
+        crew = stack.enter_context(Crew(hosts, server, tmp_path, **slow))
+        client = server.client()
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 2_500_000)
+        crew.start("w1", "w2")
+        crew.until(lambda: "new links wait, and" in crew.text(), "they wait")
+        time.sleep(3)
+        assert 0 < len(crew.stored()) < len(pages)
+        assert "errorstat_OOM" not in client.info("errorstats")
+        client.config_set("maxmemory", 0)
+        crew.until(lambda: "the crawl goes on" in crew.text(), "there is room again")
+        assert crew.wait() == [0, 0]
+        assert crew.stored() == dict.fromkeys(pages, 1)
 
 
 # A user of Redis who may not do enough: refused at the start, waited for in mid-crawl.
