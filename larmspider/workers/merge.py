@@ -45,6 +45,7 @@ from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
 from larmspider.workdir.directory import check_free
+from larmspider.workdir.frames import open_stored, present
 from larmspider.workdir.manifest import LOCK, MANIFEST, MERGED, RULES_DIR, SHARED
 
 Progress: TypeAlias = Callable[[int, int], object]
@@ -53,6 +54,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 _AT_ONCE = 10_000
 _LOGS = ("store.log", "fetch.log", "links.log")
 _DRAFT = ".merging"
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def merge(
         check_free(worker.path / LOCK)
         if damage := worker.damage():
             raise CrawlDirError(f"{damage}: the merged directory would lack what is behind that")
+        _check_frames(worker)
         if worker.logs.size("store.log") and not has_index(worker.index_dir) and indexed:
             raise CrawlDirError(f"{worker.index_dir} is missing or broken, other workers have one")
         if has_index(worker.index_dir) and outdated(worker.index_dir):
@@ -260,6 +263,16 @@ class _Merge:
             if path.is_file():
                 with path.open("rb") as written:
                     os.fsync(written.fileno())
+
+
+def _check_frames(worker: WorkerDirectory) -> None:
+    """Raises CrawlDirError for a compressed log with a damaged frame, which searches pass over."""
+    for name in _LOGS:
+        left = worker.logs.size(name)
+        if left and present(worker.path / name) != worker.path / name:
+            with open_stored(worker.path / name) as log:
+                while left > 0 and (data := log.read(min(left, _PIECE))):
+                    left -= len(data)
 
 
 def _records(worker: WorkerDirectory, name: str) -> Iterator[list[str]]:

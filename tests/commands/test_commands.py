@@ -100,7 +100,8 @@ def test_a_log_that_is_damaged_in_the_middle_is_named(folder: Path, tmp_path: Pa
     assert scrapy("links", cwd=tmp_path).status == 0
     shutil.rmtree(crawl / "logs.idx")
     packed = crawl / "links.log.zst"
-    data = bytearray(packed.read_bytes())
+    sound = packed.read_bytes()
+    data = bytearray(sound)
     data[60] ^= 0x55
     packed.write_bytes(data)
     for _ in range(2):
@@ -108,6 +109,9 @@ def test_a_log_that_is_damaged_in_the_middle_is_named(folder: Path, tmp_path: Pa
         assert ran.status == 1
         assert f"{packed}: damaged at byte 0: " in ran.err
         assert ran.json["links"] == len(lines) - 10, "and the one that touches it"
+    packed.write_bytes(sound)
+    ran = scrapy("links", "--json", cwd=tmp_path)
+    assert (ran.status, ran.json["links"]) == (0, len(lines)), "it was repaired"
 
 
 def test_search_marks_the_words(folder: Path) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
+from larmspider.pipelines.records import open_appending
 from larmspider.workdir.directory import locked
+from larmspider.workdir.frames import compressed_name
 from larmspider.workers.merge import merge
 from tests.support.crawling import crawl, records, scrapy
 from tests.support.servers.scripted import Route, ScriptedServer
@@ -145,3 +147,40 @@ def test_a_directory_that_lacks_what_was_committed_is_refused(folder: Path, tmp_
         with pytest.raises(CrawlDirError, match=said):
             merge(crawl, tmp_path / "whole", page_file_bytes=1 << 20, heap_bytes=1 << 25)
         assert not (tmp_path / "whole").exists()
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["links.log", "fetch.log", "store.log"])
+def test_a_compressed_log_with_a_damaged_frame_is_refused(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    """One of which only the header of a frame is damaged has all, and is merged."""
+    root = shutil.copytree(folder / "crawl", tmp_path / "crawl")
+    log = root / "w2" / name
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.unlink()
+    file = open_appending(log, compressed=True)
+    for at in range(0, len(lines), 2):
+        file.write(b"".join(lines[at : at + 2]))
+        file.flush()
+    file.close()
+    packed = compressed_name(log)
+    sound = packed.read_bytes()
+    packed.write_bytes(flipped(sound, 60))
+    ran = scrapy("merge", "whole", cwd=tmp_path)
+    assert ran.status == 1
+    assert f"{packed}: damaged at byte 0: " in ran.err
+    assert "Traceback" not in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["crawl"]
+    packed.write_bytes(flipped(sound, 9))
+    ran = scrapy("merge", "whole", "--json", cwd=tmp_path)
+    assert f"{packed}: damaged at byte 0: the header of a frame" in ran.err
+    crawl = open_crawl(folder / "whole")
+    assert (ran.json["links"], ran.json["fetches"], ran.json["pages"]) == (
+        len(records(folder / "whole" / "links.log")),
+        len(records(folder / "whole" / "fetch.log")),
+        len(list(crawl.pages())),
+    )

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -42,7 +43,7 @@ from larmspider.crawl.log_index.index import (
 from larmspider.errors import CrawlDirError
 from larmspider.files import lock
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.workdir.frames import LOST, damages, note_damage, open_stored
+from larmspider.workdir.frames import FRAME_BYTES, LOST, damages, note_damage, open_stored
 
 BATCH_TARGETS = 100_000
 """Targets, or pairs of hosts, after which a batch is full."""
@@ -138,20 +139,28 @@ class Update:
         )
 
     def _damaged(self) -> list[list[Any]]:
-        """What was damaged in the logs when they were read, now or earlier: file, place, words."""
-        for name, at, what in self._state.get("damaged", ()):
+        """What was damaged in the logs when they were read, now or earlier: file, place, words, and
+        what stands there."""
+        for name, at, what, _ in self._state.get("damaged", ()):
             note_damage(Path(name), at, what)
         return [
-            [str(path), at, what]
+            [str(path), at, what, _what_stands(path, at)]
             for (path, at), what in sorted(damages.items())
             if path.is_relative_to(self.directory)
         ]
+
+    def _repaired(self, state: Mapping[str, Any]) -> bool:
+        """Whether a file is not as it was where it was damaged: what was passed over may be there
+        now."""
+        return any(
+            now != [_what_stands(Path(name), at)] for name, at, _, *now in state.get("damaged", ())
+        )
 
     def _checked_state(self) -> dict[str, Any]:
         """The state of the index, which begins anew for another crawl, log or format."""
         state = read_state(self._database)
         ours = is_index_of(state, self.began, self.directory, lambda log: self.ends.get(log, 0))
-        if ours and state.get("undone", 0) == self.undone:
+        if ours and state.get("undone", 0) == self.undone and not self._repaired(state):
             return state
         with self._database as database:
             database.execute("BEGIN IMMEDIATE")
@@ -246,6 +255,14 @@ class Update:
         self._state |= changed
         state = json.dumps(self._state)
         self._database.execute("REPLACE INTO state (rowid, state) VALUES (1, ?)", (state,))
+
+
+def _what_stands(path: Path, at: int) -> str:
+    """Digest of a stretch as long as a frame and its header."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        file.seek(at)
+        return blake2b(file.read(2 * FRAME_BYTES), digest_size=16).hexdigest()
+    return ""
 
 
 class ExactForms(dict[bytes, bytes]):
