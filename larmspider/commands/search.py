@@ -10,11 +10,17 @@ import time
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.formatting import counted, printable, readable
+from larmspider.formatting import printable, readable
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
-from larmspider.index.search import MAX_LIMIT, MAX_OFFSET, results_json
+from larmspider.index.search import (
+    MAX_LIMIT,
+    MAX_OFFSET,
+    found_line,
+    replaced,
+    results_json,
+)
 from larmspider.index.spelling import Suggestion
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -62,6 +68,11 @@ class Command(LarmCommand):
             help="only this language, such as de or en; repeatable",
         )
         parser.add_argument(
+            "--exact",
+            action="store_true",
+            help="search for what is typed, not for what may have been meant",
+        )
+        parser.add_argument(
             "--since",
             metavar="WHEN",
             help="only pages modified since then, or fetched where that is unknown;"
@@ -81,24 +92,32 @@ class Command(LarmCommand):
             since=None if opts.since is None else since_time(opts.since, time.time()),
         )
         searcher = self.open_crawl().searcher()
-        results = searcher.search(query, opts.n, opts.offset, filters=filters, facets=opts.json)
+        results = searcher.search(
+            query,
+            opts.n,
+            opts.offset,
+            filters=filters,
+            facets=opts.json,
+            verbatim=opts.exact,
+        )
         suggestion = None if opts.offset else searcher.suggestion(query, filters)
         if opts.json:
             print_json(results_json(query, results, opts.offset, filters, suggestion))
         else:
-            _print(results, opts.offset, suggestion)
+            _print(query, results, opts.offset, suggestion)
 
 
-def _print(results: Results, offset: int, suggestion: Suggestion | None) -> None:
+def _print(query: str, results: Results, offset: int, suggestion: Suggestion | None) -> None:
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
+    if said := replaced(query, results):
+        print(f"{printable(said)} (--exact: what was typed)")
     for number, hit in enumerate(results.hits, offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip
         print(f"     {printable(hit.target)}{f'  (page {hit.page})' if hit.page else ''}")
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
-    pages = counted(results.total, "page")
-    print(f"{pages} found in {results.seconds * 1000:.1f} ms")
-    if suggestion is not None:
+    print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
+    if suggestion is not None and results.instead is None:
         print(f"Did you mean: {printable(suggestion.query)}  ({suggestion.total:,} found)")

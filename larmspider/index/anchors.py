@@ -26,15 +26,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
 from larmspider.errors import CrawlDirError
 
-MAX_TEXTS = 64
+MAX_TEXTS = 1_000
 """Distinct texts of a target that are indexed, those of the most pages."""
-MAX_TEXTS_BYTES = 2_048
+MAX_TEXTS_BYTES = 16_384
 """All texts of a target together, in UTF-8."""
 MAX_TEXT = 128
 """Characters; a longer text, a paragraph made a link, is dropped."""
@@ -47,6 +47,17 @@ _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
 _EARLIER = b"targets"
 _EARLIER_HEADER = struct.Struct("<BH")
+
+
+class LinkTexts(NamedTuple):
+    """What the index has of the links to a page: texts, repeated by weight, and how many pages have
+    a link with each, in all."""
+
+    texts: list[str]
+    number: int
+
+
+NO_LINKS = LinkTexts([], 0)
 
 
 class AnchorTable:
@@ -184,10 +195,10 @@ class AnchorTable:
 
     def texts(self, normalized: str) -> list[str]:
         """The flushed texts of links to a page, repeated by weight."""
-        return next(self.texts_of([normalized]))
+        return next(self.links_to([normalized])).texts
 
-    def texts_of(self, normalized: Iterable[str]) -> Iterator[list[str]]:
-        """`texts` of many pages from one snapshot, in their order.
+    def links_to(self, normalized: Iterable[str]) -> Iterator[LinkTexts]:
+        """The flushed links to many pages from one snapshot, in their order.
 
         A text is repeated 1 + log2(pages) times, at most `MAX_COPIES`: "Home" in the navigation of
         ten thousand pages counts 4 times as much as "remote access" on one, not 10,000 times. A
@@ -197,10 +208,10 @@ class AnchorTable:
             for url in normalized:
                 yield _texts(cursor, page_key(url))
 
-    def changed(self, limit: int, due_only: bool) -> list[tuple[str, list[str]]]:
-        """URL and texts of indexed pages whose texts have since doubled or, unless ``due_only``,
+    def changed(self, limit: int, due_only: bool) -> list[tuple[str, LinkTexts]]:
+        """URL of and links to indexed pages whose texts have since doubled or, unless ``due_only``,
         changed."""
-        found: list[tuple[str, list[str]]] = []
+        found: list[tuple[str, LinkTexts]] = []
         with self._env.begin(db=self._pairs) as txn, txn.cursor() as pairs:
             for state in (DUE,) if due_only else (DUE, DIRTY):
                 with txn.cursor(self._states[state]) as cursor:
@@ -379,7 +390,7 @@ def _copies(pages: int) -> int:
     return min(MAX_COPIES, pages.bit_length())
 
 
-def _texts(cursor: Any, key: bytes) -> list[str]:
+def _texts(cursor: Any, key: bytes) -> LinkTexts:
     found: list[tuple[int, bytes]] = []
     if cursor.set_range(key):
         for one, row in cursor:
@@ -394,7 +405,7 @@ def _texts(cursor: Any, key: bytes) -> list[str]:
         if size > MAX_TEXTS_BYTES:
             break
         texts += [text.decode()] * _copies(-count)
-    return texts
+    return LinkTexts(texts, -sum(count for count, _ in found))
 
 
 def _split(ids: bytes) -> Iterator[bytes]:

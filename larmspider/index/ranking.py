@@ -30,16 +30,37 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import Clause
 from larmspider.index.results import Document
-from larmspider.index.schema import exact_analyzer, tongue_of, typed_host
+from larmspider.index.schema import (
+    SCHEMA_VERSION,
+    ExactAnalyzer,
+    label,
+    tongue_of,
+    typed_host,
+)
+from larmspider.index.signs import signs
 from larmspider.index.snippets import SnippetMaker
 from larmspider.index.stems import Stems
+from larmspider.index.stops import matter
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
+FORM_WEIGHT = 0.5
+"""Of other forms of a word, in the fields of `FORM_FIELDS`."""
+FORM_FIELDS = ("exact", "anchors")
+STOP_WEIGHT = 0.15
+"""Of a word that says little (stops.py), where others say more."""
+LABEL_WEIGHT = 1.0
+"""Of a link text that is the query, times its rarity."""
+SIGN_WEIGHT = 3.0
+"""Of ``--prefix`` as it is, times its rarity,"""
+BARE_WEIGHT = 0.4
+"""and of the word "prefix" beside it."""
 COMPOUND_WEIGHT = 0.3
 """Of a compound that has the word as a part, or both parts of the word; German and its like."""
 PAIR_WEIGHT = 1.5
 """Neighbours in the query that are neighbours in title or body."""
+NAME_PART_WEIGHT = 0.5
+"""Of a word in ``pg_stat_activity``, beside the whole."""
 ALL_WORDS_BONUS = 4.0
 """Added where every word is found; a rare word in the body scores 5 to 10."""
 
@@ -64,14 +85,23 @@ Boost = Callable[[str, Sequence[str]], float]
 class Ranking:
     """Builds queries for an index with this schema; ``boost`` for one of several."""
 
-    def __init__(self, schema: tantivy.Schema, stems: Stems, boost: Boost | None = None) -> None:
+    def __init__(
+        self,
+        schema: tantivy.Schema,
+        stems: Stems,
+        boost: Boost | None = None,
+        version: int = SCHEMA_VERSION,
+    ) -> None:
+        """``version`` is that of the index: pages of an older one have no forms, signs, labels."""
         self._schema = schema
         self._boost = boost
-        self._exact = exact_analyzer()
+        self._exact = ExactAnalyzer(version)
         self._stems = stems
+        self._current = version >= SCHEMA_VERSION
 
-    def build(self, clauses: Sequence[Clause], *, ranks: bool = True) -> Query:
-        """The query that ranks; without ``ranks`` one with the same matches, faster.
+    def build(self, clauses: Sequence[Clause], *, ranks: bool = True, every: bool = False) -> Query:
+        """The query that ranks; without ``ranks`` one with the same matches, faster, or with
+        ``every`` one for the pages that have all words that matter.
 
         Raises QueryError where no clause names a word to find, or for more than `MAX_WORDS` words.
         """
@@ -91,7 +121,7 @@ class Ranking:
                     (must_not if clause.excluded else must).append(query)
             else:
                 words.append(clause)
-        if ranked := self._words(words, ranks=ranks):
+        if ranked := self._words(words, ranks=ranks, every=every):
             must.append(ranked)
         if not must and not filters:
             if must_not:
@@ -123,17 +153,18 @@ class Ranking:
 
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         """Pages that share the salient words of this one."""
+        text = normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")
+        fields = ("exact",) if self._current else ("body", "title")
         words = salient_words(
-            self._stems.in_body(
-                normalized(f"{document.title} {document.text[:_LIKE_CHARS]}"),
-                tongue_of(document.language),
-            ),
-            lambda word: searcher.doc_freq("body", word),
+            self._exact.analyze(text)
+            if self._current
+            else self._stems.in_body(text, tongue_of(document.language)),
+            lambda word: searcher.doc_freq(fields[0], word),
             searcher.num_docs,
         )
         if not words:
             return Query.empty_query()
-        alike = [self._term(field, word) for word in words for field in ("body", "title")]
+        alike = [self._term(field, word) for word in words for field in fields]
         unwanted = [self._term("key", document.normalized)]
         if document.digest:  # copies of the page
             unwanted.append(self._term("digest", document.digest))
@@ -141,30 +172,52 @@ class Ranking:
             [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]
         )
 
-    def _words(self, clauses: Sequence[Clause], *, ranks: bool) -> Query | None:
+    def _words(self, clauses: Sequence[Clause], *, ranks: bool, every: bool) -> Query | None:
         """Plain and fuzzy words: OR, with a bonus for all words and for neighbours."""
-        each = [query for clause in clauses if (query := self._word(clause))]
+        words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
+        full = matter(words) if self._current else [True] * len(words)
+        each, wanted = [], []
+        for clause, counts in zip(clauses, full, strict=True):
+            if query := self._word(clause):
+                each.append(query if counts else Query.boost_query(query, STOP_WEIGHT))
+                if counts:
+                    wanted.append(query)
         if not each:
             return None
+        if every and wanted:
+            return _every(wanted)
         if not ranks:
             return _any(each)
         scored = list(each)
-        if len(each) > 1:
-            all_words = Query.boolean_query([(Occur.Must, query) for query in each])
-            scored.append(Query.const_score_query(all_words, ALL_WORDS_BONUS))
-        typed = [clause.text for clause in clauses if not clause.fuzzy]
-        tokens = [token for text in typed for token in self._exact.analyze(text)]
+        if len(wanted) > 1:
+            scored.append(Query.const_score_query(_every(wanted), ALL_WORDS_BONUS))
+        tokens: list[str | None] = []  # None: not in pairs
+        for clause, counts in zip(clauses, full, strict=True):
+            if not clause.fuzzy:
+                tokens += self._exact.analyze(clause.text) if counts else [None]
         scored += [
-            Query.boost_query(self._sequence("exact", pair), PAIR_WEIGHT)
-            for pair in pairwise(tokens)
+            Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
+            for one, other in pairwise(tokens)
+            if one is not None and other is not None
         ]
+        if self._current:
+            scored += self._labels(clauses, full)
         return _any(scored)
+
+    def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
+        """Link texts that are the query, or the query without words that say little around it."""
+        first, last = full.index(True), len(full) - full[::-1].index(True)
+        for text in {
+            label(" ".join(clause.text for clause in clauses)),
+            label(" ".join(clause.text for clause in clauses[first:last])).rstrip("?!"),
+        }:
+            if text:
+                yield self._whole("labels", text, LABEL_WEIGHT)
 
     def _word(self, clause: Clause) -> Query | None:
         exact = self._exact.analyze(clause.text)
-        if not exact:
-            return None
-        if clause.fuzzy:
+        typed = list(dict.fromkeys(signs(clause.text))) if self._current else []
+        if clause.fuzzy and exact:
             return _any(
                 [
                     Query.fuzzy_term_query(self._schema, field, token, distance=clause.fuzzy)
@@ -172,16 +225,41 @@ class Ranking:
                     for field in _UNSTEMMED
                 ]
             )
+        queries = [self._whole("signs", sign, SIGN_WEIGHT) for sign in typed]
+        if not exact:
+            return _any(queries) if queries else None
+        is_name = self._current and len(exact) > 1 and "_" in clause.text
+        share = NAME_PART_WEIGHT if is_name else 1.0
+        if typed and self._having("signs", typed[0]):
+            share = BARE_WEIGHT
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         stems = [stem for text in spellings for stem in self._stems.analyze(text)]
         exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
-        queries = [
-            Query.boost_query(self._term(field, token), weight)
-            for weights, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
-            for field, weight in weights.items()
+        queries += [
+            Query.boost_query(self._term(field, token), weight * share)
+            for known, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
+            for field, weight in known.items()
             for token in dict.fromkeys(tokens)
         ]
+        if self._current:
+            for token in exact:
+                queries += self._forms(token, share)
         return _any(queries + [query for text in spellings for query in self._compounds(text)])
+
+    def _forms(self, word: str, share: float) -> Iterator[Query]:
+        """Other forms of a word, each as rare as all of them together."""
+        forms, searcher = self._stems.forms(word), self._stems.searcher
+        if not forms or searcher is None:
+            return
+        pages = searcher.num_docs
+        known = searcher.doc_freq("exact", word)
+        together = idf(pages, min(pages, known + sum(forms.values())))
+        weight = share * (FORM_WEIGHT if known else 1.0)
+        for form, having in forms.items():
+            rarity = together / idf(pages, having)
+            for field in FORM_FIELDS:
+                factor = EXACT_WEIGHTS[field] * weight * rarity
+                yield Query.boost_query(self._term(field, form), factor)
 
     def _compounds(self, word: str) -> Iterator[Query]:
         """Compounds that have ``word`` as a part, the best one; and both parts of ``word``."""
@@ -190,6 +268,21 @@ class Ranking:
             yield Query.boost_query(best, COMPOUND_WEIGHT)
         if parts := [(Occur.Must, self._term("body", term)) for term in self._stems.split(word)]:
             yield Query.boost_query(Query.boolean_query(parts), COMPOUND_WEIGHT)
+
+    def _whole(self, field: str, token: str, weight: float) -> Query:
+        """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
+        for one of them."""
+        searcher = self._stems.searcher
+        pages = searcher.num_docs if searcher else 1
+        rarity = idf(pages, self._having(field, token))
+        found = Query.const_score_query(
+            Query.term_query(self._schema, field, token), weight * rarity
+        )
+        return self._boosted(found, field, [token])
+
+    def _having(self, field: str, token: str) -> int:
+        searcher = self._stems.searcher
+        return searcher.doc_freq(field, token) if searcher else 0
 
     def _required(self, clause: Clause) -> Query | None:
         """For phrases, fields and excluded words: the clause's words side by side, in this
@@ -237,6 +330,10 @@ def _any(queries: Sequence[Query]) -> Query:
     if len(queries) == 1:
         return queries[0]
     return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def _every(queries: Sequence[Query]) -> Query:
+    return Query.boolean_query([(Occur.Must, query) for query in queries])
 
 
 def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:

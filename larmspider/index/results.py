@@ -45,13 +45,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """``total`` pages match, ``hits`` are some of them; ``seconds`` is the time of the search.
-    ``facets`` is None unless asked for."""
+    """``total`` pages match, ``total_all`` of them with all words that matter; ``hits`` are some of
+    them; ``seconds`` is the time of the search. ``facets`` is None unless asked for. ``instead`` is
+    the query that was searched in place of one that finds next to nothing."""
 
     total: int
     hits: list[Hit]
     seconds: float
     facets: Facets | None = None
+    total_all: int = 0
+    instead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -22,22 +23,28 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
-from larmspider.formatting import utc
+from larmspider.formatting import counted, utc
 from larmspider.index.facets import Facets, count_facets, languages_by_host
-from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
+from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
-from larmspider.index.schema import kind_of, stored_fields
+from larmspider.index.schema import SCHEMA_VERSION, kind_of, stored_fields
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
-from larmspider.index.version import is_panic, open_index, outdated
+from larmspider.index.version import is_panic, open_index, version_of
 from larmspider.items import split_part
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
 MAX_OFFSET = 10_000
 """Hits that one search may skip: a page far down costs as much as all before."""
+NEXT_TO_NOTHING = 1
+"""Pages with all words that matter, up to which a better query is looked for;"""
+BETTER = 2
+"""it is one that finds so many times as many."""
+FLAG_SHARE = 100
+"""``-x`` is a flag where at least one in so many of the pages with "x" has it."""
 
 __all__ = ["MAX_LIMIT", "MAX_OFFSET", "Document", "Hit", "Results", "Searcher"]
 
@@ -56,8 +63,9 @@ class Searcher:
         self.directory = directory
         self._clock = clock
         self._index, self._stems = index, Stems(stemmer)
-        self._ranking = Ranking(index.schema, self._stems)
-        self._current = not outdated(directory)
+        version = version_of(directory) or SCHEMA_VERSION
+        self._version, self._current = version, version >= SCHEMA_VERSION
+        self._ranking = Ranking(index.schema, self._stems, version=version)
         self._seen: tuple[int, int] | None = None
 
     @classmethod
@@ -77,31 +85,86 @@ class Searcher:
         *,
         filters: Filters = NO_FILTERS,
         facets: bool = False,
+        verbatim: bool = False,
     ) -> Results:
         """The best ``limit`` pages (1 to 1,000) after the first ``offset`` (up to 10,000).
 
-        With ``facets`` all pages that match are counted too.
+        With ``facets`` all pages that match are counted too. A query that finds next to nothing is
+        replaced by a better one (`Results.instead`), but not if ``verbatim``.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
         check_window(limit, offset)
-        clauses = parse_query(query)
+        clauses = self._resolved(parse_query(query))
+        found = self._search(clauses, limit, offset, filters, facets)
+        if not verbatim and found.total_all <= NEXT_TO_NOTHING:
+            better = self._better(query, clauses, found, filters)
+            if better is not None:
+                clauses = self._resolved(parse_query(better))
+                found = self._search(clauses, limit, offset, filters, facets)
+                found = replace(found, instead=better)
+        return replace(found, seconds=time.perf_counter() - started)
+
+    def _better(
+        self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
+    ) -> str | None:
+        """A query that finds more than ``found``: without quotes, or with a mistake corrected."""
+        if found.total == 0 and any(clause.phrase and not clause.excluded for clause in clauses):
+            return without_quotes(query)
+        if not self.corrects:
+            return None
+        suggestion = self.suggestion(query, filters)
+        if suggestion is None or suggestion.total_all < BETTER * max(1, found.total_all):
+            return None
+        return suggestion.query
+
+    def _search(
+        self,
+        clauses: Sequence[Clause],
+        limit: int,
+        offset: int,
+        filters: Filters,
+        facets: bool,
+    ) -> Results:
         schema = self._index.schema
-        counted = None
+        by_facet = None
         with self.reading() as searcher:
             ranked = self._ranking.build(clauses)
-            wanted = narrowed(ranked, filters.queries(schema).values())
-            found = searcher.search(wanted, limit, count=True, offset=offset)
+            narrowing = list(filters.queries(schema).values())
+            wanted = narrowed(ranked, narrowing)
+            found = searcher.search(
+                wanted, limit, count=True, offset=offset, weight_by_field=self.prior
+            )
+            total = int(found.count)  # type: ignore[attr-defined]  # its stub forgets it
+            total_all = total
+            if len(clauses) > 1:
+                every = narrowed(self._ranking.build(clauses, every=True), narrowing)
+                total_all = count_of(searcher, every)
             maker = self._ranking.snippet_maker(clauses)
             hits = [
                 hit_of(stored_of(searcher, address), score, maker) for score, address in found.hits
             ]
             if facets:
                 found_by = self._ranking.build(clauses, ranks=False)
-                counted = count_facets(searcher, schema, found_by, filters, self._clock())
-        total = found.count  # type: ignore[attr-defined]  # its stub forgets it
-        return Results(total, hits, time.perf_counter() - started, counted)
+                by_facet = count_facets(searcher, schema, found_by, filters, self._clock())
+        return Results(total, hits, 0.0, by_facet, total_all)
+
+    def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
+        """``-Wall`` beside other words is no minus, but a flag, where pages have it."""
+        return [
+            replace(clause, text=f"-{clause.text}", excluded=False)
+            if clause.excluded and not (clause.phrase or clause.field) and self._is_flag(clause)
+            else clause
+            for clause in clauses
+        ]
+
+    def _is_flag(self, clause: Clause) -> bool:
+        sign = f"-{clause.text.lower()}"
+        words = self.words(clause.text)
+        flagged = self.frequencies([sign], "signs").get(sign, 0)
+        having = self.frequencies(words)
+        return flagged * FLAG_SHARE > min((having.get(word, 0) for word in words), default=0)
 
     def get(self, normalized: str) -> Document | None:
         """The page with this canonical URL, or None."""
@@ -145,10 +208,12 @@ class Searcher:
         with self.reading() as searcher:
             return max(searcher.doc_freq(field, term) for field, term in self._ranking.terms(word))
 
-    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         """Pages with each exact word; words without pages are left out."""
+        if field == "signs" and not self._current:
+            return {}
         with self.reading() as searcher:
-            counted = {word: searcher.doc_freq("exact", word) for word in words}
+            counted = {word: searcher.doc_freq(field, word) for word in words}
         return {word: count for word, count in counted.items() if count}
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
@@ -173,12 +238,22 @@ class Searcher:
             return sum(segment["max_doc"] for segment in meta["segments"])
 
     @property
+    def prior(self) -> str | None:
+        """The field that scores are multiplied by."""
+        return "prior" if self._current else None
+
+    @property
+    def corrects(self) -> bool:
+        """Whether mistakes are corrected without being asked: an older index answers as before."""
+        return self._current
+
+    @property
     def schema(self) -> tantivy.Schema:
         return self._index.schema
 
     def ranking(self, boost: Boost) -> Ranking:
         """For this index as one of several."""
-        return Ranking(self._index.schema, self._stems, boost)
+        return Ranking(self._index.schema, self._stems, boost, self._version)
 
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:
@@ -206,6 +281,32 @@ def check_window(limit: int, offset: int) -> None:
         raise QueryError(
             f"limit={limit}, offset={offset}: expected 1 to {MAX_LIMIT} and 0 to {MAX_OFFSET}"
         )
+
+
+def count_of(searcher: tantivy.Searcher, query: Query) -> int:
+    return int(searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]
+
+
+def replaced(query: str, results: Results) -> str | None:
+    """What to say where another query was searched: one line for people."""
+    if results.instead is None:
+        return None
+    if results.instead == without_quotes(query):
+        return "No page has these words side by side. Searched for them without quotes."
+    return f"Next to nothing found for: {query}. Searched instead for: {results.instead}"
+
+
+def found_line(results: Results, took: str) -> str:
+    """How many pages were found: "3 pages found in 2 ms; 50 with any of the words"."""
+    line = f"{counted(results.total_all, 'page')} found in {took}"
+    if results.total_all < results.total:
+        line += f"; {results.total:,} with any of the words"
+    return line
+
+
+def without_quotes(query: str) -> str:
+    """The words of a query, none excluded or in a phrase any more than they were."""
+    return " ".join(query.replace('"', " ").split())
 
 
 def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
@@ -250,6 +351,8 @@ def results_json(
     return {
         "query": query,
         "total": results.total,
+        "total_all": results.total_all,
+        "instead": results.instead,
         "offset": offset,
         "seconds": round(results.seconds, 6),
         "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},

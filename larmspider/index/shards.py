@@ -23,14 +23,14 @@ from tantivy import DocAddress, Occur, Query
 
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
-from larmspider.index.query import NO_FILTERS, Filters, narrowed, parse_query
+from larmspider.index.query import Clause, Filters, narrowed
 from larmspider.index.ranking import GlobalIdf
 from larmspider.index.search import (
     Document,
     Hit,
     Results,
     Searcher,
-    check_window,
+    count_of,
     hit_of,
     stored_of,
 )
@@ -74,29 +74,26 @@ class WorkersSearcher(Searcher):
         self._deduplicating = deduplicating
         self._clock = time.time
 
-    def search(
+    def _search(
         self,
-        query: str,
-        limit: int = 10,
-        offset: int = 0,
-        *,
-        filters: Filters = NO_FILTERS,
-        facets: bool = False,
+        clauses: Sequence[Clause],
+        limit: int,
+        offset: int,
+        filters: Filters,
+        facets: bool,
     ) -> Results:
         """As in one index. Raises QueryError, CrawlDirError."""
-        started = time.perf_counter()
-        check_window(limit, offset)
-        clauses = parse_query(query)
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             sizes = [shard.documents() for shard in self._shards]
             global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
-            total, streams, makers, counted = 0, [], [], []
+            total = total_all = 0
+            streams, makers, counted = [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
-                narrowing = filters.queries(shard.schema).values()
+                narrowing = list(filters.queries(shard.schema).values())
                 ranked = narrowed(ranking.build(clauses), narrowing)
                 if facets:
                     found_by = ranking.build(clauses, ranks=False)
@@ -105,8 +102,11 @@ class WorkersSearcher(Searcher):
                     counted.append(
                         count_facets(reader, shard.schema, found_by, filters, self._clock())
                     )
-                total += _count(reader, ranked)
-                streams.append(_matches(reader, ranked, number, min(offset + limit, _CHUNK)))
+                total += count_of(reader, ranked)
+                every = narrowed(ranking.build(clauses, every=True), narrowing)
+                total_all += count_of(reader, every)
+                size = min(offset + limit, _CHUNK)
+                streams.append(_matches(reader, ranked, number, size, shard.prior))
                 makers.append(ranking.snippet_maker(clauses))
             hits: list[Any] = []
             passed = looked_at = 0
@@ -124,8 +124,12 @@ class WorkersSearcher(Searcher):
                     if shown:
                         hits.append(hit_of(stored, -match.order, makers[match.shard]))
                 passed += passed < offset + limit
-        seconds = time.perf_counter() - started
-        return Results(total, hits, seconds, merge_facets(counted) if facets else None)
+        merged = merge_facets(counted) if facets else None
+        return Results(total, hits, 0.0, merged, min(total, total_all))
+
+    @property
+    def corrects(self) -> bool:
+        return all(shard.corrects for shard in self._shards)
 
     def get(self, exact: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""
@@ -166,10 +170,10 @@ class WorkersSearcher(Searcher):
     def occurrences(self, word: str) -> int:
         return sum(shard.occurrences(word) for shard in self._shards)
 
-    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         wanted, total = list(words), Counter[str]()
         for shard in self._shards:
-            total.update(shard.frequencies(wanted))
+            total.update(shard.frequencies(wanted, field))
         return dict(total)
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
@@ -188,10 +192,6 @@ class WorkersSearcher(Searcher):
     def count(self) -> int:
         """Pages in all indexes; a page in two counts twice."""
         return sum(shard.count() for shard in self._shards)
-
-
-def _count(reader: tantivy.Searcher, ranked: Query) -> int:
-    return int(reader.search(ranked, 1, count=True).count)  # type: ignore[attr-defined]
 
 
 def _current(
@@ -214,11 +214,13 @@ def _current(
     return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
 
-def _matches(reader: tantivy.Searcher, ranked: Query, shard: int, size: int) -> Iterator[_Found]:
+def _matches(
+    reader: tantivy.Searcher, ranked: Query, shard: int, size: int, prior: str | None
+) -> Iterator[_Found]:
     """Matches by score, read in portions that double."""
     start = 0
     while True:
-        found = reader.search(ranked, size, count=False, offset=start).hits
+        found = reader.search(ranked, size, count=False, offset=start, weight_by_field=prior).hits
         for score, address in found:
             yield _Found(-score, shard, address)
         if len(found) < size:

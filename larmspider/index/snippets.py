@@ -97,7 +97,7 @@ class SnippetMaker:
         self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         for word in (found for typed in words for found in _WORD.findall(typed.lower())):
-            self._tokens.update(exact.analyze(word))
+            self._tokens.update(self._exact_words(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
             self._stems.update(stems)
             self._beginnings[_beginning(word, stems)] = None
@@ -165,11 +165,14 @@ class SnippetMaker:
             end = max(body.rfind(" ", best, end), best + span // 2)
         return start, end
 
+    def _exact_words(self, word: str) -> list[str]:
+        return [word.lower()] if word[-1] in "+#" else self._exact.analyze(word)
+
     def _wanted(self, word: str) -> bool:
         known = self._known.get(word)
         if known is None:
             known = self._known[word] = not (
-                self._tokens.isdisjoint(self._exact.analyze(word))
+                self._tokens.isdisjoint(self._exact_words(word))
                 and self._stems.isdisjoint(self._stemmed.analyze(word))
             )
         return known

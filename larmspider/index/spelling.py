@@ -42,7 +42,13 @@ class Dictionary(Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def search(
-        self, query: str, limit: int = 10, offset: int = 0, *, filters: Filters = NO_FILTERS
+        self,
+        query: str,
+        limit: int = 10,
+        offset: int = 0,
+        *,
+        filters: Filters = NO_FILTERS,
+        verbatim: bool = False,
     ) -> Results: ...
 
     def words(self, text: str) -> list[str]:
@@ -60,10 +66,12 @@ class Dictionary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """``query`` in place of what was typed, which finds ``total`` pages."""
+    """``query`` in place of what was typed, which finds ``total`` pages, ``total_all`` of them with
+    all words that matter."""
 
     query: str
     total: int
+    total_all: int = 0
 
 
 def did_you_mean(
@@ -78,10 +86,10 @@ def did_you_mean(
     if suggested == query:
         return None
     try:
-        total = dictionary.search(suggested, 1, filters=filters).total
+        found = dictionary.search(suggested, 1, filters=filters, verbatim=True)
     except QueryError:  # a word became longer than a query may be
         return None
-    return Suggestion(suggested, total) if total else None
+    return Suggestion(suggested, found.total, found.total_all) if found.total else None
 
 
 def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:

@@ -63,6 +63,10 @@ _PART = 4  # letters of a part, at least
 _REST = 3  # letters of the other part, at least
 _CLEAR, _CLEAR_REST = 6, 4  # letters of a word and of the other part, which may then be any letters
 _BACKWARDS = "<"
+_ENGLISH = "english"
+_SHORTEST = 3  # letters of a word with forms, and of their common beginning
+_LOOKED_UP = 300  # words with this beginning
+_REMEMBERED = 1_000  # words whose forms were looked up
 _LOOKED_AT = 100  # words that begin or end with a part
 _LINKING = ("", "s", "n", "es", "en", "er", "e", "ns")  # letters between two parts
 # Longer ones first. A particle behind one syllable is as often a part of the word.
@@ -83,12 +87,15 @@ class Stems:
         self._analyzers = {
             name: stemmed_analyzer(name) for name in {*STEMMERS_OF.values()} - {main}
         }
+        self._english = stemmed_analyzer(_ENGLISH)
+        self._forms: dict[str, dict[str, int]] = {}
         self._searcher: tantivy.Searcher | None = None
         self._tongues: tuple[str, ...] = ()
 
     def look_in(self, searcher: tantivy.Searcher) -> None:
         """Compare queries with the pages of ``searcher``, until the next call."""
         self._searcher = searcher
+        self._forms.clear()
         self._tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
         )
@@ -96,8 +103,16 @@ class Stems:
     # pages
 
     def of_page(self, text: str, tongue: str) -> list[str] | None:
-        """The stems of a normalized text, None where Tantivy makes them."""
-        return None if self._is_main(tongue) else self._own(text, tongue)
+        """The stems of a normalized text, None where Tantivy makes them, or `forms` are looked up
+        for a query."""
+        if self._is_main(tongue) or self.has_forms(tongue):
+            return None
+        return self._own(text, tongue)
+
+    def has_forms(self, tongue: str) -> bool:
+        """Whether pages in this language are without ``body``: English says enough about a word's
+        forms in its letters, so `forms` finds them in the dictionary."""
+        return tongue != KOREAN and STEMMERS_OF.get(tongue, self._main_name) == _ENGLISH
 
     def parts_of_page(self, text: str, tongue: str) -> str:
         """The field ``parts`` of a page with this normalized text."""
@@ -115,6 +130,31 @@ class Stems:
         return self._final(self._own(text, tongue), tongue)
 
     # queries
+
+    @property
+    def searcher(self) -> tantivy.Searcher | None:
+        """What `look_in` named last."""
+        return self._searcher
+
+    def forms(self, word: str) -> dict[str, int]:
+        """Other words of the index with the English stem of ``word``, a word of ``exact``, and how
+        many pages have each."""
+        found = self._forms.get(word)
+        if found is None:
+            if len(self._forms) > _REMEMBERED:
+                self._forms.clear()
+            found = self._forms[word] = dict(self._look_up_forms(word))
+        return found
+
+    def _look_up_forms(self, word: str) -> Iterator[tuple[str, int]]:
+        if self._searcher is None or len(word) < _SHORTEST or not word.isalpha():
+            return
+        stems = self._english.analyze(word)
+        head = _common_head(word, stems)
+        if len(head) >= _SHORTEST:
+            for other, pages in self._searcher.terms_with_prefix("exact", head, limit=_LOOKED_UP):
+                if other != word and self._english.analyze(other) == stems:
+                    yield other, pages
 
     def analyze(self, text: str) -> list[str]:
         """The words of a normalized text in ``body``, each once, whatever its language."""
@@ -211,6 +251,15 @@ class Stems:
     def _final(self, stems: Iterable[str], tongue: str) -> list[str]:
         """Stems as they are in ``body``."""
         return list(stems) if self._is_main(tongue) else self._main.analyze(" ".join(stems))
+
+
+def _common_head(word: str, stems: Iterable[str]) -> str:
+    """The letters that the forms of ``word`` begin with: "librar" for library and its "librari"."""
+    for stem in stems:
+        while not word.startswith(stem):
+            stem = stem[:-1]
+        return stem
+    return ""
 
 
 def _without_linking(part: str) -> Iterator[str]:

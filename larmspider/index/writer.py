@@ -29,7 +29,7 @@ from typing import Any, Self
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.index.anchors import AnchorTable
+from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
 from larmspider.index.schema import page_fields, stored_fields, to_document
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index, is_panic
@@ -234,26 +234,26 @@ class IndexWriter:
         """Hand the queue to Tantivy, with the anchor texts of the last commit."""
         self._queued_chars = 0
         pack = [self._queue.popleft() for _ in range(len(self._queue))]
-        for (normalized, stored), texts in zip(
-            pack, self.anchors.texts_of(normalized for normalized, _ in pack), strict=True
+        for (normalized, stored), links in zip(
+            pack, self.anchors.links_to(normalized for normalized, _ in pack), strict=True
         ):
             if stored is None:
                 self._writer.delete_documents_by_term("key", normalized)
                 self._writer.delete_documents_by_term("container", normalized)
                 self._indexed[normalized] = None
             else:
-                self._upsert(stored, texts)
+                self._upsert(stored, links)
 
-    def _upsert(self, stored: dict[str, Any], texts: list[str]) -> None:
-        document = to_document(stored, texts, self._stems)
+    def _upsert(self, stored: dict[str, Any], links: LinkTexts) -> None:
+        document = to_document(stored, links, self._stems)
         parts = stored.get("parts")  # None: out of an index, where they have their own documents
         self._writer.delete_documents_by_term("key", stored["key"])
         if parts is not None:
             self._writer.delete_documents_by_term("container", stored["key"])
         self._writer.add_document(document)
         for part in parts or ():
-            self._writer.add_document(to_document(part, (), self._stems))
-        self._indexed[stored["key"]] = len(texts)
+            self._writer.add_document(to_document(part, NO_LINKS, self._stems))
+        self._indexed[stored["key"]] = len(links.texts)
 
     def _commit(self) -> None:
         with self._errors_named():
@@ -276,7 +276,7 @@ class IndexWriter:
         searcher = self._index.searcher()
         schema = self._index.schema
         refreshed = 0
-        for normalized, texts in changed:
+        for normalized, links in changed:
             if refreshed == limit:
                 break
             if normalized in self._indexed:
@@ -284,7 +284,7 @@ class IndexWriter:
             query = tantivy.Query.term_query(schema, "key", normalized)
             hits = searcher.search(query, 1, count=False).hits
             if hits:
-                self._upsert(stored_fields(searcher.doc(hits[0][1])), texts)
+                self._upsert(stored_fields(searcher.doc(hits[0][1])), links)
             else:
                 self._indexed[normalized] = None
             refreshed += 1

@@ -141,6 +141,8 @@ def test_search_is_narrowed_and_counted(folder: Path) -> None:
 def test_search_says_what_may_have_been_meant(folder: Path) -> None:
     """On a line of its own, and in the JSON."""
     ran = scrapy("search", "expences", cwd=folder)
+    assert ran.out.startswith("Next to nothing found for: expences. Searched instead for: expenses")
+    ran = scrapy("search", "expences", "--exact", cwd=folder)
     assert re.search(r"^Did you mean: expenses  \(\d+ found\)$", ran.out, re.MULTILINE)
     found = scrapy("search", "expences", "--json", cwd=folder).json["suggestion"]
     assert (found["query"], found["total"] > 0) == ("expenses", True)

@@ -141,7 +141,7 @@ def known(path: Path) -> dict[str, Any]:
         "searched": _searched(path),
     }
     with closing(AnchorTable(path / "index" / "anchors")) as table:
-        found["anchors"] = dict(zip(URLS, table.texts_of(URLS), strict=True))
+        found["anchors"] = dict(zip(URLS, table.links_to(URLS), strict=True))
     with crawl.logs.index() as index:
         if index is not None:
             found["targets"] = {

@@ -18,6 +18,7 @@ from larmspider.index.anchors import (
     MAX_TEXTS,
     MAX_TEXTS_BYTES,
     AnchorTable,
+    LinkTexts,
     page_key,
 )
 
@@ -52,15 +53,15 @@ def test_a_text_weighs_with_the_logarithm_of_its_pages(
 
 
 def test_texts_of_a_target_are_bounded(table: AnchorTable) -> None:
-    """At most 64 texts and 2,048 bytes, those of the most pages, whatever is found."""
-    add(table, *(f"text {n}" for n in range(1000)))
+    """At most 1,000 texts and 16 KB, those of the most pages, whatever is found."""
+    add(table, *(f"text {n}" for n in range(1100)))
     add(table, "text 999")
     table.flush()
     assert len(set(table.texts(VPN))) == MAX_TEXTS
     assert table.texts(VPN)[:2] == ["text 999"] * 2
     table.add("http://h/long", {("http://h/x", f"{n:0100}") for n in range(1000)})
     table.flush()
-    assert sum(map(len, table.texts("http://h/x"))) == 2000 <= MAX_TEXTS_BYTES
+    assert sum(map(len, table.texts("http://h/x"))) == 16_300 <= MAX_TEXTS_BYTES
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_another_text_in_place_of_one_makes_a_page_dirty(table: AnchorTable) -> 
     table.flush()
     table.add("http://h/", {(VPN, "after")})
     table.flush({VPN: 1})
-    assert table.changed(9, due_only=False) == [(VPN, ["after"])]
+    assert table.changed(9, due_only=False) == [(VPN, LinkTexts(["after"], 1))]
 
 
 def test_what_a_page_gives_takes_the_place_of_what_it_gave(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_what_a_page_gives_takes_the_place_of_what_it_gave(tmp_path: Path) -> No
             new.add(page, links)
         for one in (table, new):
             one.flush(dict.fromkeys(targets))
-        assert [*table.texts_of(targets)] == [*new.texts_of(targets)]
+        assert [*table.links_to(targets)] == [*new.links_to(targets)]
         for page in targets:
             table.add(page, ())
         table.flush()
@@ -163,7 +164,7 @@ def test_what_is_due_survives_a_restart(tmp_path: Path) -> None:
     table.flush()
     table.close()
     again = AnchorTable(tmp_path)
-    assert again.changed(10, due_only=True) == [(VPN, ["VPN"])]
+    assert again.changed(10, due_only=True) == [(VPN, LinkTexts(["VPN"], 1))]
     again.flush({VPN: 1})
     assert again.changed(10, due_only=False) == []
     again.close()

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from larmspider.formatting import readable
-from larmspider.index.schema import exact_analyzer, stemmed_analyzer
+from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.index.snippets import SNIPPET_LENGTH, Snippet, SnippetMaker
 
 
 def make(words: str, body: str, description: str = "") -> Snippet:
-    maker = SnippetMaker(words.split(), exact_analyzer(), stemmed_analyzer("english"))
+    maker = SnippetMaker(words.split(), ExactAnalyzer(), stemmed_analyzer("english"))
     return maker.snippet(body, description)
 
 

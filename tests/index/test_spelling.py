@@ -54,7 +54,8 @@ def test_what_was_meant(searcher, query: str, meant: str) -> None:
     of two words the one that begins alike is meant."""
     found = searcher.suggestion(query)
     assert found is not None
-    assert found == Suggestion(meant, searcher.search(meant).total)
+    results = searcher.search(meant)
+    assert found == Suggestion(meant, results.total, results.total_all)
     assert found.total > 0
 
 

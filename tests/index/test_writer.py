@@ -196,7 +196,7 @@ def test_whatever_fails_on_the_way_to_the_index_is_an_error_of_the_index(
         "refresh": lambda: writer.refresh_anchors(1),
     }
     with monkeypatch.context() as patched:
-        for name in ("texts_of", "changed"):
+        for name in ("links_to", "changed"):
             patched.setattr(writer.anchors, name, fail)
         with pytest.raises(CrawlDirError, match="cannot write the index"):
             uses[when]()

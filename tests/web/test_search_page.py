@@ -177,7 +177,8 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert got.headers["Content-Type"].startswith("application/json")
     answer = got.json
     assert set(answer) == {
-        "query", "total", "offset", "seconds", "suggestion", "filters", "hits", "facets",
+        "query", "total", "total_all", "instead", "offset", "seconds", "suggestion", "filters",
+        "hits", "facets",
     }  # fmt: skip
     assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
     hit = answer["hits"][0]

@@ -1,6 +1,7 @@
 """/search: the search page and its JSON; /opensearch.xml adds it to a browser's search engines.
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
+/search?q=lisence&exact=1                     what is typed, not what may have been meant
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
 """
@@ -15,7 +16,7 @@ from typing import Any
 from larmspider.errors import CrawlDirError, HttpError, QueryError
 from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.index.results import Results
-from larmspider.index.search import Searcher, results_json
+from larmspider.index.search import Searcher, found_line, replaced, results_json
 from larmspider.index.spelling import Suggestion
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 
@@ -36,13 +37,15 @@ class Asked:
     query: str
     page: int
     narrow: Mapping[str, str]
+    exact: bool = False
 
     @classmethod
     def of(cls, request: WebRequest) -> Asked:
         narrow = {
             name: value for name in FILTERS if (value := request.text(name, limit=255).strip())
         }
-        return cls(request.text("q").strip(), request.number("page", 1, 1, MAX_PAGES), narrow)
+        page = request.number("page", 1, 1, MAX_PAGES)
+        return cls(request.text("q").strip(), page, narrow, request.text("exact") == "1")
 
     @property
     def offset(self) -> int:
@@ -61,7 +64,8 @@ class Asked:
 
     def link(self, **changed: Any) -> dict[str, Any]:
         """Parameters of a link to the first page of this search with ``changed``."""
-        return {"q": self.query, **self.narrow, **changed}
+        exact = {"exact": "1"} if self.exact else {}
+        return {"q": self.query, **exact, **self.narrow, **changed}
 
 
 def search(request: WebRequest) -> WebResponse:
@@ -79,12 +83,14 @@ def search(request: WebRequest) -> WebResponse:
         return request.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
     anywhere = 0
     if not results.total and filters != NO_FILTERS:
-        anywhere = request.source.searcher().search(asked.query, 1).total
+        anywhere = request.source.searcher().search(asked.query, 1, verbatim=True).total
     return request.render(
         "search.html",
         asked=asked,
         results=results,
-        suggestion=suggestion,
+        suggestion=None if results.instead else suggestion,
+        replaced=replaced(asked.query, results),
+        found=found_line(results, f"{results.seconds * 1000:.0f} ms"),
         anywhere=anywhere,
         groups=_groups(asked, results),
         last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)),
@@ -92,7 +98,14 @@ def search(request: WebRequest) -> WebResponse:
 
 
 def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, Suggestion | None]:
-    results = searcher.search(asked.query, PAGE_HITS, asked.offset, filters=filters, facets=True)
+    results = searcher.search(
+        asked.query,
+        PAGE_HITS,
+        asked.offset,
+        filters=filters,
+        facets=True,
+        verbatim=asked.exact,
+    )
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 

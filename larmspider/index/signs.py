@@ -1,0 +1,43 @@
+"""Words that have more than letters and digits: flags, operators, key chords, ``__init__``, C++.
+
+The other fields have their bare words ("prefix"), the field ``signs`` has them as they are typed::
+
+    signs("./configure --prefix=/usr, operator==, C-x C-f, C++")
+    # ["--prefix", "operator==", "c-x", "c-f", "c++"]
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_SIGNS = 2_000
+"""Of one text."""
+
+# Each pattern is looked for from its rarest character on: a search for a literal is ten times as
+# fast as one that begins with a class.
+_DASHED = re.compile(
+    r"-(?:(?<![\w-]-)(-?[A-Za-z][\w-]{0,60})"  # --prefix, -Wall, -m
+    r"|(?<=\b[CMSA]-)((?:[CMSA]-)*(?:[^\s\w]|\w\b|[A-Z]{2,4}\b)))"  # C-x, C-M-f, M-%, C-SPC
+)
+_OPERATOR = re.compile(r"operator ?([-+*/%^&|~!=<>]{1,3}|,|\(\)|\[\])")
+_DUNDER = re.compile(r"__(?<!\w__)\w+?__(?!\w)")
+_LANGUAGES = (
+    re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])"),
+    re.compile(r"#(?<=\b([A-Zc])#)(?![\w+#])"),
+)
+
+
+def signs(text: str) -> list[str]:
+    """The signs of a normalized text in lower case, as often as they occur; up to `MAX_SIGNS`."""
+    found: list[str] = []
+    if "-" in text:
+        for match in _DASHED.finditer(text):
+            flag, key = match.groups()
+            found.append("-" + flag if flag else f"{text[match.start() - 1]}-{key}")
+    if "operator" in text:
+        found += (f"operator{sign}" for sign in _OPERATOR.findall(text))
+    if "__" in text:
+        found += _DUNDER.findall(text)
+    for sign, pattern in zip(("++", "#"), _LANGUAGES, strict=True):
+        found += (letter + sign for letter in pattern.findall(text))
+    return [sign.lower() for sign in found[:MAX_SIGNS]]

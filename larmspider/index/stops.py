@@ -1,0 +1,45 @@
+"""Words that say little about what a person looks for: articles, pronouns, question words.
+
+They stay in the index, for phrases and names, but count little beside other words of a query. In a
+question the verbs people ask with count little too::
+
+    matter(["how", "do", "i", "use", "queues"])      # [False, False, False, False, True]
+    matter(["use", "index"])                         # [True, True]
+
+stops.txt has the words: those that make a question, those verbs, and the others by language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+_LEAST = 2  # words of another language than English
+
+
+def matter(words: Sequence[str]) -> list[bool]:
+    """Whether each word of a query, in lower case, counts in full. English stop words count
+    little, those of another language where the query has two of them; where none would be left,
+    all count."""
+    lists = _lists()
+    stops = set(lists["en"])
+    for name, known in lists.items():
+        if len(name) == len("en") and sum(word in known for word in words) >= _LEAST:
+            stops |= known
+    if len(words) > _LEAST and not lists["questions"].isdisjoint(words):
+        stops |= lists["fillers"]
+    found = [word not in stops for word in words]
+    return found if any(found) else [True] * len(words)
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    name = ""
+    for line in (files(__package__) / "stops.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            name = line.strip("[]")
+        elif not line.startswith("#"):
+            found[name] = found.get(name, frozenset()) | frozenset(line.split())
+    return found

@@ -1,0 +1,28 @@
+"""Flags, operators, key chords: words with more than letters and digits."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.index.signs import MAX_SIGNS, signs
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("./configure --prefix=/usr (-m) -Wall, ls -la", ["--prefix", "-m", "-wall", "-la"]),
+        ("a well-known x-y, 3 -1 - no -- and 2024-01-31", []),
+        ("C-x C-f, M-x, C-M-f, M-%, C-SPC", ["c-x", "c-f", "m-x", "c-m-f", "m-%", "c-spc"]),
+        ("operator==, operator<<(), operator ()", ["operator==", "operator<<", "operator()"]),
+        ("an operator of operators", []),
+        ("C++ and C# for (i++; j#)", ["c++", "c#"]),
+        ("object.__init__() a__b__c", ["__init__"]),
+    ],
+)
+def test_signs_are_found(text: str, found: list[str]) -> None:
+    """In lower case; hyphenated words, numbers and increments are none."""
+    assert signs(text) == found
+
+
+def test_signs_of_a_text_are_bounded() -> None:
+    assert len(signs("-x " * 10_000)) == MAX_SIGNS
