@@ -162,6 +162,8 @@ class Page:
     parts: list[Part] = field(default_factory=list)
     exact: str | None = None
     fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
+    signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
+    link_signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
 
     @property
     def name(self) -> str:

@@ -43,6 +43,11 @@ VALIDATORS = "larm_validators"
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 TOO_LARGE = "larm_too_large"
 """A flag of a Response: a document whose body was not taken, as it is larger than allowed."""
+REVISITED = "larm_revisited"
+"""Request.meta, after a visit again: the FetchRecord that its URL has once the stores are through;
+None where the page is taken out, and its URL forgotten."""
+LOOK_AGAIN = "larm_look_again"
+"""Request.meta, after a visit again: the page is to be fetched once more, at once."""
 CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body is cut after so many bytes, as if it were whole."""
 WITHOUT_SECRETS = "larm_without_secrets"
@@ -54,6 +59,8 @@ _RUNTIME = (
     SEED,
     GIVE_BACK,
     COPY,
+    REVISITED,
+    LOOK_AGAIN,
     TIMING,
     VALIDATORS,
     "download_started",

@@ -48,6 +48,19 @@ LARM_FRESH = ""
 # argument `resume`.
 LARM_RESUME = ""
 
+# Visit pages of a crawl that has ended again (docs/refresh.md): `due`: those that are due now, then
+# end; `watch`: go on for ever; `all`: every page once; a regular expression as for `LARM_RESTRICT`:
+# every page once whose URL it matches. Spider argument `refresh`.
+LARM_REFRESH = ""
+
+# Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Those that were not made
+# are kept for 7 days. 0: a thirtieth of its pages.
+LARM_REFRESH_PER_DAY = 0
+
+# Which pages come first: `value`: those whose visit is worth most, by what is known of their
+# changes; `even`: those whose last visit is longest ago.
+LARM_REFRESH_ORDER = "value"
+
 # --- Many workers -------------------------------------------------------------------------------
 
 # All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
@@ -348,6 +361,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.visited.VisitedFilter": 620,
     "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed is queued
     "larmspider.middlewares.copies.CopiesMiddleware": 600,  # what another URL gave is not stored
+    "larmspider.middlewares.revisits.RevisitsMiddleware": 590,  # nor what is as it was
     "larmspider.middlewares.acknowledge.AcknowledgeMiddleware": 10,  # what all stores have is done
     # our own filters do what these did
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,

@@ -80,6 +80,13 @@ another Request"""
 RUN_FAILED = "larm/run/failed/{kind}"
 """FrontierScheduler: of those failed, by kind: those of `larm/fetch/failed/{kind}`, `http-503` and
 such, `store` or `spider` (it raised), `lost`"""
+REFRESH = "larm/refresh/{seen}"
+"""RevisitsMiddleware: visits again, by what they saw: changed, same, not-modified, missing, ...
+(docs/refresh.md); removed: pages that were taken out"""
+REFRESH_REQUESTS = "larm/refresh/requests"
+"""FrontierScheduler: requests for pages that were stored before, second looks too"""
+REFRESH_NOT_ASKED = "larm/refresh/not_asked"
+"""FrontierScheduler, at the end of a refresh: known pages that were not asked for"""
 LEFT = "larm/left/{why}"
 """FrontierScheduler, at the end: queued URLs that a budget holds back: `max_pages`,
 `host_budget`"""

@@ -16,6 +16,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from larmspider import __version__, options
 from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
+from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.extraction import process as archive
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -23,7 +24,8 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.factory import check_settings
+from larmspider.frontier.factory import REFRESH_WORDS, check_settings, refresh_pattern
+from larmspider.frontier.revisiting import NOTE_ENDED
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.middlewares.copies import CopiesMiddleware
@@ -250,7 +252,41 @@ class PreflightExtension:
                 raise
             except CrawlDirError:
                 pass  # left by a kill while it was made, or the scheduler will complain
+        check_refresh(crawler.settings, directory)
         raise NotConfigured
+
+
+def check_refresh(settings: BaseSettings, directory: CrawlDirectory) -> None:
+    """Raise ConfigError where LARM_REFRESH asks for what cannot be visited again."""
+    asked = options.text(settings, "LARM_REFRESH").strip()
+    if not asked:
+        return
+    path = directory.path
+    pattern = None if asked in REFRESH_WORDS else refresh_pattern(asked)
+    if directory.fresh:
+        raise ConfigError(f"refresh={asked} and fresh={directory.fresh}: expected one of them")
+    try:
+        reader = FrontierReader(path / "frontier")
+    except CrawlDirError:
+        raise ConfigError(
+            f"refresh={asked}: expected a crawl that has ended in LARM_DIR={path}, there is none"
+        ) from None
+    with reader:
+        if reader.note(NOTE_ENDED) is None and read_manifest(path).get("end") != FINISHED:
+            raise ConfigError(
+                f"refresh={asked}: the crawl in {path} has not ended yet; run the same command"
+                " without refresh to continue it"
+            )
+        if pattern is None:
+            return
+        normalize = UrlForms.from_settings(settings)
+        if not any(
+            pattern.fullmatch(normalize(visit.url).normalized) for _, visit in reader.visits()
+        ):
+            raise ConfigError(
+                f"refresh={asked}: no page of the crawl in {path} has such a URL: expected"
+                f" {', '.join(REFRESH_WORDS)}, or a regular expression that whole URLs match"
+            )
 
 
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")

@@ -81,6 +81,12 @@ class OutOfScope(IgnoreRequest):
     kind = "scope"
 
 
+class Disallowed(IgnoreRequest):
+    """robots.txt does not allow any more to visit a page again."""
+
+    kind = "robots"
+
+
 class DeniedAddress(IgnoreRequest):
     """The name resolves to denied addresses only."""
 

@@ -280,7 +280,10 @@ class DeleteGate:
         mine = self._of(host)
         if mine.canaries is None:
             mine.canaries = dict.fromkeys(self._find_canaries(host))
-            self._schedule(host, mine.canaries, FIRST)
+            if key in mine.canaries:
+                mine.canaries[key] = False  # it is gone
+            asked = [one for one, is_well in mine.canaries.items() if is_well is None]
+            self._schedule(host, asked, FIRST)
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)

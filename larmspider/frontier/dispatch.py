@@ -29,6 +29,8 @@ ROBOTS_REASON = "robots.txt"
 MAX_REFUSED = 16
 """URLs of a host that are refused in one turn; the rest in its next turn, behind other hosts. 10 us
 each, 6 ms where robots.txt has as many wildcards as are read (robots.MAX_WILDCARDS)."""
+REVISIT_TURN = 4
+"""While a host has new URLs, one of so many requests to it is a visit again."""
 
 
 class ReadyQueue:
@@ -254,14 +256,30 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
 
 
 def _waiting(frontier: Frontier, host: str) -> float | None:
-    """When the host has a URL to fetch, or a sitemap or feed: 0.0 for now, None for never."""
-    waiting = frontier.backend.next_time(host)
+    """When the host has a URL to fetch or to visit again, or a sitemap or feed: 0.0 for now, None
+    for never."""
+    waiting, refresh, sources = frontier.backend.next_time(host), frontier.refresh, frontier.sources
     if frontier.gate.wants_probe(host):
         return 0.0
-    if frontier.sources is None:
+    if sources is not None:
+        due = sources.next_time(host)
+        if due is not None and due <= frontier.clock():
+            return 0.0
+    if refresh is None or not refresh.mode:
         return waiting
-    due = frontier.sources.next_time(host)
-    return 0.0 if due is not None and due <= frontier.clock() else waiting
+    times = [refresh.next_time_of(host)]
+    if not _new_are_spent(frontier, host):
+        times.append(waiting)
+    return min((time for time in times if time is not None), default=None)
+
+
+def _new_are_spent(frontier: Frontier, name: str) -> bool:
+    """Whether a budget of pages is used up: then only what is stored is visited."""
+    budget = frontier.politeness.pace_of(name).budget
+    if frontier.pages_spent():
+        return True
+    counts = frontier.backend.counts(name)
+    return budget is not None and counts.stored + counts.leased >= budget
 
 
 def forget(frontier: Frontier, host: Host) -> None:
@@ -295,7 +313,8 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     record.wake()
     if rule.budget is not None:
         counts = frontier.backend.counts(record.host)
-        if counts.stored + counts.leased >= rule.budget:
+        again = frontier.refresh is not None and frontier.refresh.next_time_of(record.host) == 0.0
+        if counts.stored + counts.leased >= rule.budget and not again:
             record.change(HostState.PARKED, inf, f"budget of {counted(rule.budget, 'page')}")
             return None
     if frontier.robots is None:
@@ -325,24 +344,49 @@ def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
 
 def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
     """The next URL that robots.txt allows; those before it are refused."""
-    backend, name = frontier.backend, host.record.host
+    name = host.record.host
     rules = None if frontier.robots is None else frontier.robots.of(name)
     for _ in range(MAX_REFUSED):
-        entries = backend.pop(name, now)
-        if not entries:
-            waiting = backend.next_time(name)
-            if waiting and frontier.politeness.is_too_far(waiting, now):
-                entries = backend.pop(name, inf)
-        if not entries:
+        entry = _next_entry(frontier, host, now)
+        if entry is None:
             return None
-        entry = entries[0]
-        if rules is None or rules.allowed(entry.url):
+        if rules is None or rules.allowed(entry.url) or _is_stored(entry):
             return entry
         visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
         frontier.finish(entry, visit)
+        if entry.visit is not None:
+            continue  # as before
         frontier.refused.append(entry)
     host.record.next_time = max(host.record.next_time, now)  # else it is the first to go again
     return None
+
+
+def _is_stored(entry: QueuedUrl) -> bool:
+    """A stored page that robots.txt does not allow any more is handed out all the same: the request
+    is refused before it is sent, and what that means is judged as any other answer."""
+    return entry.visit is not None and entry.visit.state is UrlState.STORED
+
+
+def _next_entry(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
+    """New URLs come first; while there are some, one turn in REVISIT_TURN is for a visit again."""
+    name, refresh = host.record.host, frontier.refresh
+    if refresh is None or not refresh.mode:
+        return _next_new(frontier, name, now)
+    host.turn = (host.turn + 1) % REVISIT_TURN
+    if not host.turn and (entry := refresh.take(name, now)) is not None:
+        return entry
+    new = None if _new_are_spent(frontier, name) else _next_new(frontier, name, now)
+    return new or refresh.take(name, now)
+
+
+def _next_new(frontier: Frontier, name: str, now: float) -> QueuedUrl | None:
+    backend = frontier.backend
+    entries = backend.pop(name, now)
+    if not entries:
+        waiting = backend.next_time(name)
+        if waiting and frontier.politeness.is_too_far(waiting, now):
+            entries = backend.pop(name, inf)
+    return entries[0] if entries else None
 
 
 def _begin(
@@ -356,7 +400,10 @@ def _begin(
     slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
     url = source or (record.robots_url if entry is None else entry.url)
     probe = record.slot_secs is None
-    return Lease(url, host, entry, now, slot, is_probe=probe, is_source=bool(source))
+    lease = Lease(url, host, entry, now, slot, is_probe=probe, is_source=bool(source))
+    if entry is not None and entry.visit is not None and frontier.robots is not None:
+        lease.disallowed = not frontier.robots.of(record.host).allowed(entry.url)
+    return lease
 
 
 # hosts wait for their addresses, and those of one address may share their pace

@@ -6,6 +6,8 @@ frontier = build_frontier(settings, Path("crawl/frontier"))
 from __future__ import annotations
 
 import random
+import re
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +20,14 @@ from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.politeness import Limits, Politeness
+from larmspider.frontier.revisiting import ALL, DUE, WATCH, Revisiting
 from larmspider.frontier.robots import RobotsCache, RobotsRules
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 from larmspider.urls.normalizer import UrlForms
+from larmspider.urls.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -35,6 +39,11 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "pagerank": PageRank,
 }
 """LARM_STRATEGY by name."""
+
+REFRESH_WORDS = (DUE, WATCH, ALL)
+"""LARM_REFRESH, but for patterns."""
+REFRESH_ORDERS = ("value", "even")
+"""LARM_REFRESH_ORDER."""
 
 GROUP_BY = ("host", "address")
 """LARM_GROUP_BY: what hosts share their pace."""
@@ -71,13 +80,41 @@ def build_frontier(
         limits=crawl_limits(settings),
         addresses=addresses and replace(addresses, grouped=grouped),
         shared=shared,
+        clock=settings.get("FRONTIER_CLOCK") or time.time,  # of tests and benchmarks
     )
     if options.boolean(settings, "LARM_SITEMAPS"):
         frontier.sources = Sources(backend)
     forms = UrlForms.from_settings(settings)
+    frontier.refresh = revisiting(settings, frontier, forms)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
     return frontier
+
+
+def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revisiting:
+    """What LARM_REFRESH asks for."""
+    mode = options.text(settings, "LARM_REFRESH").strip()
+    pattern = None
+    if mode and mode not in REFRESH_WORDS:
+        pattern = refresh_pattern(mode)
+    return Revisiting(
+        frontier,
+        forms,
+        mode=mode,
+        per_day=options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0),
+        even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
+        matches=None if pattern is None else pattern.fullmatch,
+    )
+
+
+def refresh_pattern(text: str) -> Pattern:
+    """The pattern of URLs that LARM_REFRESH is. Raises ConfigError for a word that is none."""
+    if re.fullmatch(r"[\w-]*", text):
+        raise ConfigError(
+            f"refresh={text}: expected {', '.join(REFRESH_WORDS)}, or a regular expression that"
+            " whole URLs match, such as http://wiki/news/.*"
+        )
+    return compile_pattern(text, name="refresh")
 
 
 def proofs(settings: Settings) -> int:
@@ -99,6 +136,8 @@ def check_settings(settings: Settings) -> None:
     probe_secs(settings)
     proofs(settings)
     options.boolean(settings, "LARM_SITEMAPS")
+    options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0)
+    options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
 

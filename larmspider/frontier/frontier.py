@@ -43,6 +43,7 @@ from larmspider.frontier.links import (
 from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
+from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.sources import LEAST_PRECISION, Sources
@@ -65,6 +66,8 @@ __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "
 MAX_IN_VAIN = 64
 """Turns in which one pop() finds nothing to fetch, as the address is to be looked up, and URLs that
 robots.txt does not allow, before it lets others have the CPU."""
+SLICES = 4
+"""Of what is looked for at the begin of a refresh, in one pop()."""
 SET_BACK_SECS = 1.0
 """A clock that goes back further was set, and each wait begins again."""
 CHECKPOINT_AT = 20_000
@@ -116,6 +119,8 @@ class Frontier:
         """Sitemaps and feeds; None where none is asked."""
         self.gate = DeleteGate(backend, self._make_due)
         """Stands before every removal of a page that is gone."""
+        self.refresh: Revisiting | None = None
+        """Which pages are visited again, and when; None: no page ever is."""
         self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
@@ -238,8 +243,12 @@ class Frontier:
         """The next fetch, or None when none may begin now. O(log hosts)."""
         now = self._now()
         self.slots.age(now)
-        if self.control.paused or self._pages_spent():
+        if self.control.paused or (self.pages_spent() and not self._revisits):
             return None
+        if self.refresh is not None:
+            for _ in range(SLICES):
+                if not self.refresh.work(now) or self.ready:
+                    break
         joined: dict[Group, None] = {}  # scheduled once, not for each new member
         left = MAX_IN_VAIN
         while left > 0:
@@ -277,20 +286,27 @@ class Frontier:
             self._resume(self.hosts.values())
         return now
 
-    def _pages_spent(self) -> bool:
+    def pages_spent(self) -> bool:
+        """Whether LARM_MAX_PAGES is reached."""
         if not self.limits.max_pages:
             return False
         counts = self.backend.counts()
         elsewhere = self.partitions.stored_by_others if self.partitions is not None else 0
         return counts.stored + counts.leased + elsewhere >= self.limits.max_pages
 
+    @property
+    def _revisits(self) -> bool:
+        return self.refresh is not None and bool(self.refresh.mode)
+
     def next_ready_time(self) -> float | None:
         """When pop() is worth calling next; None: only after an answer or a new link."""
         now = self._now()
         self.slots.age(now)
-        if self.control.paused or self._pages_spent():
+        if self.control.paused or (self.pages_spent() and not self._revisits):
             return None
-        return dispatch.next_ready_time(self, now)
+        at = dispatch.next_ready_time(self, now)
+        again = self.refresh.next_time if self._revisits and self.refresh else None
+        return min((time for time in (at, again) if time is not None), default=None)
 
     def waits_for(self) -> Host | None:
         """The host that is asked next, while nothing is in flight or due; None while there is
@@ -331,9 +347,11 @@ class Frontier:
         URLs may be left: of hosts that were given up, or beyond a budget. Hosts that the operator
         has paused are waited for.
         """
-        if self.in_flight or self.backend.counts().leased:
+        if self.in_flight or self.backend.counts().leased or self.backend.visiting():
             return False
-        if self._pages_spent():
+        if self.refresh is not None and self.refresh.has_work:
+            return False
+        if self.pages_spent() and not self._revisits:
             return True
         if self.merger is not None and self.merger.has_work:
             return False
@@ -387,9 +405,30 @@ class Frontier:
         if self.merger is not None and self.merger.is_question(entry.key):
             self.backend.merge([MergedUrl(entry, 0, entry.key)])
         else:
+            if self.refresh is not None:
+                visit = self.refresh.ended(entry, visit)
             self.backend.acknowledge([(entry.key, visit)])
         if self.merger is not None:
             self.merger.ended(entry.host, entry.key, visit)
+
+    def forget(self, lease: Lease) -> None:
+        """A visit again has shown that the page is gone: the URL becomes unknown. answered() comes
+        first."""
+        assert lease.entry is not None
+        if lease.slot is not None:
+            self.answered(lease, max(0.0, self.clock() - lease.since))
+        self.backend.forget([lease.entry.key])
+        self.seen.clear()
+        if self.merger is not None and lease.entry.visit is not None:
+            gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
+            self.merger.ended(lease.entry.host, lease.entry.key, gone)
+
+    def look_again(self, lease: Lease) -> None:
+        """Visit the page once more, as the next one of its host."""
+        assert lease.entry is not None
+        self._free_slot(lease)
+        self.backend.release([(lease.entry.key, self.clock(), lease.entry.attempts)])
+        schedule(self, lease.host)
 
     def merge(self, lease: Lease, merged: MergedUrl) -> None:
         """The page is that of another URL, and is not stored. answered() comes first."""
@@ -559,10 +598,11 @@ class Frontier:
             key = url_key(exact)
             visit = self.backend.visit(key)
             if visit is not None and visit.state is UrlState.STORED and visit.time < changed:
-                stale.append(key)
-        if self.sources.precision(source) >= LEAST_PRECISION:
-            self.backend.schedule([(key, self.clock()) for key in stale])
-        self.sources.signalled(stale, source)
+                stale.append((key, visit))
+        precision = self.sources.precision(source)
+        if self.refresh is not None and precision >= LEAST_PRECISION:
+            self.refresh.signalled(stale, precision)
+        self.sources.signalled((key for key, _ in stale), source)
         return len(stale)
 
     def _free_slot(self, lease: Lease) -> None:
@@ -614,6 +654,8 @@ class Frontier:
         self.gate.recover()
         if self.merger is not None:
             self.merger.recover(host.record.host for host in hosts)
+        if self.refresh is not None:
+            self.refresh.recover()
         self._resume(hosts)
         self.control.recover()
         return recovery
@@ -640,6 +682,8 @@ class Frontier:
         if self.sources is not None:
             self.sources.save()
         self.gate.save()
+        if self.refresh is not None:
+            self.refresh.save()
         self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:

@@ -275,9 +275,10 @@ class Host:
     """A host at run time.
 
     ``next_fetch_time`` and ``ticket`` belong to ReadyQueue (``ticket`` is 0 while the host is not
-    in it), ``demand`` to SlotPool. ``group`` is None where hosts are not grouped, and until the
-    host's address is known. A host has no fetch ahead while it is ``resolving`` (waits for its
-    address), ``leaving`` (for another worker) or ``paused`` (by the operator).
+    in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
+    grouped, and until the host's address is known. A host has no fetch ahead while it is
+    ``resolving`` (waits for its address), ``leaving`` (for another worker) or ``paused`` (by the
+    operator).
     """
 
     record: HostRecord
@@ -290,6 +291,7 @@ class Host:
     resolving: bool = False
     leaving: bool = False
     paused: bool = False
+    turn: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -321,6 +323,8 @@ class Lease:
         """A fetch of the scheduler's own, of no page. That of robots.txt ends with
         Frontier.robots_loaded(), failed() or release(), that of a source with source_read()."""
         return self.entry is None
+
+    disallowed: bool = field(default=False, repr=False)
 
     @property
     def is_robots(self) -> bool:

@@ -173,7 +173,8 @@ class Partitions:
             return frozenset()
         frontier, busy = self._frontier, set()
         for name in self._hosts_of(self.leaving):
-            if frontier.hosts[name].in_flight or frontier.backend.counts(name).leased:
+            out = frontier.backend.counts(name).leased + frontier.backend.visiting(name)
+            if frontier.hosts[name].in_flight or out:
                 busy.add(self._backend.partition_of(name))
         return frozenset(self.leaving - busy)
 
@@ -200,6 +201,8 @@ class Partitions:
             if frontier.sources is not None:
                 frontier.sources.forget(name)
             frontier.gate.forget(name)
+            if frontier.refresh is not None:
+                frontier.refresh.forget_host(name)
             frontier.hosts.leave(name)
         self.leaving -= gone
         self._committed_pages += self._stored() - before

@@ -5,6 +5,7 @@
     a store or the spider raised failed, with the error
     a store cannot write         none: the crawl breaks off, and fetches it again when resumed
     no answer, attempts spent    failed, with the kind
+    a visit again                as it was, or as revisits.py found
 
 The outermost spider middleware: a spider's whole output for a response passes here last.
 """
@@ -25,7 +26,7 @@ from larmspider import signals as larm_signals
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
-from larmspider.requests import COPY, GIVE_BACK, LEASE
+from larmspider.requests import COPY, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ class AcknowledgeMiddleware:
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
             self._scheduler.leases.release(response.request)
+        elif response.meta.pop(LOOK_AGAIN, False) and response.request is not None:
+            self._outputs.pop(lease, None)
+            self._scheduler.leases.look_again(response.request)
         elif not output.items and COPY in response.meta and response.request is not None:
             self._outputs.pop(lease, None)
             self._merge(response.request, *response.meta.pop(COPY))
@@ -109,7 +113,9 @@ class AcknowledgeMiddleware:
         request = _leased(response)
         if request is None:
             return
-        if isinstance(item, Page):
+        if REVISITED in request.meta:
+            self._end(response, FetchRecord(UrlState.STORED))
+        elif isinstance(item, Page):
             self._settle(request, visit_of_page(item))
         elif isinstance(item, FailedFetch):
             refused = item.kind in ("scope", "ignored")
@@ -164,7 +170,12 @@ class AcknowledgeMiddleware:
         if lease is not None:
             self._outputs.pop(lease, None)
         scheduler = self._scheduler
-        scheduler.leases.acknowledge(request, visit)
+        if REVISITED in request.meta and lease is not None:
+            planned = request.meta.pop(REVISITED)
+            stored = visit.state is UrlState.STORED
+            scheduler.leases.revisited(request, planned, stored=stored)
+        else:
+            scheduler.leases.acknowledge(request, visit)
         merger = scheduler.frontier.merger
         if merger is not None and merger.wants_turn:
             scheduler.wake()
@@ -202,6 +213,8 @@ def visit_of_page(page: Page) -> FetchRecord:
         last_modified=page.last_modified,
         digest=bytes.fromhex(page.digest) + page.fingerprint,
         reason=kind if failed else "",
+        signature=page.signature,
+        link_signature=page.link_signature,
     )
 
 

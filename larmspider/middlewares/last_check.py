@@ -16,7 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from larmspider import stats
 from larmspider.errors import InvalidURL
-from larmspider.fetch.errors import OutOfScope
+from larmspider.fetch.errors import Disallowed, OutOfScope
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
@@ -69,6 +69,8 @@ class LastCheckMiddleware:
         lease = request.meta.get(LEASE)
         if request.callback is NO_CALLBACK or (lease is not None and lease.is_own):
             return
+        if lease is not None and lease.disallowed:
+            raise Disallowed("not allowed by robots.txt any more")
         try:
             # not meta["normalized"]: a redirected request inherits that of its source
             reason = self.scope.reject_reason(self.normalize(request.url))

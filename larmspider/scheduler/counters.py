@@ -39,6 +39,10 @@ def final_counts(frontier: Frontier) -> dict[str, int]:
     rules = {} if merger is None else merger.hosts_by_rule()
     by_rule = {stats.ALIASES.format(rule=r, state=s): n for (r, s), n in rules.items()}
     by_state = {stats.FRONTIER.format(state=name): getattr(counts, name) for name in states}
+    refresh = frontier.refresh
+    if refresh is not None and refresh.mode:
+        known = counts.stored + counts.failed
+        by_state[stats.REFRESH_NOT_ASKED] = max(0, known - refresh.visited)
     return (
         by_state
         | by_rule

@@ -118,7 +118,10 @@ class Leases:
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
         """acknowledge() by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
-        merger = self.frontier.merger
+        refresh, merger = self.frontier.refresh, self.frontier.merger
+        if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
+            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))  # nobody has judged
+            return
         if merger is None or lease.entry is None or not merger.is_question(lease.entry.key):
             for key in keys_of(visit):
                 self.counters.inc_value(key)
@@ -127,6 +130,27 @@ class Leases:
             self._warn_if_parked(lease)
         else:
             self.frontier.acknowledge(lease, visit)
+
+    def revisited(self, request: Request, record: FetchRecord | None, *, stored: bool) -> None:
+        """A visit again is judged: the URL has this record now; None: it is forgotten. Without
+        ``stored`` a store would not take what came of it, and the page stays as it was."""
+        lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        refresh, entry = self.frontier.refresh, lease.entry
+        assert refresh is not None
+        assert entry.visit is not None
+        if not stored:
+            self.frontier.acknowledge(lease, refresh.kept(entry.visit))
+        elif record is None:
+            self.frontier.forget(lease)
+        else:
+            self.frontier.acknowledge(lease, record)
+
+    def look_again(self, request: Request) -> None:
+        """A page that was visited again is fetched once more, at once."""
+        lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        self.frontier.look_again(lease)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
         """The page is that of another URL."""
@@ -244,23 +268,27 @@ class RequestConverter:
             entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
         return entry
 
-    def to_request(self, lease: Lease) -> Request:
+    def to_request(self, lease: Lease, frontier: Frontier) -> Request:
         """Raises ValueError where a packed Request cannot be made again."""
         entry = lease.entry
         assert entry is not None
         if entry.payload:
             request = unpack_request(entry.payload, self.spider)
         else:
+            forms = self._forms(entry.url)
             request = page_request(
                 self.spider,
                 entry.url,
-                normalized=entry.normalized,
-                exact=self._forms(entry.url).exact,
+                normalized=entry.normalized if entry.visit is None else forms.normalized,
+                exact=forms.exact,
                 from_page=entry.from_page,
                 link_type=entry.link_type,
                 depth=entry.depth,
                 redirects=entry.redirects,
             )
+        if entry.visit is not None and frontier.refresh is not None:
+            for name, value in frontier.refresh.validators_for(entry).items():
+                request.headers[name] = value
         request.meta[LEASE] = lease
         lease.holder = request
         return request

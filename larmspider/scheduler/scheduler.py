@@ -158,8 +158,17 @@ class FrontierScheduler:
                 counts,
                 ""
                 if counts.queued or self.worker
-                else f": nothing left to fetch; {directory.how_to_start_over()}",
+                else f": nothing left to fetch; -a refresh=due visits again what is due,"
+                f" {directory.how_to_start_over()}"
+                if not self._asked_again
+                else "",
             )
+
+    @property
+    def _asked_again(self) -> bool:
+        """Whether pages are visited again in this run."""
+        refresh = self.frontier.refresh
+        return refresh is not None and bool(refresh.mode)
 
     def _open_frontier(self, path: Path) -> Frontier:
         """Take the frontier up from its last commit; the stores go back to it.
@@ -365,12 +374,17 @@ class FrontierScheduler:
                 return self._probes.watch(self.sources.request(lease))
             if lease.is_own:
                 return self._probes.watch(self._robots.request(lease))
+            if lease.entry is not None and lease.entry.visit is not None:
+                self._count(stats.REFRESH_REQUESTS)
             try:
-                return self._probes.watch(self._converter.to_request(lease))
+                return self._probes.watch(self._converter.to_request(lease, self.frontier))
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.acknowledge_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
-        self._waker.wake_at(self.frontier.next_ready_time())
+        at = self.frontier.next_ready_time()
+        if at is not None and self.frontier.clock is not time.time:
+            at += time.time() - self.frontier.clock()
+        self._waker.wake_at(at)
         return None
 
     def _pop(self) -> Lease | None:

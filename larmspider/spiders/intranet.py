@@ -24,7 +24,9 @@ from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
 from larmspider.fetch import limits
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.items import REDIRECT, FailedFetch, Link, Outcome, Page
+from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, Removed
+from larmspider.middlewares.revisits import failed as failed_again
+from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
@@ -42,6 +44,7 @@ ARGUMENTS = {
     "threads": "CONCURRENT_REQUESTS",
     "fresh": "LARM_FRESH",
     "resume": "LARM_RESUME",
+    "refresh": "LARM_REFRESH",
 }
 """Spider arguments and the settings they stand for."""
 
@@ -85,7 +88,11 @@ class IntranetSpider(Spider):
         for seed in self.start_urls:
             yield page_request(self, seed)
 
-    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page]:
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page | Kept]:
+        digest = _sha1(response.body)
+        if TOO_LARGE not in response.flags and (kept := unread(response, digest)) is not None:
+            yield kept
+            return
         try:
             page = await self._extract(response)
             if response.status == 200:
@@ -104,8 +111,9 @@ class IntranetSpider(Spider):
         page.redirects = meta.get("redirects", 0)
         page.fetched = time.time()
         page.latency = meta.get("download_latency", 0.0)
-        known = page.body or (page.unread.encode() and page.url.encode())
-        page.digest = hashlib.sha1(known, usedforsecurity=False).hexdigest()
+        page.digest = digest
+        if not page.body and page.unread:
+            page.digest = _sha1(page.url.encode())
         page.etag = _header(response, "ETag")
         page.last_modified = _header(response, "Last-Modified")
         page.headers = response.headers
@@ -176,11 +184,14 @@ class IntranetSpider(Spider):
         shown = url if url is not None else without_userinfo(target)
         page.links.insert(0, Link(shown, type=REDIRECT))
 
-    def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch]:
+    def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch | Kept | Removed]:
         request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         assert error is not None
         kind = kind_of(error)
+        if visit_of(request) is not None:
+            yield from failed_again(self.crawler, request, error)
+            return
         if kind not in ("scope", "ignored"):  # counted where it was refused
             self.crawler.stats.inc_value(stats.FETCH_FAILED)
             self.crawler.stats.inc_value(stats.FETCH_FAILED_KIND.format(kind=kind))
@@ -195,6 +206,10 @@ class IntranetSpider(Spider):
             message=message_of(error),
             fetched=time.time(),
         )
+
+
+def _sha1(data: bytes) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
 
 
 def _header(response: Response, name: str) -> str:

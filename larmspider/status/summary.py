@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.formatting import counted, size
+from larmspider.frontier.deletes import DAY, TABLE, Observation
 from larmspider.workdir.manifest import files_of_stores
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ NO_SEED = "no-seed"
 """The reason of a crawl that ended because none of its seeds could be had."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
+_VISITS = re.compile(stats.REFRESH.format(seen="([^/]+)"))
 _RUN_STATUS = re.compile(stats.RUN_STATUS.format(status="([^/]+)"))
 _RUN_FAILED = re.compile(stats.RUN_FAILED.format(kind="([^/]+)"))
 _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
@@ -72,6 +74,11 @@ class Summary:
     rules: tuple[str, ...] = ()
     """What hosts have proved about spellings of their URLs, in words."""
 
+    refresh: str = ""
+    """LARM_REFRESH."""
+    visits: dict[str, int] = field(default_factory=dict)
+    """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
+
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
@@ -112,6 +119,8 @@ class Summary:
             shared=options.many_workers(crawler.settings),
             rules=_rules(counters),
             unread=_matching(counters, _UNREAD),
+            refresh=options.text(crawler.settings, "LARM_REFRESH").strip(),
+            visits=_matching(counters, _VISITS),
         )
 
     @property
@@ -164,6 +173,8 @@ class Summary:
         what it has stored itself, then the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
+        if self.refresh:
+            yield from self._visited()
         by_whom = " by this worker in this run" if self.shared else ""
         files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
@@ -201,6 +212,26 @@ class Summary:
                 " scrapy links --aliases lists them"
             )
         yield from self._left(count("queued", 0))
+
+    def _visited(self) -> Iterator[str]:
+        """What the visits again have seen, new pages among it."""
+        seen = {**self.visits}
+        requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
+        removed = seen.pop("removed", 0)
+        same = sum(seen.pop(str(word), 0) for word in (Observation.SAME, Observation.NOT_MODIFIED))
+        parts = [f"{seen.pop(Observation.CHANGED, 0):,} changed", f"{self.pages:,} new"]
+        for word, number in seen.items():
+            if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
+                days = counted(round(rule.spread / DAY), "day")
+                it, was = ("it", "was") if number == 1 else ("they", "were")
+                word += f" (kept until {it} {was} {word} {rule.confirmations} times over {days})"
+            parts.append(f"{number:,} {word}")
+        parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
+        yield f"{'refresh':<9} {', '.join(parts)}"
+        yield (
+            f"{'':<9} {counted(requests, 'request')} for known pages;"
+            f" {counted(not_asked, 'page')} not asked for"
+        )
 
     def _left(self, queued: int) -> Iterator[str]:
         """URLs that are still queued, by what they need."""

@@ -213,8 +213,8 @@ class Backend(ABC):
 
     @abstractmethod
     def next_due(self, host: str, until: float = inf) -> float | None:
-        """The earliest time of a URL of a host that is due by ``until``, or that was released for a
-        time. None: there is none."""
+        """0.0: due() has a URL of a host by ``until``. Else the earliest time for which one was
+        released; None: there is none."""
 
     @abstractmethod
     def visiting(self, host: str | None = None) -> int:

@@ -429,7 +429,12 @@ def unpack_merged(data: bytes) -> MergedUrl:
     return MergedUrl(unpack_entry(data[_MERGED.size :]), rules, into)
 
 
-HOST_NOTES = (b"nrobots ", b"naliases ", b"nsources ", b"nvolatile ", b"nvalidators ", b"ndeletes ")
+HOST_NOTES = tuple(
+    b"n%b " % name
+    for name in (
+        b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh"
+    )
+)  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
 
 GUESS = b"g"

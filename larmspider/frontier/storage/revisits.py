@@ -62,12 +62,13 @@ class RevisitQueues:
         return place[14:] if place is not None and records.due_of(place) <= until else None
 
     def next_due(self, host: str, until: float) -> float | None:
-        """When next() has a URL; None: it has none."""
-        times = [held[0]] if (held := self._first_held(host)) is not None else []
+        """0.0: next() has a URL by that time. Else the first time until which one is held; None:
+        there is none."""
         place = self._head(host).first(self._load)
-        if place is not None and (due := records.due_of(place)) <= until:
-            times.append(due)
-        return min(times, default=None)
+        if place is not None and records.due_of(place) <= until:
+            return 0.0
+        held = self._first_held(host)
+        return None if held is None else held[0]
 
     def _first_held(self, host: str) -> tuple[float, bytes] | None:
         heap = self._held.get(host)

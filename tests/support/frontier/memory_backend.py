@@ -276,8 +276,9 @@ class MemoryBackend(Backend):
         return found
 
     def next_due(self, host: str, until: float = math.inf) -> float | None:
-        times = [row[0] for row in (*self._held(host)[:1], *self._due(host, until)[:1])]
-        return min(times, default=None)
+        if self._due(host, until):
+            return 0.0
+        return min((row[0] for row in self._held(host)), default=None)
 
     def visiting(self, host: str | None = None) -> int:
         return sum(host in (None, self.now.owner[key]) for key in self.now.again)

@@ -1,0 +1,134 @@
+"""When a page is visited again: the expected value of a visit, and a budget of visits a day.
+
+    a, b = learned(a, b, passed=3 * DAY, changed=True, since_change=DAY, rate=rate)
+    seconds = until_worth(theta, a, b)        # 12 days: then a visit is worth theta
+    budget = Budget(per_day=33); budget.fill(now); budget.spend()
+
+Changes of a page are taken for a Poisson process whose rate is not known: a Gamma distribution with
+shape ``a`` and rate ``b`` (seconds). A visit after ``t`` seconds is worth the time for which a copy
+would be current by it (Azar et al., PNAS 2018: 1/l * (1 - exp(-lt) * (1 + lt)) for a rate l),
+averaged over that distribution; it grows with ``t``. Pages of which little is known are worth more,
+and so are looked at by themselves. A page is due when a visit is worth ``theta``, which rises and
+falls so that as many pages are due as the budget allows.
+
+Changes of documents come in bursts, and rates say little on most sites: there this is as good as
+asking one page after the other (docs/refresh.md). It pays where rates differ by orders of
+magnitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+
+DAY = 86_400.0
+SHAPE = 0.5
+"""Of the distribution for a page of which nothing is known; its mean is the rate of its host."""
+FIRST_RATE = 1 / (60 * DAY)
+"""Changes a second of a page on a host where nothing was visited again yet: one in 60 days."""
+HALF_LIFE = 180 * DAY
+"""What is known of a page is forgotten, towards that of its host."""
+SOONEST, LATEST = 3_600.0, 365 * DAY
+"""No visit is due earlier or later than this after the last one."""
+KEPT_DAYS = 7
+"""Visits of so many days that were not made may be made later."""
+ADJUST = 0.3
+"""The power by which theta follows the demand."""
+PAGES_A_DAY = 1 / 30
+"""The share of its pages that a crawl visits a day where LARM_REFRESH_PER_DAY is 0."""
+
+
+def prior(rate: float) -> tuple[float, float]:
+    """a and b of a page of which nothing is known."""
+    return SHAPE, SHAPE / rate
+
+
+def value(t: float, a: float, b: float, weight: float = 1.0) -> float:
+    """What a visit is worth ``t`` seconds after the last one, in seconds.
+
+    >>> value(0.0, 0.5, 1e6), round(value(1e6, 0.5, 1e6))
+    (0.0, 121320)
+    """
+    left: float = b / (b + t)
+    if abs(a - 1) < 1e-6:
+        gain = b * -log(left) - t * left
+    else:
+        gain = b / (a - 1) * (1 - left ** (a - 1)) - t * left**a
+    return weight * gain
+
+
+def until_worth(theta: float, a: float, b: float, weight: float = 1.0) -> float:
+    """Seconds after a visit at which the next one is worth ``theta``: SOONEST to LATEST."""
+    low, high = SOONEST, LATEST
+    if value(low, a, b, weight) >= theta:
+        return low
+    if value(high, a, b, weight) <= theta:
+        return high
+    while high - low > max(60.0, low * 0.01):
+        middle = (low + high) / 2
+        if value(middle, a, b, weight) < theta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def learned(
+    a: float,
+    b: float,
+    *,
+    passed: float,
+    changed: bool,
+    since_change: float | None = None,
+    rate: float = FIRST_RATE,
+) -> tuple[float, float]:
+    """a and b after a visit, ``passed`` seconds after the one before; 0.0, 0.0 for nothing known.
+
+    ``since_change``: how long ago the page changed last, where it says so; None where it does not,
+    and the expected time is taken. ``rate`` is that of the host.
+    """
+    first_a, first_b = prior(rate)
+    if not b:
+        a, b = first_a, first_b
+    passed = max(0.0, passed)
+    keep: float = 0.5 ** (passed / HALF_LIFE)
+    a, b = first_a + (a - first_a) * keep, first_b + (b - first_b) * keep
+    if not changed:
+        return a, b + passed
+    if since_change is None:
+        x = a / b * passed
+        since_change = passed / 2 if x < 1e-3 else b / a - passed / (exp(min(x, 700.0)) - 1)
+    return a + 1, b + min(max(since_change, 0.0), passed)
+
+
+@dataclass(slots=True)
+class Budget:
+    """Visits that may be made now, kept over all runs. ``at``: until when they are counted."""
+
+    per_day: float
+    left: float = 0.0
+    at: float = 0.0
+
+    def fill(self, now: float) -> None:
+        """Add what has come since the last call; a day's visits at the first one. A clock that was
+        set back adds nothing."""
+        if not self.at:
+            self.left = self.per_day
+        elif now > self.at:
+            self.left += (now - self.at) / DAY * self.per_day
+        self.left = min(self.left, KEPT_DAYS * self.per_day)
+        self.at = now
+
+    def spend(self) -> bool:
+        """Whether there is a visit left; it is made now."""
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+def adjusted(theta: float, demand: float, planned: float) -> float:
+    """theta for the next period, after one in which ``demand`` pages were due and ``planned`` could
+    be visited."""
+    factor: float = ((demand + 1) / (planned + 1)) ** ADJUST
+    return theta * min(2.0, max(0.5, factor))

@@ -1,0 +1,433 @@
+"""Which pages a run visits again, and what each visit means for the next one.
+
+    frontier.refresh = Revisiting(frontier, forms, mode="due", per_day=0)
+    entry = refresh.take("wiki:80", now)            # a QueuedUrl with its record in ``visit``
+    decision = refresh.judge(entry, record, Observation.SAME, now)
+    frontier.acknowledge(lease, decision.record)    # it names the time of the next visit
+
+Without a mode, as in a first crawl, pages only get the time of their next visit. With ``due`` and
+``watch`` they are visited in the order of these times, as many as the budget allows; with ``all``
+or a pattern each page that matches once, whatever the budget. A run that was broken off is gone on
+with by the same mode: what it has visited is not visited again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from math import inf
+from typing import TYPE_CHECKING
+
+import msgpack
+
+from larmspider.extraction.fingerprint import Volatile
+from larmspider.frontier import dispatch
+from larmspider.frontier.delete_gate import LOGIN_EXPIRED
+from larmspider.frontier.deletes import PRESENT, Decision, Observation, decide
+from larmspider.frontier.hosts import HostState
+from larmspider.frontier.refresh import (
+    DAY,
+    PAGES_A_DAY,
+    SOONEST,
+    Budget,
+    adjusted,
+    learned,
+    prior,
+    until_worth,
+    value,
+)
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.frontier.validators import Validators
+from larmspider.items import Removed
+
+if TYPE_CHECKING:
+    from larmspider.frontier.delete_gate import DeleteGate
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.urls.normalizer import UrlForms
+
+DUE, ALL, WATCH = "due", "all", "watch"
+ASKED, SIGNALLED = 1.0, 2.0
+"""Times, before all others, of pages that somebody asked for, and that a site says have changed."""
+NOTE = "refresh"
+NOTE_ENDED = "ended"
+"""The crawl came to its end once."""
+SLICE = 500
+"""URLs that are looked at in one turn when a run begins; 10 ms."""
+TICK_SECS = 60.0
+"""Between two plans of a run that watches, at least."""
+PLAN_SHARE = 0.01
+"""Of the time, for planning."""
+ADJUST_SECS = 3_600.0
+FAILED_WEIGHT = 0.1
+"""Of a URL that had no page at its last visit."""
+AGAIN_SECS = DAY
+"""After a visit that did not show the page."""
+ROBOTS_AGAIN_SECS = 30 * DAY
+"""Until a URL that robots.txt does not allow is looked at again, which costs no request."""
+_VARIANTS = 10
+
+
+@dataclass(slots=True)
+class HostKnowledge:
+    """What visits again have taught about a host. ``changes`` of its pages, seen in ``exposure``
+    seconds of all pages together."""
+
+    volatile: Volatile = field(default_factory=Volatile)
+    validators: Validators = field(default_factory=Validators)
+    changes: float = 0.0
+    exposure: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Changes a second of a page."""
+        return (self.changes + 1) / (self.exposure + 60 * DAY)
+
+
+class Revisiting:
+    """``per_day``: visits a day, 0: a thirtieth of the pages. ``even``: one page after the other,
+    whatever is known of its changes. ``matches`` decides in a run by pattern."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        forms: UrlForms,
+        *,
+        mode: str = "",
+        per_day: float = 0.0,
+        even: bool = False,
+        matches: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._frontier, self._forms = frontier, forms
+        self.mode, self.even, self.matches = mode, even, matches
+        self._per_day = per_day
+        self.visited = 0
+        """Pages that this run has visited again, or found for the first time."""
+        self.until = 0.0
+        """Pages that are due by then are visited."""
+        self.looks: dict[bytes, object] = {}
+        """URLs that are fetched once more at once, without validators: what the first look was."""
+        self.targets: dict[tuple[str, str], int] = {}
+        """How many stored pages of a host redirect to a URL, in this run."""
+        self._hosts: dict[str, HostKnowledge] = {}
+        self._changed: set[str] = set()
+        self._budget = Budget(per_day)
+        self._theta = 0.0
+        self._adjusted = 0.0
+        self._since = 0.0  # when the run that visits all began
+        self._ended = False  # whether NOTE_ENDED is there
+        self._swept = False  # whether every URL of earlier versions has a time
+        self._cursor: bytes | None = None  # of the sweep; None: none is under way
+        self._next_plan = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Revisiting {self.mode or 'nothing'} until {self.until:.0f}, {self._budget}>"
+
+    # life
+
+    def recover(self) -> None:
+        """After the backend's."""
+        backend, now = self._frontier.backend, self._frontier.clock()
+        found = backend.note(NOTE)
+        kept = msgpack.unpackb(found) if found else {}
+        self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
+        self._theta, self._adjusted = kept.get("theta", 0.0), kept.get("adjusted", 0.0)
+        self._swept = kept.get("swept", not backend.counts().discovered)
+        goes_on = self.mode and kept.get("mode") == self.mode
+        self._since = kept.get("since", now) if goes_on else now
+        self._ended = backend.note(NOTE_ENDED) is not None
+        if self.mode and (self._visits_all or not self._swept):
+            self._cursor = b""
+        if self._visits_all:
+            self.until = ASKED
+
+    @property
+    def _visits_all(self) -> bool:
+        return bool(self.mode) and self.mode not in (DUE, WATCH)
+
+    def save(self) -> None:
+        """Into notes of the backend, before a batch is sealed."""
+        put = self._frontier.backend.put_note
+        for host in self._changed:
+            known = self._hosts[host]
+            put(f"volatile {host}", known.volatile.pack())
+            put(f"validators {host}", known.validators.pack())
+            put(f"refresh {host}", msgpack.packb([known.changes, known.exposure]))
+        self._changed.clear()
+        put(NOTE, msgpack.packb(self._kept()))
+        if not self._ended and self._frontier.finished and self._frontier.backend.counts().stored:
+            put(NOTE_ENDED, b"1")
+            self._ended = True
+
+    def _kept(self) -> dict[str, object]:
+        kept: dict[str, object] = {
+            "left": self._budget.left,
+            "at": self._budget.at,
+            "theta": self._theta,
+            "adjusted": self._adjusted,
+            "swept": self._swept,
+        }
+        if self._visits_all and not self._frontier.finished:
+            kept |= {"mode": self.mode, "since": self._since}
+        return kept
+
+    # the run
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the run is not through with what it looks for, or goes on for ever."""
+        return self.mode == WATCH or self._cursor is not None or self._wants_plan
+
+    @property
+    def _wants_plan(self) -> bool:
+        return self.mode == DUE and not self._next_plan
+
+    @property
+    def next_time(self) -> float | None:
+        """When work() has something to do; None: never."""
+        if self._cursor is not None or self._wants_plan:
+            return 0.0
+        return self._next_plan if self.mode == WATCH else None
+
+    def work(self, now: float) -> bool:
+        """Look for pages to visit, in a slice. False: there is nothing to look for now."""
+        if self._cursor is not None:
+            self._sweep(now)
+            return True
+        if self._wants_plan or (self.mode == WATCH and now >= self._next_plan):
+            self._plan(now)
+            return True
+        return False
+
+    def _sweep(self, now: float) -> None:
+        assert self._cursor is not None
+        found = self._frontier.backend.visits(self._cursor, SLICE)
+        items, hosts = [], set()
+        for key, visit in found:
+            if visit is None or not visit.url or not self._is_wanted(key, visit):
+                continue
+            due = ASKED if self._visits_all else visit.time + self._interval(visit)
+            items.append((key, due))
+            hosts.add(host_of(visit.url))
+        self._frontier.backend.schedule(items)
+        self._schedule(hosts)
+        self._cursor = found[-1][0] if found else None
+        if self._cursor is None and not self._visits_all:
+            self._swept = True
+
+    def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
+        refused = visit.state is UrlState.REFUSED and visit.reason != dispatch.ROBOTS_REASON
+        if refused or (visit.due and not self._visits_all):
+            return False
+        if self._visits_all and visit.time >= self._since:
+            return False
+        if self.matches is not None and not self.matches(self._forms(visit.url).normalized):
+            return False
+        return bool(visit.due) or self._is_page(key, visit.url)
+
+    def _is_page(self, key: bytes, url: str) -> bool:
+        """Whether a URL is all that its Request was: no POST, for example."""
+        exact = self._forms(url).exact
+        spellings = (f"{exact}#{number}" for number in range(1, _VARIANTS))
+        return url_key(exact) == key or key in map(url_key, spellings)
+
+    def _plan(self, now: float) -> None:
+        """Find out until when pages are visited now: as many as the budget has."""
+        began = time.perf_counter()
+        budget, backend = self._budget, self._frontier.backend
+        budget.per_day = self.per_day
+        budget.fill(now)
+        times = [at for at in backend.due_times() if at > SIGNALLED]
+        if now - self._adjusted >= ADJUST_SECS:
+            if self._adjusted:
+                demand = sum(at <= now for at in times)
+                self._theta = adjusted(self.theta, demand, budget.left)
+            self._adjusted = now
+        soonest = nsmallest(int(budget.left), times)
+        self.until = soonest[-1] if soonest else SIGNALLED
+        took = time.perf_counter() - began
+        self._next_plan = now + max(TICK_SECS, took / PLAN_SHARE)
+        self._schedule(self._frontier.hosts)
+
+    def _schedule(self, hosts: Iterable[str]) -> None:
+        for name in list(hosts):
+            if (host := self._frontier.hosts.get(name)) is not None:
+                dispatch.schedule(self._frontier, host)
+
+    @property
+    def per_day(self) -> float:
+        """Visits a day."""
+        return self._per_day or max(1.0, self._frontier.backend.counts().stored * PAGES_A_DAY)
+
+    @property
+    def theta(self) -> float:
+        """What a visit has to be worth: at first so much that every page is visited in a round."""
+        return self._theta or value(self._round, *prior(HostKnowledge().rate))
+
+    @property
+    def _round(self) -> float:
+        """Seconds in which the budget visits every page once."""
+        if not self._per_day:
+            return DAY / PAGES_A_DAY
+        return max(DAY, self._frontier.backend.counts().stored / self._per_day * DAY)
+
+    # one page
+
+    def next_time_of(self, host: str) -> float | None:
+        """When take() has a page of a host, 0.0 for now; None: it has none."""
+        return self._frontier.backend.next_due(host, self.until) if self.mode else None
+
+    def take(self, host: str, now: float) -> QueuedUrl | None:
+        """Lease the next page of a host that is to be visited."""
+        backend = self._frontier.backend
+        while found := backend.due(host, now, 1, self.until):
+            entry = found[0]
+            assert entry.visit is not None
+            due, first = entry.visit.due, not entry.attempts and entry.key not in self.looks
+            if due <= ASKED or not first:
+                return entry
+            if due > SIGNALLED and now - entry.visit.time < SOONEST:
+                later = replace(entry.visit, due=entry.visit.time + SOONEST)
+                backend.acknowledge([(entry.key, later)])
+            elif self._budget.spend():
+                return entry
+            else:
+                backend.release([(entry.key, 0.0, 0)])
+                self.until = ASKED
+        return None
+
+    def ended(self, entry: QueuedUrl, visit: FetchRecord) -> FetchRecord:
+        """The record of a URL that has its final state, with the time of its next visit."""
+        if entry.visit is not None:
+            return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
+        self.visited += 1
+        now = self.clock()
+        if visit.time and abs(visit.time - now) > DAY:  # a test has a clock of its own
+            visit.time = now
+        if visit.state is UrlState.REFUSED:
+            by_robots = visit.reason == dispatch.ROBOTS_REASON
+            visit.due = now + ROBOTS_AGAIN_SECS if by_robots and not entry.payload else 0.0
+        elif not entry.payload:
+            visit.due = visit.time + self._interval(visit)
+        return visit
+
+    def _interval(self, visit: FetchRecord) -> float:
+        """Seconds between the last visit of a page and its next one."""
+        if self.even:
+            return max(SOONEST, self._round)
+        a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
+        weight = 1.0 if visit.state is UrlState.STORED else FAILED_WEIGHT
+        return until_worth(self.theta, a, b, weight)
+
+    def judge(
+        self,
+        entry: QueuedUrl,
+        record: FetchRecord,
+        seen: Observation,
+        now: float,
+        changed_at: float | None = None,
+    ) -> Decision:
+        """What a visit means. ``record`` is that of the new version, or the old one where the page
+        stays as it is; ``changed_at``: when it changed, where it says so."""
+        before = entry.visit
+        assert before is not None
+        self.visited += 1
+        decision = decide(record, seen, now)
+        after = replace(decision.record, time=now, url=entry.url)
+        if seen in PRESENT:
+            self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
+            after.due = now + self._interval(after)
+        else:
+            after.due = now + AGAIN_SECS
+        expired = self.gate.saw(entry.host, entry.key, seen)
+        if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
+            host.record.change(HostState.PARKED, inf, LOGIN_EXPIRED)
+            self._frontier.hosts.touch(host)
+            dispatch.schedule(self._frontier, host)
+        if self._frontier.sources is not None:
+            self._frontier.sources.judged(entry.key, changed=seen is Observation.CHANGED)
+        return decision._replace(record=after)
+
+    def _learn(
+        self,
+        entry: QueuedUrl,
+        before: FetchRecord,
+        after: FetchRecord,
+        changed: bool,
+        now: float,
+        changed_at: float | None,
+    ) -> None:
+        known = self.known(entry.host)
+        passed = max(0.0, now - before.time)
+        since = None if changed_at is None else now - changed_at
+        after.a, after.b = learned(
+            before.a, before.b, passed=passed, changed=changed, since_change=since, rate=known.rate
+        )
+        known.changes += changed
+        known.exposure += passed
+        self.touch(entry.host)
+
+    def delete(
+        self, entry: QueuedUrl, seen: Observation, decision: Decision, now: float
+    ) -> Removed | str:
+        """A page is gone: what the stores are to be told; why it stays, where it may not go."""
+        if why := self._frontier.gate.why_not(entry, seen, decision.reason, now):
+            return why
+        return Removed(entry.url, self._forms(entry.url).exact, decision.reason, now)
+
+    @property
+    def gate(self) -> DeleteGate:
+        return self._frontier.gate
+
+    def clock(self) -> float:
+        return self._frontier.clock()
+
+    def kept(self, visit: FetchRecord) -> FetchRecord:
+        """The record of a page whose visit came to nothing, through no fault of the page."""
+        return replace(visit, due=self._frontier.clock() + AGAIN_SECS)
+
+    def known(self, host: str) -> HostKnowledge:
+        """What is known of a host; call touch() after a change."""
+        found = self._hosts.get(host)
+        if found is None:
+            note = self._frontier.backend.note
+            found = HostKnowledge(
+                Volatile.unpack(note(f"volatile {host}")),
+                Validators.unpack(note(f"validators {host}")),
+            )
+            if packed := note(f"refresh {host}"):
+                found.changes, found.exposure = msgpack.unpackb(packed)
+            self._hosts[host] = found
+        return found
+
+    def touch(self, host: str) -> None:
+        self._changed.add(host)
+
+    def forget_host(self, host: str) -> None:
+        """Another worker owns it now."""
+        self._hosts.pop(host, None)
+        self._changed.discard(host)
+
+    def validators_for(self, entry: QueuedUrl) -> dict[str, str]:
+        """The headers that make the visit a conditional one; none for a second look."""
+        if entry.visit is None or entry.key in self.looks:
+            return {}
+        return self.known(entry.host).validators.ask(entry.visit)
+
+    # signals
+
+    def signalled(self, pages: Sequence[tuple[bytes, FetchRecord]], precision: float) -> None:
+        """A site says that these pages have changed since they were visited, and is right so often:
+        they are due at once, before all others, where that is worth a visit."""
+        items, hosts = [], set()
+        for key, visit in pages:
+            host = host_of(visit.url)
+            a, b = (visit.a, visit.b) if visit.b else prior(self.known(host).rate)
+            if precision * b / a > self.theta:
+                items.append((key, SIGNALLED))
+                hosts.add(host)
+        self._frontier.backend.schedule(items)
+        if items and self.mode in (DUE, WATCH):
+            self.until = max(self.until, SIGNALLED)
+        self._schedule(hosts)

@@ -1,0 +1,288 @@
+"""Visits again: what the answer for a page that is stored already means.
+
+    304, or the same bytes or text as before     Kept: fetch.log has a line, nothing is stored
+    another text, or other links                 the Page: a new version
+    404, a redirect, a login form, a 503, ...    Kept, until it is gone by deletes.py: Removed
+
+A spider middleware behind CopiesMiddleware, so that the links of a changed page are followed as
+those of any page. A page may be looked at a second time at once: to learn what changes in it from
+one fetch to the next, and to find out whether a 304 tells the truth.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import stats
+from larmspider.extraction.fingerprint import link_signature, signature
+from larmspider.fetch.errors import kind_of, message_of
+from larmspider.frontier.delete_gate import WAIT
+from larmspider.frontier.deletes import Observation, observation_of
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.validators import modified_at
+from larmspider.items import REDIRECT, Kept, Page, Removed
+from larmspider.middlewares.acknowledge import visit_of_page
+from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
+from larmspider.scheduler.scheduler import scheduler_of
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from larmspider.frontier.revisiting import HostKnowledge, Revisiting
+    from larmspider.frontier.storage.records import QueuedUrl
+
+BODY_DIGEST = 20
+"""Bytes of FetchRecord.digest that are the body's; the rest is the fingerprint of the text."""
+_UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
+_WORDS = frozenset(map(str, Observation))
+MANY = 3
+"""Stored pages of a host that redirect to one URL: it is an error page, or a login."""
+
+
+def visit_of(request: Request | None) -> FetchRecord | None:
+    """What became of a URL before this Request visited it again; None for a new URL."""
+    lease = None if request is None else request.meta.get(LEASE)
+    return lease.entry.visit if lease is not None and lease.entry is not None else None
+
+
+def unread(response: Response, digest: str) -> Kept | None:
+    """For an answer to a visit again that need not be read: a 304, or the bytes that are stored.
+    ``digest`` of the body, in hex."""
+    visit = visit_of(response.request)
+    if visit is None:
+        return None
+    if response.status == 304:
+        return _kept(response, Observation.NOT_MODIFIED)
+    same = visit.status == response.status and visit.digest[:BODY_DIGEST].hex() == digest
+    # a redirect says where it leads in its head
+    return _kept(response, Observation.SAME) if same and response.status == 200 else None
+
+
+def _kept(response: Response, kind: str, message: str = "", status: int | None = None) -> Kept:
+    meta = response.meta
+    return Kept(
+        url=response.url,
+        normalized=meta.get("normalized"),
+        exact=meta.get("exact"),
+        from_page=meta.get("from_page", ""),
+        link_type=meta.get("link_type", 0),
+        depth=meta.get("depth", 0),
+        kind=str(kind),
+        message=message,
+        fetched=0.0,
+        status=response.status if status is None else status,
+        size=len(response.body),
+        latency=meta.get("download_latency", 0.0),
+    )
+
+
+def word_of(item: Page | Kept | Removed) -> str:
+    """What a visit again saw, for the stats."""
+    if isinstance(item, Kept):
+        return item.kind if item.kind in _WORDS else str(Observation.FAILED)
+    return str(Observation.CHANGED) if isinstance(item, Page) else "removed"
+
+
+class RevisitsMiddleware:
+    """Judges what a spider made of the answer to a visit again."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @cached_property
+    def _refresh(self) -> Revisiting | None:
+        scheduler = scheduler_of(self.crawler)
+        return None if scheduler is None else scheduler.frontier.refresh
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        lease = response.meta.get(LEASE)
+        entry = None if lease is None else lease.entry
+        refresh = self._refresh
+        async for item in result:
+            if refresh is None or entry is None or not isinstance(item, Page | Kept):
+                yield item
+            elif entry.visit is None:
+                if isinstance(item, Page):
+                    item.signature = signature(item, refresh.known(entry.host).volatile)
+                    item.link_signature = link_signature(item)
+                yield item
+            else:
+                for judged in _Judge(refresh, entry, response).judge(item):
+                    self._count(judged)
+                    yield judged
+
+    def _count(self, item: Page | Kept | Removed) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(stats.REFRESH.format(seen=word_of(item)))
+
+
+class _Judge:
+    """One answer to a visit again."""
+
+    def __init__(self, refresh: Revisiting, entry: QueuedUrl, response: Response) -> None:
+        assert entry.visit is not None
+        self.refresh, self.entry, self.response = refresh, entry, response
+        self.visit: FetchRecord = entry.visit
+        self.known: HostKnowledge = refresh.known(entry.host)
+        self.now = refresh.clock()
+
+    def judge(self, item: Page | Kept) -> Iterator[Any]:
+        """The items for the stores; none where the page is to be looked at once more."""
+        is_second = self.entry.key in self.refresh.looks
+        first = self.refresh.looks.pop(self.entry.key, None)
+        if isinstance(item, Kept):
+            seen, record = self._unread(item, is_second=is_second)
+        else:
+            seen, record = self._read(item, first if isinstance(first, Page) else None)
+        if seen is None:
+            self.response.meta[LOOK_AGAIN] = True
+            return
+        if is_second and first is None:  # of a 304
+            self.known.validators.checked(changed=seen is Observation.CHANGED)
+            self.refresh.touch(self.entry.host)
+        date = (self.response.headers.get("Date") or b"").decode("latin-1")
+        changed_at = modified_at(record.last_modified, date, self.now)
+        decision = self.refresh.judge(self.entry, record, seen, self.now, changed_at)
+        removed = None
+        if decision.delete:
+            removed = self.refresh.delete(self.entry, seen, decision, self.now)
+        self.response.meta[REVISITED] = decision.record
+        if seen is Observation.CHANGED:
+            yield item
+            return
+        kind = f"http-{item.status}" if seen is Observation.FAILED else str(seen)
+        held = f"; {removed}" if isinstance(removed, str) else ""
+        kept = _kept(self.response, kind, decision.reason + held)
+        kept.fetched = self.now
+        yield kept
+        if isinstance(removed, Removed):
+            self.response.meta[REVISITED] = None
+            yield removed
+
+    def _unread(self, kept: Kept, *, is_second: bool) -> tuple[Observation | None, FetchRecord]:
+        validators, visit, header = self.known.validators, self.visit, self.response.headers.get
+        if kept.kind == Observation.NOT_MODIFIED:
+            if is_second:  # nobody asked whether it was modified
+                return Observation.FAILED, visit
+            if validators.wants_check(random.random()):  # noqa: S311 - no secret
+                self.refresh.looks[self.entry.key] = None
+                return None, visit
+            return Observation.NOT_MODIFIED, visit
+        etag, modified = (
+            (header(name) or b"").decode("latin-1") for name in ("ETag", "Last-Modified")
+        )
+        validators.saw(visit, etag, modified, changed=False)
+        return Observation.SAME, replace(visit, etag=etag, last_modified=modified)
+
+    def _read(self, page: Page, first: Page | None) -> tuple[Observation | None, FetchRecord]:
+        visit, was_stored = self.visit, self.visit.state is UrlState.STORED
+        seen = observation_of(page.status)
+        if seen is not None:
+            if not was_stored and visit.status == page.status:
+                return Observation.SAME, visit  # as little of a page as before
+            return seen, visit
+        if was_stored and visit.status == 200 and not page.body.strip() and visit.digest:
+            return Observation.EMPTY, visit
+        if was_stored and visit.status == 200 and not self._is_known(page):
+            found = self.refresh.gate.looks_like(self.entry.host, page, visit)
+            if found is WAIT:
+                return None, visit
+            if isinstance(found, Observation):
+                return found, visit
+        if page.status >= 300 and (seen := self._redirected(page)) is not None:
+            return seen, visit
+        volatile = self.known.volatile
+        if first is not None:
+            volatile.learn(first, page)
+            self.refresh.touch(self.entry.host)
+        text, links = signature(page, volatile), link_signature(page, volatile)
+        is_same = self._is_known(page)
+        if not is_same and was_stored and first is None and volatile.wants_pair(page.url):
+            self.refresh.looks[self.entry.key] = page
+            return None, visit
+        if was_stored and page.status == 200:
+            self.known.validators.saw(visit, page.etag, page.last_modified, changed=not is_same)
+            self.refresh.touch(self.entry.host)
+        new = visit if is_same else visit_of_page(page)
+        record = replace(
+            new,
+            etag=page.etag,
+            last_modified=page.last_modified,
+            signature=text,
+            link_signature=links,
+        )
+        page.signature, page.link_signature = text, links
+        return Observation.SAME if is_same else Observation.CHANGED, record
+
+    def _is_known(self, page: Page) -> bool:
+        """Whether text and links are as they were, with or without what is volatile."""
+        visit, volatile = self.visit, self.known.volatile
+        return (
+            visit.status == page.status
+            and (visit.signature or visit.digest[BODY_DIGEST:])
+            in (signature(page, volatile), page.fingerprint)
+            and visit.link_signature in (b"", link_signature(page, volatile), link_signature(page))
+        )
+
+    def _redirected(self, page: Page) -> Observation | None:
+        """Of a page that was stored and redirects now; None where it did so before, or was none."""
+        if self.visit.state is not UrlState.STORED or self.visit.status != 200:
+            return None
+        target = next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
+        if not target:
+            return Observation.FAILED
+        targets = self.refresh.targets
+        of_host = self.entry.host, target
+        targets[of_host] = targets.get(of_host, 0) + 1
+        many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
+        return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+
+def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
+    """The items for the stores where a visit again had no response: the page stays, and leaves only
+    where robots.txt says so. What the fetch has to do with the URL's end is in the Request."""
+    scheduler, lease = scheduler_of(crawler), request.meta[LEASE]
+    assert scheduler is not None
+    refresh, entry = scheduler.frontier.refresh, lease.entry
+    assert refresh is not None
+    now, kind = refresh.clock(), kind_of(error)
+    refresh.looks.pop(entry.key, None)
+    seen = _UNASKED.get(kind, Observation.FAILED)
+    decision = refresh.judge(entry, entry.visit, seen, now)
+    request.meta[REVISITED] = decision.record
+    counters = crawler.stats
+    assert counters is not None
+    counters.inc_value(stats.REFRESH.format(seen=str(seen)))
+    removed = refresh.delete(entry, seen, decision, now) if decision.delete else ""
+    if isinstance(removed, Removed):
+        request.meta[REVISITED] = None
+        counters.inc_value(stats.REFRESH.format(seen=word_of(removed)))
+        yield removed
+        return
+    meta = request.meta
+    yield Kept(
+        url=request.url,
+        normalized=meta.get("normalized"),
+        exact=meta.get("exact"),
+        from_page=meta.get("from_page", ""),
+        link_type=meta.get("link_type", 0),
+        depth=meta.get("depth", 0),
+        kind=kind,
+        message="; ".join(filter(None, (decision.reason, removed)))
+        if kind in _UNASKED
+        else message_of(error),
+        fetched=now,
+        status=0,
+    )

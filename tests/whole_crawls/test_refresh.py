@@ -1,0 +1,200 @@
+"""A crawl that has ended is kept current: what changed, what is new, what is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import UrlState, url_key
+from tests.support.crawling import FAST, Ran, records, scrapy
+from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+DAY = 86_400.0
+
+
+class Site:
+    """Pages by path; those without a text are missing. The start page names the first ones. With
+    ``conditional`` it has ETags."""
+
+    def __init__(self, **pages: str) -> None:
+        self.pages = {f"/{name}": text for name, text in pages.items()}
+        self.first = list(self.pages)
+        self.conditional = True
+        self.robots = ""
+
+    def answer(self, request: Request) -> Resolution:
+        path = request.path
+        if path == "/robots.txt":
+            return Reply(200 if self.robots else 404, {}, self.robots.encode())
+        if path == "/":
+            links = "".join(f"<a href={name}>{name}</a> " for name in self.first)
+            return Reply(200, {"Content-Type": "text/html"}, links.encode())
+        text = self.pages.get(path, "")
+        if not text:
+            return Reply(404, {}, b"nothing here")
+        tag = f'"{len(text)}-{text[:3]}"'
+        if self.conditional and request.headers.get("if-none-match") == tag:
+            return Reply(304, {"ETag": tag})
+        body = f"<title>{path}</title><p>{text}</p>"
+        headers = {"Content-Type": "text/html", **({"ETag": tag} if self.conditional else {})}
+        return Reply(200, headers, body.encode())
+
+
+class Crawl:
+    """``days``: how far the crawl's clock is ahead."""
+
+    def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
+        self.site, self.server, self.folder = site, server, folder
+        self.days = 0.0
+
+    def run(self, refresh: str = "", **settings: str) -> Ran:
+        (self.folder / "ahead.py").write_text(
+            "import time\nfrom larmspider.settings import *\n"
+            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
+        )
+        words = [f"-s{name}={value}" for name, value in {**FAST, **settings}.items()]
+        if refresh:
+            words += ["-a", f"refresh={refresh}"]
+        start = f"start={self.server.url('/')}"
+        self.server.log.clear()
+        return scrapy(
+            "crawl", "intranet", "-a", start, *words, cwd=self.folder, settings_module="ahead"
+        )
+
+    def asked(self) -> list[str]:
+        return sorted(one.path for one in self.server.log if one.path != "/robots.txt")
+
+    def state(self, path: str) -> UrlState:
+        with FrontierReader(self.folder / "crawl/frontier") as frontier:
+            return frontier.state(url_key(self.server.url(path)))
+
+    def log(self) -> list[tuple[str, str, str]]:
+        lines = records(self.folder / "crawl/fetch.log")
+        begin = len(self.server.url("/")) - 1
+        return [(line["url"][begin:], line["result"], line["message"]) for line in lines]
+
+
+@pytest.fixture
+def crawl(tmp_path: Path):
+    site = Site(a="first text", b="second text", c="third text")
+    with ScriptedServer({"*": site.answer}) as server:
+        yield Crawl(site, server, tmp_path)
+
+
+def test_changed_new_and_missing_pages(crawl: Crawl) -> None:
+    assert crawl.run().status == 0
+    crawl.site.pages |= {"/a": "another text <a href=/new>new</a>", "/b": "", "/new": "new"}
+    crawl.days = 1
+    done = crawl.run("all")
+    assert done.status == 0, done.err
+    assert (
+        "1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days)" in done.out
+    ), done.out
+
+
+def test_a_page_leaves_when_it_was_missing_often_enough(crawl: Crawl) -> None:
+    crawl.run()
+    crawl.site.pages["/b"] = ""
+    for crawl.days in (1, 2):
+        assert "1 missing (kept" in crawl.run("all").out
+        assert crawl.state("/b") is UrlState.STORED
+    crawl.days = 4
+    done = crawl.run("all")
+    assert "1 removed" in done.out, done.out
+    assert crawl.state("/b") is UrlState.UNKNOWN
+    (line,) = records(crawl.folder / "crawl/deleted.log")
+    assert line["url-exact"] == crawl.server.url("/b")
+    crawl.site.pages["/b"] = "here again"
+    crawl.site.pages["/a"] = "other words <a href=/b>b</a>"  # a page that changed names it
+    crawl.days = 5
+    crawl.run("all")
+    assert crawl.state("/b") is UrlState.STORED
+
+
+def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
+    crawl.run()
+    files = [crawl.folder / "crawl" / name for name in ("store.log", "links.log", "pagefile_0.pfl")]
+    before = [path.read_bytes() for path in files]
+    for crawl.days in (1, 2, 3):
+        assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
+    assert [path.read_bytes() for path in files] == before
+    assert any(one.headers.get("if-none-match") for one in crawl.server.log)
+    assert ("/a", "304", "kept: not-modified") in crawl.log()
+
+
+@pytest.mark.parametrize("status", [500, 401, 404])
+def test_a_bad_day_of_the_server_takes_nothing_out(crawl: Crawl, status: int) -> None:
+    crawl.run()
+    answer = crawl.site.answer
+    bad = Reply(status, {}, b"out of order")
+    crawl.server.routes["*"] = lambda request: (
+        answer(request) if request.path == "/robots.txt" else bad
+    )
+    crawl.days = 1
+    crawl.run("all", LARM_RETRY_TIMES="0", LARM_HOST_MAX_FAILURES="99")
+    assert crawl.state("/a") is UrlState.STORED
+    crawl.server.routes["*"] = answer
+    crawl.days = 2
+    assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
+    assert not (crawl.folder / "crawl/deleted.log").read_bytes()
+
+
+def test_what_is_due_is_visited_as_far_as_the_budget_goes(crawl: Crawl) -> None:
+    crawl.run()
+    crawl.days = 40
+    crawl.run("due", LARM_REFRESH_PER_DAY="3")
+    assert len(set(crawl.asked())) == 3  # a 304 may be looked at twice
+    crawl.run("due", LARM_REFRESH_PER_DAY="3")
+    assert len(crawl.asked()) == 0
+    crawl.days = 41
+    crawl.run("due", LARM_REFRESH_PER_DAY="3")
+    assert len(set(crawl.asked())) == 3  # a 304 may be looked at twice
+
+
+def test_a_pattern_names_what_is_visited(crawl: Crawl) -> None:
+    crawl.run()
+    crawl.days = 1
+    crawl.run("http://[^/]*/[ab]")
+    assert crawl.asked() == ["/a", "/b"]
+
+
+def test_a_refresh_that_cannot_be_is_one_line(crawl: Crawl) -> None:
+    done = crawl.run("due")
+    assert done.status == 2
+    assert done.err.strip().splitlines()[-1].endswith("there is none")
+    assert not (crawl.folder / "crawl").exists()
+    crawl.run()
+    for asked, said in {
+        "dux": "expected due, watch, all",
+        "http://elsewhere/.*": "no page of the crawl in",
+        "http://(": "refresh",
+    }.items():
+        done = crawl.run(asked)
+        assert done.status == 2, done.err
+        assert said in done.err.strip().splitlines()[-1]
+    assert crawl.asked() == []
+    done = crawl.run("due", LARM_REFRESH_PER_DAY="many")
+    assert done.status == 2
+    assert "LARM_REFRESH_PER_DAY=many: expected" in done.err
+
+
+def test_robots_txt_takes_a_page_out_when_it_says_so_twice(crawl: Crawl) -> None:
+    crawl.run()
+    crawl.site.robots = "User-agent: *\nDisallow: /b"
+    crawl.days = 2
+    crawl.run("all")
+    assert crawl.asked() == ["/", "/a", "/c"]
+    assert crawl.state("/b") is UrlState.STORED
+    assert any(line[0] == "/b" and "kept: robots" in line[2] for line in crawl.log())
+    crawl.days = 4
+    crawl.run("all")
+    assert crawl.state("/b") is UrlState.UNKNOWN
+
+
+def test_a_finished_crawl_says_how_it_is_kept_current(crawl: Crawl) -> None:
+    crawl.run()
+    assert "-a refresh=due" in crawl.run().err
+    assert crawl.asked() == []
