@@ -5,8 +5,8 @@ pass the spider middlewares below, the engine and the signal request_scheduled, 
 apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
 
     another SCHEDULER than ours
-    a spider middleware below this one that reads spider output (but CopiesMiddleware and
-        AcknowledgeMiddleware)
+    a spider middleware below this one that reads spider output (but CopiesMiddleware,
+        RevisitsMiddleware and AcknowledgeMiddleware)
     a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
     no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
 """
@@ -27,6 +27,7 @@ from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.middlewares.last_check import LastCheckMiddleware
+from larmspider.middlewares.revisits import RevisitsMiddleware
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import MAX_NUMBER, SAME_PAGE, SEED, page_request
 from larmspider.scheduler.scheduler import scheduler_of
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
+
+
+_OURS = AcknowledgeMiddleware | CopiesMiddleware | RevisitsMiddleware
+"""They look at no Request."""
 
 
 class FollowMiddleware:
@@ -68,7 +73,7 @@ class FollowMiddleware:
             for receiver in self._receivers(signals.request_scheduled)
         ]
         return not (
-            all(isinstance(one, AcknowledgeMiddleware | CopiesMiddleware) for one in below)
+            all(isinstance(one, _OURS) for one in below)
             and any(isinstance(getattr(one, "filter", None), ScopeFilter) for one in chain[at:])
             and all(isinstance(one, LastCheckMiddleware) for one in scheduled)
             and not self._receivers(signals.request_dropped)
