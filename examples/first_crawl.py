@@ -22,6 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.intranet.serve import DemoServer
+from larmspider.crawl.reader import read_manifest
+from larmspider.crawl.state import FINISHED, RunState
 from larmspider.crawl.worker_dirs import open_crawl
 
 DEMO_DIR = "crawl-demo"
@@ -46,7 +48,7 @@ def main() -> int:
             "--dir (LARM_DIR) needs --start (START): without it the demo is crawled,"
             f" into {DEMO_DIR}"
         )
-    # the demo starts over each time: never in the Redis of the environment, which may hold a crawl
+    # the demo may start over: never in the Redis of the environment, which may hold a crawl
     redis = ["-s", "REDIS_URL="] if os.environ.get("REDIS_URL") and not options.start else []
     with ExitStack() as stack:
         arguments = ["-a", f"start={options.start}"]
@@ -56,15 +58,24 @@ def main() -> int:
                 arguments += ["-a", f"restrict={options.restrict}"]
             if options.fresh:
                 arguments += ["-a", f"fresh={options.fresh}"]
+            elif not options.workers and has_ended(Path(directory)):
+                print(f"The crawl in {directory} has ended: it visits again what is due.")
+                arguments += ["-a", "refresh=due"]
         else:
-            server = stack.enter_context(DemoServer())
             directory = f"{DEMO_DIR}-workers" if options.workers else DEMO_DIR
+            port = 0
+            if not options.workers and not options.fresh and has_ended(Path(directory)):
+                port = port_of(Path(directory))
+            server = demo(stack, port)
+            again = server.later
+            if again:
+                print("Some time has passed: one page has changed, one is new, one is gone.")
             # our own server on this machine: no need to wait between two pages
             arguments = [
                 "-a",
                 f"start={server.url}",
                 "-a",
-                "fresh=force",
+                "refresh=all" if again else "fresh=force",
                 "-s",
                 "DOWNLOAD_DELAY=0.02",
                 "-s",
@@ -77,6 +88,27 @@ def main() -> int:
         return status
     words = options.search or (words_of_a_title(directory) if options.start else DEMO_SEARCH)
     return run("search", *in_dir, "--", words)
+
+
+def has_ended(directory: Path) -> bool:
+    """Whether there is a crawl that came to its end."""
+    return RunState.of(directory).reason == FINISHED
+
+
+def port_of(directory: Path) -> int:
+    """The port that the demo had when it was crawled; 0 where that cannot be told."""
+    start = "".join(read_manifest(directory).get("seeds", ()))
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", start)
+    return int(found[1]) if found else 0
+
+
+def demo(stack: ExitStack, port: int) -> DemoServer:
+    """The demo on a port that it had before, when some time has passed; else on a free one, as it
+    was at first."""
+    try:
+        return stack.enter_context(DemoServer(port=port, later=bool(port)))
+    except OSError:  # somebody else has the port now
+        return stack.enter_context(DemoServer())
 
 
 def run(*arguments: str) -> int:

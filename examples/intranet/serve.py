@@ -63,6 +63,12 @@ INDEXES = {
 }
 
 
+LATER_CHANGED = "/wiki/coffee-machine.html"
+LATER_NEW = "/wiki/Tea-kettle.html"
+LATER_GONE = "/wiki/floor-plan.html"
+"""What is another page, a new one and no page any more on a server that is ``later``."""
+
+
 class Reply(NamedTuple):
     """Status, Content-Type, body and further headers of an answer."""
 
@@ -82,7 +88,7 @@ class Access(NamedTuple):
     status: int
 
 
-def reply_to(target: str, today: date) -> Reply:
+def reply_to(target: str, today: date, *, later: bool = False) -> Reply:
     """The answer to a request for ``target``, path and query as sent.
 
     Like the Windows server it poses as, it takes paths in any case, index.html and default.htm for
@@ -109,7 +115,20 @@ def reply_to(target: str, today: date) -> Reply:
         return Reply(200, "application/pdf", generated.data_sheet())
     if path == "/reports/yearly":
         return Reply(500, HTML, generated.page("Error", "<p>ORA-01034: not available</p>"))
-    return _file(path)
+    return _later(path) if later else _file(path)
+
+
+def _later(path: str) -> Reply:
+    """The same site when some time has passed."""
+    if path == LATER_NEW.lower():
+        return Reply(200, HTML, generated.page("Tea kettle", "<p>It whistles at 100 degrees.</p>"))
+    if path == LATER_GONE:
+        return _not_found()
+    reply = _file(path)
+    if path == LATER_CHANGED:
+        news = f'<p>There is a <a href="{LATER_NEW}">tea kettle</a>, too.</p></body>'
+        return reply._replace(body=reply.body.replace(b"</body>", news.encode()))
+    return reply
 
 
 def _redirect(status: int, location: str) -> Reply:
@@ -158,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         came = time.monotonic()
-        reply = reply_to(self.path, self.server.today())
+        reply = reply_to(self.path, self.server.today(), later=self.server.later)
         body = reply.body
         self.server.note(Access(came, self.command, self.path, reply.status))
         self.send_response(reply.status)
@@ -187,10 +206,15 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(
-        self, address: tuple[str, int], note: Callable[[Access], None], today: Callable[[], date]
+        self,
+        address: tuple[str, int],
+        note: Callable[[Access], None],
+        today: Callable[[], date],
+        later: bool,
     ) -> None:
         self.note = note
         self.today = today
+        self.later = later
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -203,7 +227,8 @@ class DemoServer:
     """The demo intranet in a thread, from ``with`` to its end.
 
     ``port`` 0 takes a free one. ``url`` is the seed, such as "http://127.0.0.1:40123/"; ``log``
-    grows by one Access for each request. ``today`` is where the calendar starts.
+    grows by one Access for each request. ``today`` is where the calendar starts. ``later``: some
+    time has passed, and one page is another, one new and one gone.
     """
 
     def __init__(
@@ -212,8 +237,9 @@ class DemoServer:
         port: int = 0,
         today: Callable[[], date] = date.today,
         on_access: Callable[[Access], None] | None = None,
+        later: bool = False,
     ) -> None:
-        self.host, self.port, self.today = host, port, today
+        self.host, self.port, self.today, self.later = host, port, today, later
         self.log: list[Access] = []
         self._on_access = on_access
         self._server: _Server | None = None
@@ -228,7 +254,7 @@ class DemoServer:
         return self.url + path.removeprefix("/")
 
     def __enter__(self) -> Self:
-        self._server = _Server((self.host, self.port), self._note, self.today)
+        self._server = _Server((self.host, self.port), self._note, self.today, self.later)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self

@@ -15,8 +15,10 @@ from larmspider.frontier.aliases import HostAliases, sentence
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
+from larmspider.frontier.refresh import DAY
+from larmspider.frontier.revisiting import ASKED, SIGNALLED
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, MergedUrl, UrlState
+from larmspider.frontier.storage.records import Counts, FetchRecord, MergedUrl, UrlState
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
         lines[0] += f", {visit.reason}" if visit.reason else ""
         if visit.status:
             lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
+        lines += again_in_words(visit, now)
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
@@ -183,6 +186,31 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     if state is UrlState.QUEUED:
         lines.append(_wait(row, place[0] if place else 0, now))
     return lines
+
+
+def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:
+    """When a URL is visited again, and why then.
+
+    >>> [*again_in_words(FetchRecord(UrlState.STORED, due=1.8e9, a=2.0, b=1_728_000.0), 1.79e9)]
+    ['visited again about 2027-01-15T08:00:00Z: it changes once in 10 days, as far as is known']
+    """
+    if visit.missing_as:
+        times = counted(visit.confirmations, "time")
+        yield f"{visit.missing_as} {times} since {utc(visit.missing_since)}; the page is kept"
+    if not visit.due:
+        return
+    if visit.due <= ASKED:
+        yield "visited again with the next refresh: somebody asked for it"
+    elif visit.due <= SIGNALLED:
+        yield "visited again with the next refresh: the site says that it has changed"
+    else:
+        days = f"{visit.b / visit.a / DAY:.3g}" if visit.a else ""
+        what = f"it changes once in {days} days, as far as is known"
+        at = "with the next refresh, due since" if visit.due <= now else "about"
+        why = what if days else "nothing is known of its changes yet"
+        if visit.missing_as:
+            why = "to see whether it is still so"
+        yield f"visited again {at} {utc(visit.due)[:19]}Z: {why}"
 
 
 def merged_in_words(reader: FrontierReader, merged: MergedUrl) -> str:

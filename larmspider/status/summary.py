@@ -220,7 +220,8 @@ class Summary:
         removed = seen.pop("removed", 0)
         same = sum(seen.pop(str(word), 0) for word in (Observation.SAME, Observation.NOT_MODIFIED))
         parts = [f"{seen.pop(Observation.CHANGED, 0):,} changed", f"{self.pages:,} new"]
-        for word, number in seen.items():
+        words = set(map(str, Observation))
+        for word, number in ((word, seen[word]) for word in seen if word in words):
             if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
                 days = counted(round(rule.spread / DAY), "day")
                 it, was = ("it", "was") if number == 1 else ("they", "were")

@@ -56,6 +56,27 @@ def test_what_was_crawled_is_found(
     assert "1 page found" in done.stdout
 
 
+@pytest.mark.acceptance
+def test_the_demo_is_kept_current_by_the_second_call(tmp_path: Path) -> None:
+    assert first_crawl(tmp_path).returncode == 0
+    again = first_crawl(tmp_path)
+    assert again.returncode == 0, again.stderr
+    said = "1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days)"
+    assert said in again.stdout, again.stdout
+
+
+@pytest.mark.acceptance
+def test_a_crawl_that_has_ended_visits_what_is_due(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    server = scripted_server({"/": "<title>Our wiki</title>in the cellar"})
+    options = ("--start", server.url(), "--dir", str(tmp_path / "crawl"))
+    first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
+    again = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
+    assert "refresh=due" in again.stdout
+    assert again.returncode == 0, again.stderr
+
+
 @pytest.mark.parametrize(
     ("title", "words"),
     [

@@ -122,7 +122,7 @@ def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
         assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
     assert [path.read_bytes() for path in files] == before
     assert any(one.headers.get("if-none-match") for one in crawl.server.log)
-    assert ("/a", "304", "kept: not-modified") in crawl.log()
+    assert ("304", "kept: not-modified") in [line[1:] for line in crawl.log()]
 
 
 @pytest.mark.parametrize("status", [500, 401, 404])
