@@ -46,6 +46,7 @@ from larmspider.cluster.redis_client import (
     pairs,
 )
 from larmspider.cluster.redis_records import (
+    GONE,
     StoredPage,
     buckets,
     member,
@@ -60,7 +61,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
-from larmspider.frontier.storage.records import BODY_DIGEST, UrlState, url_key
+from larmspider.frontier.storage.records import BODY_DIGEST, FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
 
 logger = logging.getLogger(__name__)
@@ -364,7 +365,7 @@ class BatchChanges:
             if self._not_done and key in self._not_done:
                 self._leave_table(key, self._not_done[key])
             if record == records.FORGOTTEN:
-                pass
+                self._visited_again(key, FetchRecord(UrlState.UNKNOWN))
             elif records.is_final(record):
                 self._done(key, record)
             elif record[0] == UrlState.MERGED:
@@ -419,7 +420,8 @@ class BatchChanges:
         state, before = UrlState(record[0]), self._files.get(key, self._files.urls)
         if before is not None and records.is_final(before) and key not in self._not_done:
             if before[0] == record[0]:
-                return  # visited again
+                self._visited_again(key, records.unpack_visit(record))
+                return
             self._leave_table(key, UrlState(before[0]))
         visit = records.unpack_visit(record)
         changes.put("HDEL", name("entries", partition), key)
@@ -427,12 +429,25 @@ class BatchChanges:
         changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
         self._members.setdefault(partition, []).append(member(key, state))
         self.stored += state is UrlState.STORED
-        fingerprint = visit.digest[BODY_DIGEST:]
-        if self._forms is None or visit.status != 200 or len(fingerprint) != 8:
+        if visit.stands:
+            self._page(key, visit, visit.digest[BODY_DIGEST:])
+
+    def _visited_again(self, key: bytes, visit: FetchRecord) -> None:
+        before = self._files.get(key, self._files.urls)
+        if before is None or not records.is_final(before):
+            return
+        first = records.unpack_visit(before)
+        if first.stands and not visit.stands:
+            self._page(key, first, GONE)
+        elif visit.stands and not first.stands:
+            self._page(key, visit, visit.digest[BODY_DIGEST:])
+
+    def _page(self, key: bytes, visit: FetchRecord, fingerprint: bytes) -> None:
+        if self._forms is None or len(fingerprint) != 8:
             return
         if url_key(self._forms(visit.url).exact) == key:  # it is no POST
             page = visit.url, visit.depth, fingerprint
-            self._pages.setdefault(partition, []).append(page)
+            self._pages.setdefault(self._keys.partition_of_key(key), []).append(page)
 
     def _leave_table(self, key: bytes, state: UrlState) -> None:
         partition = self._keys.partition_of_key(key)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_records import (
+    GONE,
     STATE_ONLY,
     StoredPage,
     compact,
@@ -174,6 +175,9 @@ class LocalCopy:
                 if not state and not changes and txn.get(key, None, files.urls):
                     return  # a commit of this worker
                 if not state or state[0] != UrlState.STORED:
+                    continue
+                if fingerprint == GONE:
+                    changes.append((files.others, name, bytes((UrlState.STORED,))))
                     continue
                 digest = bytes(records.BODY_DIGEST) + fingerprint
                 visit = FetchRecord(

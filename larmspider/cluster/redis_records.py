@@ -39,6 +39,8 @@ _LENGTH = struct.Struct(">I")
 
 StoredPage: TypeAlias = tuple[str, int, bytes]
 """URL, depth, fingerprint of 8 bytes."""
+GONE = bytes(8)
+"""The fingerprint of a page that stands for no other any more."""
 
 STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STATES}
 """Records of URLs that another worker fetched: their state is all that this worker knows."""

@@ -215,7 +215,7 @@ class Merger:
     def _first(self, host: str, key: bytes) -> FetchRecord | None:
         """The record of a URL that others may be merged into."""
         visit = self._frontier.backend.visit(key)
-        is_gone = visit is None or not _stands(visit) or key in self.of(host).gone
+        is_gone = visit is None or not visit.stands or key in self.of(host).gone
         return None if is_gone else visit
 
     def _is_merged(self, entry: QueuedUrl, parties: Sequence[Party]) -> bool:
@@ -514,7 +514,7 @@ class Merger:
         """A URL of a host is stored, failed or refused."""
         for name, trial in self._waiting.pop(key, ()):
             self._queue_again([trial.key])
-            if _stands(visit):
+            if visit.stands:
                 trial.stage = Stage.FETCHING
                 self._changed.add(name)
             else:
@@ -526,7 +526,7 @@ class Merger:
         elif key in self._trials and self._trials[key][1].stage is Stage.FETCHING:
             name, trial = self._trials[key]
             self._judge(name, trial, Outcome.NONE)
-        if not _stands(visit):
+        if not visit.stands:
             self._queue_merged_into(host, key)
         elif (aliases := self._hosts.get(host)) is not None and key in aliases.gone:
             aliases.gone.remove(key)  # it is there again
@@ -646,12 +646,6 @@ class Merger:
             self._frontier.seen.clear()  # so that met() is called again for each
         if exact:
             self.stand_ins[exact] = self._forms(url).exact
-
-
-def _stands(visit: FetchRecord) -> bool:
-    """Whether others may be merged into a URL: only two 200s count, and no page that a visit again
-    has found missing, though it is kept for now."""
-    return visit.state is UrlState.STORED and visit.status == 200 and not visit.missing_as
 
 
 def _are_equal(one: bytes, other: bytes) -> bool:

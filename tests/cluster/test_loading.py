@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -807,6 +809,38 @@ def test_other_spellings_of_pages_of_another_worker_are_merged(sites) -> None:
     first.run()
     assert first.stored == [f"/Page{n}" for n in range(5)] + ["/Docs/Other"]
     assert first.counts.stored == 7
+
+
+@pytest.mark.parametrize("how", ["missing", "redirect", "forgotten", "back"])
+def test_a_page_that_is_gone_stands_for_no_other_with_the_next_owner(sites, how: str) -> None:
+    """A visit again has found out; "back": the next one finds it there again."""
+    first, second = sites(lambda target: Answer(f"page {target.lower()}"))
+    first.add(*twins(4), "/Other")
+    first.run()
+    first.frontier.checkpoint({})
+    key, backend = url_key("http://h/Other"), first.frontier.backend
+
+    def visit_again(**changes: Any) -> None:
+        backend.schedule([(key, 1.0)])
+        (entry,) = backend.due("h:80", first.clock.now)
+        assert entry.visit is not None
+        first.frontier.finish(entry, replace(entry.visit, **changes))
+        first.frontier.checkpoint({})
+
+    if how == "forgotten":
+        backend.forget([key])
+        first.frontier.checkpoint({})
+        first.handler = lambda target: Answer(status=301)
+        first.add("/Other")
+        first.run()
+    else:
+        visit_again(**{"status": 301} if how == "redirect" else {"missing_as": "missing"})
+    if how == "back":
+        visit_again(missing_as="")
+    move(first, second, 2)
+    second.add("/other")
+    second.run()
+    assert second.state("/other") is (UrlState.MERGED if how == "back" else UrlState.STORED)
 
 
 @pytest.mark.parametrize("fetches", [1, 2, 3])

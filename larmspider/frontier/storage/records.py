@@ -190,6 +190,12 @@ class FetchRecord:
     confirmations: int = 0
     missing_as: str = ""
 
+    @property
+    def stands(self) -> bool:
+        """Whether others may be merged into the URL (merging.py): only two 200s count, and no page
+        that a visit again has found missing, though it is kept for now."""
+        return self.state is UrlState.STORED and self.status == 200 and not self.missing_as
+
 
 @dataclass(slots=True)
 class MergedUrl:
