@@ -241,7 +241,9 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
             "scope     the hosts of the seeds",
             f"host      {name} 8 connections, delay 0.01 s until this run ends",
         ]
-        assert control("--json").json["orders"]["threads"] == 3
+        ran = control("--json")
+        assert ran.status == 0, ran.err
+        assert ran.json["orders"]["threads"] == 3
         for bad, words in (
             (["threads", "0"], "threads '0': expected a whole number from 1 to 10,000"),
             (["connections", "none:80", "2"], "'none:80' is no host of this crawl"),
