@@ -352,6 +352,7 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.normalize.NormalizeFilter": 690,
     "larmspider.middlewares.visited.SeenFilter": 685,  # known links need not be judged again
     "larmspider.middlewares.length.LengthFilter": 680,
+    "larmspider.middlewares.removed.RemovedFilter": 675,
     "larmspider.middlewares.known_paths.KnownPathsFilter": 670,
     "larmspider.middlewares.scope.ScopeFilter": 660,
     "larmspider.middlewares.traps.TrapsFilter": 650,
@@ -497,10 +498,10 @@ REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 CONCURRENT_ITEMS = 1
 ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {
+    "larmspider.pipelines.deleted_log.DeletedLogPipeline": 100,
     "larmspider.pipelines.page_files.PageFilesPipeline": 200,
     "larmspider.pipelines.link_log.LinkLogPipeline": 300,
     "larmspider.pipelines.fetch_log.FetchLogPipeline": 400,
-    "larmspider.pipelines.deleted_log.DeletedLogPipeline": 450,
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 

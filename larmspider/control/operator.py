@@ -20,7 +20,9 @@ from scrapy import Request, signals
 
 from larmspider import options
 from larmspider import signals as larm_signals
+from larmspider.control.remove import find, find_refused, take_out
 from larmspider.control.scope_change import ScopeChange
+from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import check_open_files
@@ -28,9 +30,11 @@ from larmspider.formatting import counted, utc
 from larmspider.frontier.overrides import MAX_DELAY, MAX_FACTOR, MAX_THREADS, MIN_FACTOR
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.store import Store
 from larmspider.requests import normalized_of, page_request
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.seeds import read_seeds
+from larmspider.workdir.removals import Rule
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -133,6 +137,7 @@ class OperatorExtension:
             "retry-host": self._retry_host,
             "purge-host": self._purge_host,
             "scope": self._scope,
+            "remove": self._remove,
         }
 
     @classmethod
@@ -170,7 +175,16 @@ class OperatorExtension:
         done = await self._acts[name](form)
         what = " ".join(
             form.get(key, "")
-            for key in ("host", "urls", "factor", "seconds", "threads", "connections", "restrict")
+            for key in (
+                "host",
+                "urls",
+                "factor",
+                "seconds",
+                "threads",
+                "connections",
+                "restrict",
+                "what",
+            )
         )
         if not keep:
             what += " for this run"
@@ -239,6 +253,31 @@ class OperatorExtension:
 
     async def _scope(self, form: Form) -> str:
         return await self.scope.change(form.get("restrict", ""))
+
+    async def _remove(self, form: Form) -> str:
+        """Twice, for what was stored since the last checkpoint."""
+        rule = Rule(form.get("kind", ""), form.get("what", ""))
+        if not (rule.kind and rule.what):
+            raise ConfigError("expected what to remove: a kind, and a URL, pattern or host")
+        chain = self.crawler.engine.scraper.itemproc.middlewares
+        stores = [one for one in chain if isinstance(one, Store)]
+        pages, crawl = 0, CrawlDir(options.larm_dir(self.crawler.settings))
+        backend = self._scheduler.frontier.backend
+        if "undo" in form:
+            refused = await asyncio.to_thread(find_refused, crawl, rule)
+            queued, _ = self._scheduler.frontier.control.reopen(refused)
+            return f"{counted(queued, 'URL')} queued again"
+        for turn in range(2):
+            if turn:
+                await self.scope.checkpoint()
+            leased = {entry.key for entry in backend.leases()}
+            found = await asyncio.to_thread(find, crawl, rule)
+            for entries in (found.pages, found.others):
+                entries[:] = [one for one in entries if one[0].key not in leased]
+            for number in take_out(found, stores, backend):
+                pages += number
+                await asyncio.sleep(0)
+        return f"{counted(pages, 'page')} taken out, and never fetched again"
 
     # a host
 

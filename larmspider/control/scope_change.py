@@ -178,9 +178,9 @@ class ScopeChange:
         verdicts of the old scope. Returns what was found."""
         await replay.run()
         if running:
-            await self._checkpoint()
+            await self.checkpoint()
             await replay.run()
-        await self._checkpoint()  # what was queued is durable
+        await self.checkpoint()  # what was queued is durable
         self._scheduler.directory.note_rejudge(needed=False)
         logger.info("Judged again: %s", replay.found)
         if self._scheduler.worker is not None:
@@ -260,7 +260,7 @@ class ScopeChange:
         checkpoint."""
         dropped = 0
         for _ in range(2):
-            await self._checkpoint()
+            await self.checkpoint()
             dropped += await self._drop_once(pattern)
         logger.info(
             "Control: %s outside the new scope",
@@ -268,7 +268,7 @@ class ScopeChange:
         )
         return dropped
 
-    async def _checkpoint(self) -> None:
+    async def checkpoint(self) -> None:
         """Wait for a checkpoint that began after now."""
         assert self.crawler.stats is not None
         taken = self.crawler.stats.get_value(stats.CHECKPOINTS, 0)

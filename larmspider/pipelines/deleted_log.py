@@ -1,11 +1,26 @@
-"""deleted.log: which pages were taken out of the crawl, when and why; one line each."""
+"""deleted.log: which pages were taken out of the crawl, when and why; one line each.
+
+The first store, for it refuses pages that an operator has taken out (removed.txt) and that were
+being fetched then.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import DropItem
+
+from larmspider import options
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
 from larmspider.pipelines.records import LogStore
+from larmspider.urls.canonical import Forms
 from larmspider.urls.syntax import without_userinfo
+from larmspider.workdir.removals import FILE, CurrentRemovals
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 DELETED_LOG_COLUMNS = ("time", "url", "url-exact", "reason")
 
@@ -17,8 +32,20 @@ class DeletedLogPipeline(LogStore):
     files = (file_name,)
     columns = DELETED_LOG_COLUMNS
 
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        store = super().build(crawler)
+        store._removals = CurrentRemovals(options.crawl_root(crawler.settings))
+        return store
+
+    @cached_property
+    def _removals(self) -> CurrentRemovals:
+        return CurrentRemovals(self.directory)
+
     def write(self, page: Page) -> None:
-        """A page that is stored is not deleted."""
+        removals = self._removals.get()
+        if removals and removals.has(Forms(page.normalized or page.url, page.name)):
+            raise DropItem(f"taken out by the operator ({FILE})")
 
     def remove(self, removed: Removed) -> None:
         url = without_userinfo(removed.url)

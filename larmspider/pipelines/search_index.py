@@ -32,7 +32,7 @@ from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, page_fields
 from larmspider.index.version import META_NAME, outdated, version_of
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import REDIRECT, Page, Removed
-from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT
 from larmspider.pipelines.page_files import stored_pages
 from larmspider.pipelines.records import read_records
 from larmspider.pipelines.store import Store
@@ -285,10 +285,15 @@ def from_page_files(
 def _from_page_files(directory: Path, forms: Callable[[str], Forms], readers: Readers) -> Documents:
     times = _FetchTimes(directory / "fetch.log")
     depths: dict[int, int] = {}
-    for fields, body in stored_pages(directory):
+    last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
+    for number, (fields, body) in enumerate(stored_pages(directory)):
         from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
+        if status == "0":  # it was taken out
+            continue
         depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
-        depths[hash(url)] = depth
+        depths[hash(url)], fetched = depth, times.of(url)
+        if last[hash(url)] != number:  # there is a later version
+            continue
         page = Page(url)
         if status == "200":
             page = readers.read_again(mime, body(), url)
@@ -298,7 +303,7 @@ def _from_page_files(directory: Path, forms: Callable[[str], Forms], readers: Re
         with suppress(InvalidURL):
             page.exact = forms(url).exact
         page.normalized, page.status, page.mime = normalized, int(status), mime
-        page.title, page.depth, page.fetched = page.title or title, max(0, depth), times.of(url)
+        page.title, page.depth, page.fetched = page.title or title, max(0, depth), fetched
         digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
         yield page.name, page_fields(page, digest) if _is_for_readers(page) else None
 
@@ -316,7 +321,7 @@ class _FetchTimes:
             fields = next(self._records, None)
             if fields is None:
                 return self._last
-            if fields[4].isdecimal():
+            if fields[4].isdecimal() and not fields[7].startswith(KEPT):
                 with suppress(ValueError):
                     self._last = datetime.fromisoformat(fields[0]).timestamp()
                 self._passed[fields[1]] = self._last

@@ -71,7 +71,11 @@ EXACT_FORM = (
 EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
 """The settings of a crawl whose manifest does not name them: LARM's rules."""
 
-_DECIDE_NOTHING = ("larmspider.middlewares.copies.CopiesMiddleware",)
+_DECIDE_NOTHING = (
+    "larmspider.middlewares.copies.CopiesMiddleware",
+    "larmspider.middlewares.removed.RemovedFilter",  # the crawl's own file
+    "larmspider.middlewares.sources.SourcesMiddleware",
+)
 
 _EXPLAINING = (
     "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "DOWNLOAD_MAXSIZE",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,24 +11,15 @@ from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from scrapy import Spider
-from scrapy.utils.test import get_crawler
 
-from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.reader import CrawlDir
+from larmspider.extraction.process import Readers
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.search import Searcher
-from larmspider.items import Link, Page, Removed
-from larmspider.pipelines.deleted_log import DeletedLogPipeline
-from larmspider.pipelines.fetch_log import FetchLogPipeline
-from larmspider.pipelines.link_log import LinkLogPipeline
-from larmspider.pipelines.page_files import PageFilesPipeline
-from larmspider.pipelines.search_index import SearchIndexPipeline
-from larmspider.workdir.manifest import FORMAT
+from larmspider.items import Kept, Link, Page
+from larmspider.pipelines.search_index import from_page_files
+from tests.support.stored_crawl import StoredCrawl
 
-STORES = (
-    PageFilesPipeline, LinkLogPipeline, FetchLogPipeline, DeletedLogPipeline, SearchIndexPipeline,
-)  # fmt: skip
 URLS = [f"http://{host}/{page}" for host in ("a", "b") for page in range(3)]
 TEXTS = ["", "home", "next page", "home page"]
 
@@ -42,13 +31,13 @@ class Version:
     word: int
     links: Sequence[tuple[int, int]]
 
-    def page(self, url: str, when: float) -> Page:
+    def page(self, url: str) -> Page:
         links = [
             Link(URLS[to], URLS[to], anchor=TEXTS[text], exact=URLS[to]) for to, text in self.links
         ]
         links.append(Link("mailto:x@h", rejected_by="normalize"))
         text = f"word{self.word}"
-        page = Page(url, url, body=text.encode(), text=text, mime="text/html", fetched=when)
+        page = Page(url, url, body=text.encode(), text=text, mime="text/html")
         page.exact, page.links = url, links if self.links else []
         return page
 
@@ -64,72 +53,8 @@ STEPS = st.lists(
 )
 
 
-class Crawl:
-    """The stores of a crawl, without the crawl: a checkpoint is a method."""
-
-    def __init__(self, path: Path, *, refresh: bool) -> None:
-        self.path = path
-        path.mkdir(exist_ok=True)
-        (path / "crawl.json").write_text(json.dumps({"format": FORMAT, "began": "b"}))
-        self.spider = Spider("test", start_urls=["http://h/"])
-        self.spider.refresh = "due" if refresh else ""  # type: ignore[attr-defined]
-        self.positions: Mapping[str, bytes] = {}
-        self.clock = 1_000.0
-        self.open()
-
-    def open(self) -> None:
-        crawler = get_crawler(
-            Spider, settings_dict={"LARM_DIR": str(self.path), "DOWNLOAD_MAXSIZE": 9_999}
-        )
-        crawler.spider = self.spider
-        self.stores = [one.from_crawler(crawler) for one in STORES]
-        for store in self.stores:
-            store.recovered(self.positions)
-        for store in self.stores:
-            store.open_spider()
-
-    def store(self, url: str, version: Version | None) -> None:
-        self.clock += 1
-        item: Any = Removed(url, url, "gone", self.clock)
-        if version is not None:
-            item = version.page(url, self.clock)
-        for store in self.stores:
-            store.process_item(item)
-
-    def checkpoint(self) -> None:
-        positions = dict(store.checkpoint() for store in self.stores)
-        asyncio.run(self._commit())
-        self.positions = positions
-
-    async def _commit(self) -> None:
-        for store in self.stores:
-            if (waiting := store.commit()) is not None:
-                await waiting
-
-    def close(self) -> None:
-        asyncio.run(self._close())
-
-    async def _close(self) -> None:
-        for store in self.stores:
-            if (waiting := store.close_spider()) is not None:
-                await waiting
-
-    def look(self) -> None:
-        """Bring the index of the logs up to date."""
-        names = {"PageFilesPipeline": "store.log", "FetchLogPipeline": "fetch.log",
-                 "LinkLogPipeline": "links.log"}  # fmt: skip
-        ends = {
-            names[store]: int(at.split()[-1])
-            for store, at in self.positions.items()
-            if store in names
-        }
-        Update(self.path, ends, "b").run()
-
-    def end(self) -> None:
-        writer = self.stores[-1]._writer  # type: ignore[attr-defined]
-        writer.refresh_all_anchors()
-        self.checkpoint()
-        self.close()
+def _page(number: int, version: Version | None) -> Page | None:
+    return None if version is None else version.page(URLS[number])
 
 
 def known(path: Path) -> dict[str, Any]:
@@ -174,7 +99,7 @@ def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> 
     """After any versions and removals, with crashes between: what a crash took back is fetched
     again."""
     with TemporaryDirectory() as folder:
-        crawl = Crawl(Path(folder, "crawl"), refresh=True)
+        crawl = StoredCrawl(Path(folder, "crawl"), refresh=True)
         last: dict[int, Version | None] = {}
         since: set[int] = set()
         for step in steps:
@@ -187,17 +112,17 @@ def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> 
                 crawl.close()
                 crawl.open()
                 for number in sorted(since):
-                    crawl.store(URLS[number], last[number])
+                    crawl.store(URLS[number], _page(number, last[number]))
             else:
                 number, version = step
                 last[number] = version
                 since.add(number)
-                crawl.store(URLS[number], version)
+                crawl.store(URLS[number], _page(number, version))
         crawl.end()
-        fresh = Crawl(Path(folder, "fresh"), refresh=False)
+        fresh = StoredCrawl(Path(folder, "fresh"), refresh=False)
         for number, version in last.items():
             if version is not None:
-                fresh.store(URLS[number], version)
+                fresh.store(URLS[number], _page(number, version))
         fresh.end()
         for _ in range(2):
             parts = [known(one.path) for one in (crawl, fresh)]
@@ -207,3 +132,23 @@ def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> 
             for one in (crawl, fresh):
                 one.look()
         assert "targets" in both
+
+
+def test_an_index_of_the_page_files_has_the_last_versions(tmp_path: Path) -> None:
+    """With the times of their fetches, and nothing that was taken out."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    for number, word in ((0, 1), (1, 1), (0, 2), (2, 1), (2, None), (3, 1), (3, None), (3, 2)):
+        version = None if word is None else Version(word, [])
+        crawl.store(URLS[number], _page(number, version))
+        kept = Kept(URLS[1], URLS[1], URLS[1], "", 0, 0, "not-modified", "", crawl.clock, 304)
+        for store in crawl.stores:
+            store.process_item(kept)
+    crawl.end()
+    with closing(Readers()) as readers:
+        _, documents = from_page_files(crawl.path, CrawlDir(crawl.path).forms, readers)
+        found = {key: stored for key, stored in documents if stored is not None}
+    assert {key: stored["body"] for key, stored in found.items()} == {
+        URLS[0]: "word2", URLS[1]: "word1", URLS[3]: "word2",
+    }  # fmt: skip
+    times = [found[URLS[number]]["fetched"].timestamp() for number in (0, 1, 3)]
+    assert times == [1_003.0, 1_002.0, 1_008.0]

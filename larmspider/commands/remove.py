@@ -1,0 +1,123 @@
+"""scrapy remove: takes pages out of the search for good, now."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from larmspider.command import LarmCommand, one_argument, print_json
+from larmspider.control.remove import Found, find, put_back_now, take_out_now
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.state import RunState, State
+from larmspider.errors import ConfigError, HttpError
+from larmspider.formatting import counted, printable
+from larmspider.workdir.removals import Removals, Rule
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+SHOWN = 20
+"""Pages that a dry run names."""
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] [URL|PATTERN|HOST]"
+
+    def short_desc(self) -> str:
+        return "Take pages out of the search for good (a dry run without --yes)"
+
+    def long_desc(self) -> str:
+        return (
+            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or those whose whole"
+            " URL fits a regular expression out of the search, at once; they are never fetched"
+            " again. Without --yes it only says which. Without an argument: what was taken out. A"
+            " crawl that runs does it itself. What is stored of them goes with 'scrapy compact'."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--yes", action="store_true", help="do it")
+        parser.add_argument(
+            "--undo", action="store_true", help="fetch again what was taken out with this argument"
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        crawl = self.open_crawl()
+        removals = Removals.read(crawl.path)
+        if not args and not opts.undo:
+            rules = [f"{rule.kind} {rule.what}" for rule in removals.rules]
+            self._print(opts, {"removed": rules}, "\n".join(rules) or "Nothing was taken out")
+            return
+        rule = Rule.of(one_argument(args, "URL, pattern or host"), crawl.forms)
+        if opts.undo:
+            self._undo(opts, crawl, removals, rule)
+            return
+        found = find(crawl, rule)
+        if not opts.yes:
+            self._show(opts, found, rule)
+            return
+        if rule not in removals.rules:
+            Removals(removals.path, [*removals.rules, rule]).write()
+        if self._runs(crawl):
+            done = self._ask(crawl, rule)
+        else:
+            pages = take_out_now(crawl, found, self._settings)
+            done = f"{counted(pages, 'page')} taken out, and never fetched again"
+        self._print(opts, {"done": done, "pages": len(found.pages)}, done)
+
+    def _show(self, opts: argparse.Namespace, found: Found, rule: Rule) -> None:
+        pages = counted(len(found.pages), "stored page")
+        if found.is_everything:
+            raise ConfigError(f"{rule.what}: these are all {pages}: expected --yes for that")
+        others = counted(len(found.others), "further URL")
+        urls = [entry.url for entry, _ in found.pages]
+        lines = [f"{pages} and {others} would be taken out; --yes does it", *urls[:SHOWN]]
+        if len(urls) > SHOWN:
+            lines.append(f"and {len(urls) - SHOWN:,} more")
+        self._print(opts, {"pages": urls, "others": len(found.others)}, "\n".join(lines))
+
+    @property
+    def _settings(self) -> BaseSettings:
+        assert self.settings is not None
+        return self.settings
+
+    @staticmethod
+    def _runs(crawl: CrawlDir) -> bool:
+        return RunState.of(crawl.path).state is State.RUNNING
+
+    def _ask(self, crawl: CrawlDir, rule: Rule, **more: str) -> str:
+        """Have the crawl that runs do it."""
+        # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
+        from larmspider.control.controller import NOT_REACHED, RemoteController
+
+        controller = RemoteController(lambda: [part.path for part in crawl.parts])
+        form = {"kind": rule.kind, "what": rule.what, **more}
+        try:
+            return asyncio.run(controller.act("remove", form, ""))
+        except HttpError as refused:
+            if str(refused) == NOT_REACHED:
+                raise
+            raise ConfigError(str(refused).removeprefix("Refused: ")) from None
+
+    def _undo(
+        self, opts: argparse.Namespace, crawl: CrawlDir, removals: Removals, rule: Rule
+    ) -> None:
+        if rule not in removals.rules:
+            raise ConfigError(
+                f"{rule.kind} {rule.what} was not taken out: expected a line of {removals.path}"
+            )
+        Removals(removals.path, [one for one in removals.rules if one != rule]).write()
+        if self._runs(crawl):
+            done = self._ask(crawl, rule, undo="yes")
+        else:
+            urls = put_back_now(crawl, rule, self._settings)
+            done = f"{counted(urls, 'URL')} queued again: the next run fetches them"
+        self._print(opts, {"done": done}, done)
+
+    def _print(self, opts: argparse.Namespace, found: dict[str, object], text: str) -> None:
+        if opts.json:
+            print_json(found)
+        else:
+            print("\n".join(map(printable, text.split("\n"))))

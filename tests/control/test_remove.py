@@ -1,0 +1,117 @@
+"""What an operator takes out of a crawl is out of the search at once, and stays out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
+
+from larmspider.control.remove import find, put_back_now, take_out_now
+from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import ConfigError
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.index.search import Searcher
+from larmspider.items import Link, Page
+from larmspider.middlewares.removed import RemovedFilter
+from larmspider.pipelines.deleted_log import DeletedLogPipeline
+from larmspider.workdir.removals import FILE, Removals, Rule
+from tests.support.crawling import records
+from tests.support.stored_crawl import StoredCrawl
+
+URLS = ["http://wiki/", "http://wiki/hr/a", "http://wiki/hr/b", "http://other:8080/"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    crawl = StoredCrawl(tmp_path_factory.mktemp("finished") / "crawl", refresh=False)
+    for url in URLS:
+        links = [Link(other, other, anchor="text", exact=other) for other in URLS]
+        page = Page(url, url, body=b"zebra", text="zebra", mime="text/html", links=links)
+        page.exact = url
+        crawl.store(url, page)
+    crawl.end()
+    crawl.make_frontier(URLS)
+    return crawl.path
+
+
+@pytest.fixture
+def crawl(finished: Path, tmp_path: Path) -> CrawlDir:
+    shutil.copytree(finished, tmp_path / "crawl")
+    return CrawlDir(tmp_path / "crawl")
+
+
+@pytest.mark.parametrize(
+    ("text", "out"),
+    [
+        ("http://wiki/hr/a", URLS[1:2]),
+        ("http://wiki/hr/.*", URLS[1:3]),
+        ("wiki", URLS[:3]),
+        ("other:8080", URLS[3:]),
+        ("*i", URLS[:3]),
+    ],
+)
+def test_what_is_taken_out_is_gone_and_refused(
+    crawl: CrawlDir, crawler_for: Callable[..., Crawler], text: str, out: list[str]
+) -> None:
+    """From the search, from what is stored, from link counts; its URLs are refused, with a line in
+    deleted.log each. What was taken out is put back into the queue."""
+    rule, settings = Rule.of(text, crawl.forms), crawler_for().settings
+    found = find(crawl, rule)
+    assert sorted(entry.url for entry, _ in found.pages) == sorted(out)
+    Removals(crawl.path / FILE, [rule]).write()
+    assert take_out_now(crawl, found, settings) == len(out)
+    left = [url for url in URLS if url not in out]
+    assert sorted(hit.url for hit in Searcher.open(crawl.index_dir).search("zebra").hits) == sorted(
+        left
+    )
+    assert [page.url for page in crawl.pages()] == left
+    assert [crawl.stored(url) for url in out] == [None] * len(out)
+    assert {page for page, _ in crawl.links_to("http://x/")} == set()
+    assert {page for page, _ in crawl.links_to(URLS[0])} == set(left)
+    gone = records(crawl.path / "deleted.log")
+    assert sorted(line["url"] for line in gone) == sorted(out)
+    assert {line["reason"] for line in gone} == {"taken out by the operator (removed.txt)"}
+    with crawl.frontier() as frontier:
+        assert frontier is not None
+        assert [frontier.state(url_key(url)) for url in out] == [UrlState.REFUSED] * len(out)
+    assert put_back_now(crawl, rule, settings) == len(out)
+    with crawl.frontier() as frontier:
+        assert frontier is not None
+        assert [frontier.state(url_key(url)) for url in out] == [UrlState.QUEUED] * len(out)
+
+
+def test_what_is_taken_out_is_neither_followed_nor_stored(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    """From the moment on at which the file is there, and until it is not any more."""
+    crawler = crawler_for()
+    url_filter = RemovedFilter.from_settings(crawler.settings)
+    store = DeletedLogPipeline.from_crawler(crawler)
+    page, link = Page("http://wiki/hr/a", "http://wiki/hr/a"), Link("http://wiki/hr/a")
+    link.normalized = link.exact = page.exact = page.url
+    assert url_filter.reject_links([link], Page("")) == [None]
+    store.process_item(page)
+    (tmp_path / "crawl").mkdir()
+    removals = Removals(tmp_path / "crawl" / FILE, [Rule("pattern", "http://wiki/hr/.*")])
+    removals.write()
+    assert url_filter.reject_links([link], Page("")) == ["taken out by the operator (removed.txt)"]
+    with pytest.raises(DropItem):
+        store.process_item(page)
+    removals.path.unlink()
+    assert url_filter.reject_links([link], Page("")) == [None]
+
+
+@pytest.mark.parametrize("text", ["", "a b", "http://wiki/(", "/hr/", "x\ny"])
+def test_what_is_neither_url_nor_pattern_nor_host_is_refused(text: str, crawl: CrawlDir) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        Rule.of(text, crawl.forms)
+
+
+def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("# mine\nhost wiki\nhttp://wiki/\n")
+    with pytest.raises(ConfigError, match=r"removed.txt:3: 'http://wiki/' is not understood"):
+        Removals.read(tmp_path)

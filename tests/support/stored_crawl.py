@@ -1,0 +1,113 @@
+"""The stores of a crawl and its frontier, without the crawl."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+
+from larmspider.crawl.log_index.update import Update
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.items import Page, Removed
+from larmspider.pipelines.deleted_log import DeletedLogPipeline
+from larmspider.pipelines.fetch_log import FetchLogPipeline
+from larmspider.pipelines.link_log import LinkLogPipeline
+from larmspider.pipelines.page_files import PageFilesPipeline
+from larmspider.pipelines.search_index import SearchIndexPipeline
+from larmspider.workdir.manifest import FORMAT
+
+STORES = (
+    DeletedLogPipeline, PageFilesPipeline, LinkLogPipeline, FetchLogPipeline, SearchIndexPipeline,
+)  # fmt: skip
+
+
+class StoredCrawl:
+    """The stores of a crawl, without the crawl: a checkpoint is a method."""
+
+    def __init__(self, path: Path, *, refresh: bool) -> None:
+        self.path = path
+        path.mkdir(exist_ok=True)
+        stores = {f"{one.__module__}.{one.__qualname__}": list(one.files) for one in STORES}
+        manifest = {"format": FORMAT, "began": "b", "stores": stores}
+        (path / "crawl.json").write_text(json.dumps(manifest))
+        self.spider = Spider("test", start_urls=["http://h/"])
+        self.spider.refresh = "due" if refresh else ""  # type: ignore[attr-defined]
+        self.positions: Mapping[str, bytes] = {}
+        self.clock = 1_000.0
+        self.open()
+
+    def open(self) -> None:
+        crawler = get_crawler(
+            Spider, settings_dict={"LARM_DIR": str(self.path), "DOWNLOAD_MAXSIZE": 9_999}
+        )
+        crawler.spider = self.spider
+        self.stores = [one.from_crawler(crawler) for one in STORES]
+        for store in self.stores:
+            store.recovered(self.positions)
+        for store in self.stores:
+            store.open_spider()
+
+    def store(self, url: str, page: Page | None) -> None:
+        """None: it is taken out."""
+        self.clock += 1
+        item: Any = page
+        if page is None:
+            item = Removed(url, url, "gone", self.clock)
+        else:
+            page.fetched = self.clock
+        for store in self.stores:
+            store.process_item(item)
+
+    def checkpoint(self) -> None:
+        positions = dict(store.checkpoint() for store in self.stores)
+        asyncio.run(self._commit())
+        self.positions = positions
+
+    async def _commit(self) -> None:
+        for store in self.stores:
+            if (waiting := store.commit()) is not None:
+                await waiting
+
+    def close(self) -> None:
+        asyncio.run(self._close())
+
+    async def _close(self) -> None:
+        for store in self.stores:
+            if (waiting := store.close_spider()) is not None:
+                await waiting
+
+    def look(self) -> None:
+        """Bring the index of the logs up to date."""
+        names = {"PageFilesPipeline": "store.log", "FetchLogPipeline": "fetch.log",
+                 "LinkLogPipeline": "links.log"}  # fmt: skip
+        ends = {
+            names[store]: int(at.split()[-1])
+            for store, at in self.positions.items()
+            if store in names
+        }
+        Update(self.path, ends, "b").run()
+
+    def end(self) -> None:
+        writer = self.stores[-1]._writer  # type: ignore[attr-defined]
+        writer.refresh_all_anchors()
+        self.checkpoint()
+        self.close()
+
+    def make_frontier(self, urls: list[str]) -> None:
+        """In which these URLs are stored, as of the last checkpoint."""
+        backend = LmdbBackend(self.path / "frontier")
+        backend.recover()
+        entries = [QueuedUrl(url, url, url_key(url), host_of(url)) for url in urls]
+        backend.add(entries)
+        for entry in entries:
+            backend.pop(entry.host, 0.0)
+        visit = FetchRecord(UrlState.STORED, time=self.clock, status=200)
+        backend.acknowledge([(entry.key, visit) for entry in entries])
+        backend.checkpoint(self.positions)
+        backend.close()
