@@ -477,6 +477,9 @@ LARM_LINK_LOG = "distinct"
 # The size of a page file, at most.
 LARM_PAGEFILE_BYTES = 50_000_000
 
+# How many old versions of a page `scrapy compact` keeps.
+LARM_VERSIONS = 0
+
 # `zstd`: new page files, `store.log` and `links.log` are compressed, as `links.log.zst`
 # (docs/formats.md#compression). Empty: they are not.
 LARM_COMPRESSION = ""

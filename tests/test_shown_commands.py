@@ -45,6 +45,7 @@ ELSEWHERE = {
     r"docker compose": "tests/deploy/test_examples.py, against the schema; not run",
     r"# |apt |pip |\$ ": "root commands of a node, by hand; what they install: tests/deploy/",
     r"scrapy merge": "tests/commands/test_merge.py",
+    r"scrapy compact": "tests/crawl/test_compact.py",
     r"scrapy remove": "tests/control/test_remove.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",
     r"python -m pytest tests/hostile": "a run of the tests",

@@ -60,7 +60,10 @@ class PageFilesPipeline(LogStore):
 
     needs = ("url", "body")
     file_name = "store.log"
-    files = (file_name, "pagefile_*.pfl", file_name + SUFFIX, f"pagefile_*.pfl{SUFFIX}")
+    files = (
+        file_name, "pagefile_*.pfl", file_name + SUFFIX, f"pagefile_*.pfl{SUFFIX}",
+        "compact.new", "compact.done",
+    )  # fmt: skip
     columns = STORE_LOG_COLUMNS
 
     def __init__(self, directory: Path, max_bytes: int, counters: StatsCollector) -> None:

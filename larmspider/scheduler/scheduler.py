@@ -23,6 +23,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
+from larmspider.crawl.compact import finish as finish_compaction
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.dispatch import AddressBook
@@ -143,6 +144,7 @@ class FrontierScheduler:
             ClusterDirectory.from_crawler(self.crawler).claim()
         directory.claim()
         try:
+            finish_compaction(directory.path)
             frontier = self._open_frontier(directory.path / "frontier")
         except BaseException:
             directory.release()

@@ -30,7 +30,9 @@ STORES = (
 class StoredCrawl:
     """The stores of a crawl, without the crawl: a checkpoint is a method."""
 
-    def __init__(self, path: Path, *, refresh: bool) -> None:
+    def __init__(
+        self, path: Path, *, refresh: bool, positions: Mapping[str, bytes] | None = None
+    ) -> None:
         self.path = path
         path.mkdir(exist_ok=True)
         stores = {f"{one.__module__}.{one.__qualname__}": list(one.files) for one in STORES}
@@ -38,7 +40,7 @@ class StoredCrawl:
         (path / "crawl.json").write_text(json.dumps(manifest))
         self.spider = Spider("test", start_urls=["http://h/"])
         self.spider.refresh = "due" if refresh else ""  # type: ignore[attr-defined]
-        self.positions: Mapping[str, bytes] = {}
+        self.positions = dict(positions or {})
         self.clock = 1_000.0
         self.open()
 

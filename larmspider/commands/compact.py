@@ -1,0 +1,36 @@
+"""scrapy compact: gives back the space of old versions and of pages that were taken out."""
+
+from __future__ import annotations
+
+import argparse
+
+from larmspider import options
+from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.compact import compact
+from larmspider.formatting import doing, size
+
+
+class Command(LarmCommand):
+    def short_desc(self) -> str:
+        return "Give back the space of old versions and of pages that were taken out"
+
+    def long_desc(self) -> str:
+        return (
+            "Give back the space that old versions of pages, and pages that were taken out, have in"
+            " page files, logs and search index. No crawl may run there meanwhile. It needs as much"
+            " room as what stays of the files that it writes anew."
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        heap_bytes = options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
+        versions = options.integer(self.settings, "LARM_VERSIONS", minimum=0)
+        before = after = 0
+        for part in self.open_crawl().parts:
+            with doing(f"Compacting {part.path}"):
+                freed = compact(part, versions=versions, heap_bytes=heap_bytes)
+            before, after = before + freed.before, after + freed.after
+        if opts.json:
+            print_json({"before": before, "after": after})
+        else:
+            print(f"{size(before)} before, {size(after)} now")

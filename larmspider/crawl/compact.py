@@ -1,0 +1,211 @@
+"""Gives back the space of old versions and of pages that were taken out: `scrapy compact`.
+
+    compact(CrawlDir(Path("crawl")), versions=0, heap_bytes=64_000_000)    # Freed(before, after)
+
+No crawl may run. What stays is written into files of its own beside the others: the page files
+that have bodies which do not count, under new numbers, store.log and links.log. One rename of their
+folder says that they are complete; from then on they take the place of the others, however often
+that is interrupted, and the stores' positions follow. Before that rename nothing has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from larmspider.crawl.log_index.index import FOLDER
+from larmspider.crawl.logs import REMOVED, STATUS
+from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.index.rebuild import rebuild
+from larmspider.index.version import has_index
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
+from larmspider.workdir.directory import locked
+from larmspider.workdir.frames import SUFFIX, forget, present, stored_size
+from larmspider.workdir.manifest import LOCK
+
+DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
+_URL, _SIZE, _FILE, _OFFSET = (
+    STORE_LOG_COLUMNS.index(name) for name in ("url", "size", "page-file", "offset")
+)
+
+
+class Freed(NamedTuple):
+    """Bytes on disk of page files, store.log, links.log and the search index."""
+
+    before: int
+    after: int
+
+
+def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
+    """Keep ``versions`` old ones of each page. Raises CrawlDirError."""
+    path = crawl.path
+    with locked(path / LOCK):
+        finish(path)
+        positions = _recovered(path)
+        before = _bytes(path)
+        records = [fields for _, fields in crawl.logs.search("store.log", None, 0)]
+        kept = _that_count(records, versions)
+        anew = any(crawl.logs.beginnings())
+        if len(kept) < len(records) or anew:
+            draft = path / DRAFT
+            try:
+                _write(crawl, draft, [records[n] for n in kept], positions)
+                draft.rename(path / DONE)
+                _sync_folder(path)
+            except OSError as error:
+                raise CrawlDirError(f"{path} cannot be compacted: {error}") from error
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+            finish(path)
+        taken_out = any(fields[STATUS] == REMOVED for fields in records)
+        if taken_out and has_index(crawl.index_dir):
+            rebuild(crawl.index_dir, heap_bytes=heap_bytes)  # Tantivy keeps what was deleted
+        return Freed(before, _bytes(path))
+
+
+def finish(path: Path) -> None:
+    """Complete a compaction that was interrupted, or forget one that was not complete; under the
+    lock. Raises CrawlDirError."""
+    try:
+        shutil.rmtree(path / DRAFT, ignore_errors=True)
+        done = path / DONE
+        if not done.exists():
+            return
+        plan = json.loads((done / PLAN).read_text())
+        names = sorted(file.name for file in done.iterdir() if file.name != PLAN)
+        for name in names:  # store.log comes after the page files that it names
+            _put(done / name, path / name)
+        _sync_folder(path)
+        if plan["positions"]:
+            backend = LmdbBackend(path / "frontier")
+            try:
+                backend.recover()
+                backend.checkpoint({name: at.encode() for name, at in plan["positions"].items()})
+            finally:
+                backend.close()
+        for number in plan["dropped"]:
+            there = present(path / page_file_name(number))
+            there.unlink(missing_ok=True)
+            forget(there)
+        shutil.rmtree(path / FOLDER, ignore_errors=True)
+        shutil.rmtree(done)
+    except (OSError, ValueError, KeyError) as error:
+        raise CrawlDirError(f"{path}: a compaction cannot be completed: {error}") from error
+
+
+def _put(draft: Path, path: Path) -> None:
+    draft.replace(path)
+    forget(path)
+
+
+def _recovered(path: Path) -> Mapping[str, bytes]:
+    """Go back to the last checkpoint, as a crawl does that goes on."""
+    if not (path / "frontier").exists():
+        return {}
+    backend = LmdbBackend(path / "frontier")
+    try:
+        positions = backend.recover().positions
+    finally:
+        backend.close()
+    for store, name in (("PageFilesPipeline", "store.log"), ("LinkLogPipeline", "links.log")):
+        if store in positions:
+            truncate_file(path / name, positions[store].split()[-1])
+    return positions
+
+
+def _that_count(records: Sequence[Sequence[str]], versions: int) -> list[int]:
+    """Numbers of the records to be kept: of each URL the last ones, since it was taken out."""
+    of_url: dict[str, list[int]] = defaultdict(list)
+    for number, fields in enumerate(records):
+        if fields[STATUS] == REMOVED:
+            of_url.pop(fields[_URL], None)
+        else:
+            of_url[fields[_URL]].append(number)
+    return sorted(n for numbers in of_url.values() for n in numbers[-1 - versions :])
+
+
+def _write(
+    crawl: CrawlDir, draft: Path, kept: list[list[str]], positions: Mapping[str, bytes]
+) -> None:
+    path = crawl.path
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir()
+    numbers = _numbers(path)
+    live = Counter[int]()
+    for fields in kept:
+        live[int(fields[_FILE])] += int(fields[_SIZE])
+    sizes = {number: stored_size(path / page_file_name(number)) for number in numbers}
+    dropped = [number for number in numbers if live[number] < sizes[number]]
+    where = {old: new for new, old in enumerate(dropped, max(numbers, default=-1) + 1)}
+    files: dict[int, AppendFile] = {}
+    log = _log(path, draft, "store.log", STORE_LOG_COLUMNS)
+    try:
+        for fields in kept:
+            old = int(fields[_FILE])
+            if old in where:
+                if where[old] not in files:
+                    packed = present(path / page_file_name(old)).name.endswith(SUFFIX)
+                    name = draft / page_file_name(where[old])
+                    files[where[old]] = open_appending(name, compressed=packed)
+                file, body = files[where[old]], crawl.body(crawl.page_of(fields))
+                fields[_FILE], fields[_OFFSET] = str(where[old]), str(file.end)
+                file.write(body)
+            log.append(*fields)
+        at = {"PageFilesPipeline": log.flush().decode()}
+    finally:
+        for file in files.values():
+            file.close()
+        log.close()
+    last = max([*files, *(n for n in numbers if n not in where)], default=0)
+    length = files[last].end if last in files else sizes.get(last, 0)
+    at["PageFilesPipeline"] = f"{last} {length} {at['PageFilesPipeline']}"
+    if present(path / "links.log").exists():
+        links = _log(path, draft, "links.log", LINK_LOG_COLUMNS)
+        try:
+            for record in crawl.logs.links():
+                links.append(*record)
+            at["LinkLogPipeline"] = links.flush().decode()
+        finally:
+            links.close()
+    committed = {name: position for name, position in at.items() if name in positions}
+    with (draft / PLAN).open("w") as plan:
+        json.dump({"positions": committed, "dropped": dropped}, plan)
+        plan.flush()
+        os.fsync(plan.fileno())
+    _sync_folder(draft)
+
+
+def _log(path: Path, draft: Path, name: str, columns: Sequence[str]) -> RecordLog:
+    packed = present(path / name).name.endswith(SUFFIX)
+    return RecordLog(draft / name, columns, compressed=packed)
+
+
+def _numbers(path: Path) -> list[int]:
+    names = (file.name.split(".")[0].partition("_")[2] for file in path.glob("pagefile_*.pfl*"))
+    return sorted(int(number) for number in names if number.isdecimal())
+
+
+def _bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in _files(path) if file.is_file())
+
+
+def _files(path: Path) -> Iterator[Path]:
+    for pattern in ("pagefile_*.pfl*", "store.log*", "links.log*", "index/**/*"):
+        yield from path.glob(pattern)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,96 @@
+"""A compaction gives back what does not count, and changes nothing that is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larmspider.crawl import compact as module
+from larmspider.crawl.compact import DONE, compact, finish
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.items import Link, Page
+from tests.crawl.test_versions import known
+from tests.support.stored_crawl import StoredCrawl
+
+URLS = [f"http://{host}/{page}" for host in ("a", "b") for page in range(3)]
+
+
+def page(url: str, word: str) -> Page:
+    links = [Link(other, other, anchor=word, exact=other) for other in URLS[: len(word)]]
+    body = word.encode() * 3_000
+    return Page(url, url, body=body, text=word, mime="text/html", links=links, exact=url)
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> CrawlDir:
+    """Three versions of each page, the last one of them removed."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    for word in ("word", "home", "next"):
+        for url in URLS:
+            crawl.store(url, page(url, word))
+    crawl.store(URLS[-1], None)
+    crawl.end()
+    crawl.make_frontier(URLS[:-1])
+    return CrawlDir(crawl.path)
+
+
+def run(crawl: CrawlDir, versions: int = 0) -> Any:
+    return compact(crawl, versions=versions, heap_bytes=15_000_000)
+
+
+def test_what_does_not_count_is_given_back(crawl: CrawlDir) -> None:
+    """And all else is read as before; a crawl goes on there, and a second time frees nothing."""
+    before = known(crawl.path)
+    freed = run(crawl)
+    assert freed.before - freed.after > 13 * 4 * 3_000
+    assert known(crawl.path) == before
+    assert sum(file.stat().st_size for file in crawl.path.glob("*.pfl")) == 5 * 4 * 3_000
+    assert run(crawl) == (freed.after, freed.after)
+    backend = LmdbBackend(crawl.path / "frontier")
+    positions = backend.recover().positions
+    backend.close()
+    again = StoredCrawl(crawl.path, refresh=True, positions=positions)
+    again.store(URLS[0], page(URLS[0], "new"))
+    again.end()
+    assert (URLS[0], b"new" * 3_000) in known(crawl.path)["pages"]
+
+
+def test_old_versions_are_kept(crawl: CrawlDir) -> None:
+    run(crawl, versions=1)
+    lines = [fields[1] for _, fields in crawl.logs.search("store.log", None, 0)]
+    assert lines == URLS[:-1] * 2
+
+
+@pytest.mark.parametrize("moment", range(9))
+def test_a_compaction_that_is_killed_has_happened_or_not(
+    crawl: CrawlDir, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Whatever the step at which it ends; the next one, or the next run, completes it."""
+    before, steps = known(crawl.path), iter(range(moment, -1, -1))
+
+    def step(*arguments: Any) -> None:
+        if next(steps, 0) == 0:
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    real = module._sync_folder
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_sync_folder", step)
+        replace = module.os.replace
+        patched.setattr(
+            module.os,
+            "replace",
+            lambda *two: (replace(*two), step(crawl.path)),  # both are steps
+        )
+        try:
+            run(crawl)
+        except KeyboardInterrupt:
+            pass
+    finish(crawl.path)
+    assert not (crawl.path / DONE).exists()
+    assert known(crawl.path) == before
+    run(crawl)
+    assert known(crawl.path) == before
