@@ -183,8 +183,8 @@ def test_explain_names_every_stage(server: DemoServer, folder: Path) -> None:
     assert "hosts.properties" in explained["host_rules"][0]
     stages = [verdict["stage"] for verdict in explained["verdicts"]]
     assert stages == [
-        "normalize", "length", "removed", "known-paths", "scope", "traps", "nofollow", "depth",
-        "visited", "robots",
+        "normalize", "length", "removed", "known-paths", "scope", "traps", "language",
+        "nofollow", "depth", "visited", "robots",
     ]  # fmt: skip
     text = scrapy("explain", server.at("/private/salaries.html"), cwd=folder).out
     assert re.search(r"^robots +REJECT +line \d+: Disallow: /private/", text, re.MULTILINE)
