@@ -124,7 +124,7 @@ def test_a_file_that_lacks_what_was_committed_is_an_error(
         )
     assert killed.site.seen.total() == seen
     path.write_bytes(whole)
-    assert not crawl.run(Kill("popped", 30))
+    assert not crawl.run(Kill("popped", 1))
 
 
 def test_torn_ends_are_dropped(killed: KilledCrawl, tmp_path: Path) -> None:
