@@ -122,8 +122,9 @@ class Page:
     that led here. ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is
     the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
     refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
-    epoch, or None) are what a document says of itself, ``parts`` what it holds. Pages of a PDF are
-    parted by form feeds in ``text``. ``unread``: why extraction has not read the document, or not
+    epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
+    ``text`` is not its main text, as (start, end) in order. Pages of a PDF are parted by form
+    feeds in ``text``. ``unread``: why extraction has not read the document, or not
     all of it, an Outcome and a message (``encrypted: needs a password``); "" for all others.
     ``headers`` are those of the response, by name; no store keeps them, feeds write them.
     """
@@ -160,10 +161,20 @@ class Page:
     unread: str = ""
     links: list[Link] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
+    rest: list[tuple[int, int]] = field(default_factory=list)
     exact: str | None = None
     fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     link_signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
+
+    @property
+    def main(self) -> str:
+        """The main text: ``text`` without navigation and the like."""
+        if not self.rest:
+            return self.text
+        starts = [0, *(end for _, end in self.rest)]
+        ends = [*(start for start, _ in self.rest), len(self.text)]
+        return "".join(self.text[a:b] for a, b in zip(starts, ends, strict=True)).strip()
 
     @property
     def name(self) -> str:

@@ -8,13 +8,17 @@ html.py comes first. On ordinary pages both give equal results (a test).
 
 from __future__ import annotations
 
+from collections import Counter
+
 from lxml import etree
 
 from larmspider.extraction.page_builder import (
     BLOCKS,
     BREAKS,
+    END,
     HIDDEN,
     MAX_ANCHOR,
+    REGIONS,
     Attributes,
     PageBuilder,
 )
@@ -59,6 +63,8 @@ class _Target:
         self._hidden: str | None = None
         self._title: list[str] | None = None
         self._anchor: _Anchor | None = None
+        self._regions: Counter[str] = Counter()
+        self._heading: int | None = None
 
     def start(self, name: str, attributes: Attributes) -> None:
         self.depth += 1
@@ -69,6 +75,11 @@ class _Target:
             return
         if name in BLOCKS or name in BREAKS:
             self.data(" ")
+        elif name in REGIONS:
+            self.data(REGIONS[name])
+            self._regions[name] += 1
+        if name == "h1" and self._heading is None:
+            self._heading = len(self.builder.pieces)
         if name in HIDDEN:
             self._hidden = name
             self._template = 1
@@ -122,6 +133,11 @@ class _Target:
             self._end_anchor(self._anchor)
         elif name in BLOCKS:
             self.data(" ")
+        elif self._regions[name]:
+            self._regions[name] -= 1
+            self.data(END)
+        if name == "h1" and self._heading is not None and not self.builder.heading:
+            self.builder.heading = "".join(self.builder.pieces[self._heading :])
 
     def data(self, text: str) -> None:
         if self._hidden is None:

@@ -29,13 +29,19 @@ from larmspider.extraction.markup_guard import is_costly
 from larmspider.extraction.page_builder import (
     BLOCKS,
     BREAKS,
+    END,
     HIDDEN,
     MAX_ANCHOR,
     MAX_LINKS,
+    REGIONS,
+    UNSEEN,
     Attributes,
     PageBuilder,
 )
 from larmspider.items import Page
+
+_HIDING = (b" hidden", b"display:none", b"display: none")
+_UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
 
 # With mutation events lexbor is quadratic in a select: 20,000 options take 3.6 s, without 7 ms.
 _OPTIONS = LexborDocumentOptions.WO_EVENTS
@@ -67,13 +73,15 @@ def _tag_id(name: str) -> int:
     _TITLE,
     _BASE,
     _HTML,
-) = range(14)
-_PARTING = frozenset((_BLOCK, _BREAK, _IMG))
+    _REGION,
+) = range(15)
+_PARTING = frozenset((_BLOCK, _BREAK, _IMG, _REGION))
 _SKIPPED = frozenset((_HIDDEN, _IFRAME, _TITLE))
 _ROLES = {
     **{_tag_id(name): _BLOCK for name in BLOCKS},
     **{_tag_id(name): _BREAK for name in BREAKS},
     **{_tag_id(name): _HIDDEN for name in HIDDEN},
+    **{_tag_id(name): _REGION for name in REGIONS},
     **{
         _tag_id(name): role
         for name, role in (
@@ -90,6 +98,7 @@ _ROLES = {
         )
     },
 }
+_MARKS = {_tag_id(name): (kind, END.encode()) for name, kind in REGIONS.items()}
 _TEXT_ID = 2
 _ROLES[_TEXT_ID] = _TEXT
 
@@ -110,9 +119,17 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def read(markup: bytes) -> PageBuilder:
     """Parse and walk ``markup`` (UTF-8); time and memory are bounded unless it is_costly."""
     builder = PageBuilder()
-    root = LexborHTMLParser(markup, options=_OPTIONS).root
+    parser = LexborHTMLParser(markup, options=_OPTIONS)
+    root = parser.root
     if root is not None:
+        if any(word in markup for word in _HIDING):
+            for node in parser.css(_UNSEEN):
+                node.insert_before(UNSEEN.encode())
+                node.insert_after(END.encode())
         _walk(root, builder)
+        if not builder.title or builder.title.isspace():
+            heading = parser.css_first("h1")
+            builder.heading = heading.text() if heading is not None else ""
     return builder
 
 
@@ -154,6 +171,10 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                     anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
+        elif role == _REGION:
+            start, end = _MARKS[node.tag_id]
+            add(start)
+            node.insert_after(end)  # where the walk meets it
         else:
             _metadata(role, node, builder)
             if role in _SKIPPED:
@@ -163,7 +184,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
 def _ends_block(last: LexborNode) -> bool:
     """Whether a block ends with ``last``, its last child."""
     parent = last.parent
-    return parent is not None and _ROLES.get(parent.tag_id) == _BLOCK
+    return parent is not None and _ROLES.get(parent.tag_id) in (_BLOCK, _REGION)
 
 
 def _metadata(role: int, node: LexborNode, builder: PageBuilder) -> None:
@@ -233,7 +254,7 @@ def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
             length += len(piece)
             if length > MAX_ANCHOR * 4:
                 break
-        elif role == _BLOCK:
+        elif role in (_BLOCK, _REGION):
             pieces.append(" ")
             node.insert_after(b" ")
         elif role == _IMG:
@@ -244,4 +265,6 @@ def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
         elif role == _BREAK:
             pieces.append(" ")
     text = "".join(pieces)
+    if UNSEEN in text:
+        text = text.replace(UNSEEN, "").replace(END, "")
     return " ".join(alts) if not text or text.isspace() else text, looked_at

@@ -90,7 +90,10 @@ class Languages:
         host, said = urlsplit(page.url).netloc, page.language
         if not self._is_doubtful(host, said):
             return said
-        guessed, sure = await self._guesser.guess(sample(page.text))
+        text = page.main
+        guessed, sure = await self._guesser.guess(
+            sample(text if len(text) >= SHORTEST else page.text)
+        )
         return self._judged(host, said, guessed, sure)
 
     def _is_doubtful(self, host: str, said: str | None) -> bool:

@@ -16,7 +16,10 @@ Attributes are a mapping from lower-case name to value, None or "" for an empty 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from lxml import etree
 from w3lib.html import strip_html5_whitespace
@@ -40,14 +43,17 @@ MAX_DESCRIPTION = 1024
 """Characters kept of a meta description."""
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
+LEAST_MAIN = 200
+"""Characters of a main text."""
+LONGEST_LABEL = 200
+"""Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
 """A page whose meta refresh comes within this time is one that nobody can read."""
 
 _BLOCKS = """
-    address article aside blockquote body button caption center dd details dialog dir div dl dt
-    fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup legend li
-    listing main menu nav ol optgroup option p plaintext pre search section select summary table
-    tbody td textarea tfoot th thead tr ul video audio object
+    address blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
+    figure frameset h1 h2 h3 h4 h5 h6 hgroup legend li listing menu ol optgroup option p plaintext
+    pre search section summary table tbody td textarea tfoot th thead tr ul video audio object
 """
 BLOCKS = frozenset(_BLOCKS.split())
 """Elements set apart from the text around them (HTML 15.3, display other than inline), and cells
@@ -55,6 +61,16 @@ and form controls: ``<p>a</p><p>b</p>`` reads "a b", ``<b>f</b>oo`` reads "foo".
 
 BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 """Void elements that separate words, as an image does and a wbr does not."""
+
+ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
+"""Marks among the pieces of a page's text, where a region begins and ends; no text has these
+characters (Unicode 23.7), and those that a page has are left out."""
+REGIONS = MappingProxyType(
+    dict.fromkeys(("nav", "header", "footer", "aside", "form"), ASIDE)
+    | dict.fromkeys(("main", "article"), MAIN)
+    | dict.fromkeys(("button", "select", "datalist"), CONTROL)
+)
+"""Elements around the main text, those that hold it, and those whose labels are no text."""
 
 HIDDEN = frozenset(("script", "style", "template", "title", "iframe", "noframes", "noembed"))
 """Elements whose content is not text of the page. ``noscript`` is not among them: this client runs
@@ -74,6 +90,8 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+_MARK = re.compile(f"([{ASIDE}{MAIN}{CONTROL}{UNSEEN}{END}])")
+_NESTED = 8  # regions with main text that are looked at, one in the other
 _SLACK = 4
 _SPACES = "\xa0\x85\u2028\u2029"
 _ANY = etree.Element("any")
@@ -83,13 +101,17 @@ _normalize_space = etree.XPath("normalize-space($text)", smart_strings=False)
 class PageBuilder:
     """Links, metadata and text of one page while a parser reads it."""
 
-    __slots__ = ("_refreshed", "base", "canonical", "description", "language", "links", "moved",
-                 "nofollow", "noindex", "pieces", "title")  # fmt: skip
+    __slots__ = ("_refreshed", "base", "canonical", "description", "heading", "language", "links",
+                 "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
+                 "title")  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        """Text in document order, with a space where a block begins or ends."""
+        """Text in document order, with a space where a block begins or ends, and marks."""
         self.title: str | None = None
+        self.heading = ""
+        """The text of the first h1, of a page without a title."""
+        self.og_title = self.og_description = ""
         self.base: str | None = None
         self.canonical: str | None = None
         self.description = ""
@@ -140,6 +162,11 @@ class PageBuilder:
             noindex, nofollow = robots_directives(name, content)
             self.noindex |= noindex
             self.nofollow |= nofollow
+        elif found := attributes.get("property"):
+            if found == "og:title":
+                self.og_title = self.og_title or content
+            elif found == "og:description":
+                self.og_description = self.og_description or one_line(content, MAX_DESCRIPTION)
         pragma = (attributes.get("http-equiv") or "").strip().lower()
         if pragma == "refresh":
             self._refresh(content, noscript)
@@ -170,9 +197,11 @@ class PageBuilder:
             for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
             if url.startswith("http") or is_link(url)
         ]
-        page.title = one_line(self.title or "", MAX_TITLE)
-        page.text = page_text(self.pieces)
-        page.description = self.description
+        page.text, page.rest = regions(page_text(self.pieces))
+        heading = _MARK.sub(" ", self.heading)
+        for title in (self.title or "", heading, self.og_title):
+            page.title = page.title or one_line(title, MAX_TITLE)
+        page.description = self.description or self.og_description
         page.language = self.language
         page.canonical = self.canonical and resolver.resolve_or_none(self.canonical)
         page.noindex = self.noindex
@@ -233,6 +262,95 @@ def one_line(text: str, limit: int) -> str:
     if len(text) <= limit:
         return " ".join(text.split())
     return " ".join(text[: limit * _SLACK].split())[:limit].rstrip()
+
+
+def regions(marked: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text without its marks, and what of it is not the main text, as (start, end) in order.
+
+    The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
+    else all. It is without nav, header, footer, aside and form (REGIONS). Where that leaves less
+    than `LEAST_MAIN` characters, all is main text. Labels of controls are left out, and what is
+    not seen, unless that is most of the page: a script shows it then.
+    """
+    pieces = _MARK.split(marked)
+    if len(pieces) == 1:
+        return marked, []
+    found = list(_stretches(pieces))
+    unseen = sum(len(stretch.text) for stretch in found if stretch.unseen)
+    all_seen = 2 * unseen >= sum(len(stretch.text) for stretch in found)
+    kept: list[str] = []
+    length, parted = 0, True
+    for stretch in found:
+        label = stretch.control and len(stretch.text) <= LONGEST_LABEL
+        if label or (stretch.unseen and not all_seen):
+            continue
+        text = stretch.text.lstrip(" ")
+        if text and not parted:
+            text = f" {text}"
+        if text:
+            kept.append(text)
+            parted = text.endswith(" ")
+        stretch.start, length = length, length + len(text)
+        stretch.end = length
+    text = "".join(kept).rstrip(" ")
+    return text, _rest(len(text), [stretch for stretch in found if stretch.end])
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """A text between two marks. ``mains`` are the regions with main text that it is in."""
+
+    text: str
+    mains: tuple[int, ...]
+    aside: bool
+    control: bool
+    unseen: bool
+    start: int = 0
+    end: int = 0
+
+
+def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
+    """``pieces`` are texts and marks in turn."""
+    opened: list[str] = []
+    number = dict.fromkeys((ASIDE, MAIN, CONTROL, UNSEEN), 0)
+    mains: tuple[int, ...] = ()
+    for at, piece in enumerate(pieces):
+        if piece == END:
+            if opened:
+                number[kind := opened.pop()] -= 1
+                if kind == MAIN and number[MAIN] < _NESTED:
+                    mains = mains[:-1]
+        elif at % 2:
+            opened.append(piece)
+            number[piece] += 1
+            if piece == MAIN and number[MAIN] <= _NESTED:
+                mains = (*mains, at)
+        elif piece:
+            yield _Stretch(piece, mains, *(number[k] > 0 for k in (ASIDE, CONTROL, UNSEEN)))
+
+
+def _rest(length: int, stretches: Sequence[_Stretch]) -> list[tuple[int, int]]:
+    wanted = [stretch for stretch in stretches if not stretch.aside]
+    sizes: Counter[int] = Counter()
+    for stretch in wanted:
+        for main in stretch.mains:
+            sizes[main] += len(stretch.text)
+    inside = [stretch for stretch in wanted if stretch.mains]
+    size = sum(len(stretch.text) for stretch in inside)
+    if size >= LEAST_MAIN:
+        # the innermost that has most of it; it was opened last
+        alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
+        wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
+    if sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
+        return []
+    rest, at = [], 0
+    for stretch in wanted:
+        if stretch.start > at:
+            rest.append((at, stretch.start))
+        at = min(length, stretch.end)
+    if at < length:
+        rest.append((at, length))
+    return rest
 
 
 def page_text(pieces: list[str]) -> str:

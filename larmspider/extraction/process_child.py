@@ -22,7 +22,7 @@ from larmspider.items import Outcome, Page, Part
 
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
-          "moved", "author", "modified", "unread")  # fmt: skip
+          "moved", "rest", "author", "modified", "unread")  # fmt: skip
 """The fields of a Page that extraction sets, without links and parts."""
 PART_FIELDS = tuple(field.name for field in fields(Part))
 _FILE_BYTES = 64_000_000

@@ -43,7 +43,7 @@ from larmspider.index.stems import Stems
 from larmspider.index.stops import matter
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
-EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5}
+EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5, "rest": 0.2}
 FORM_WEIGHT = 0.5
 """Of other forms of a word, in the fields of `FORM_FIELDS`."""
 FORM_FIELDS = ("exact", "anchors")
@@ -69,7 +69,7 @@ MAX_WORDS = 64
 
 _LIKE_CHARS = 20_000  # of a page, whose salient words are looked for
 
-_UNSTEMMED = ("exact", "anchors")
+_UNSTEMMED = ("exact", "anchors", "rest")
 _FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime", "author": "author"}
 SALIENT_WORDS = 20
 """Words by which more pages like one are searched."""
@@ -98,6 +98,9 @@ class Ranking:
         self._exact = ExactAnalyzer(version)
         self._stems = stems
         self._current = version >= SCHEMA_VERSION
+        missing = () if self._current else ("rest",)
+        self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
+        self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
     def build(self, clauses: Sequence[Clause], *, ranks: bool = True, every: bool = False) -> Query:
         """The query that ranks; without ``ranks`` one with the same matches, faster, or with
@@ -147,7 +150,7 @@ class Ranking:
 
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
-        found = [(field, word) for field in EXACT_WEIGHTS]
+        found = [(field, word) for field in self._exact_weights]
         stems = self._stems.analyze(word)
         return found + [(field, stem) for field in STEMMED_WEIGHTS for stem in stems]
 
@@ -222,7 +225,7 @@ class Ranking:
                 [
                     Query.fuzzy_term_query(self._schema, field, token, distance=clause.fuzzy)
                     for token in exact
-                    for field in _UNSTEMMED
+                    for field in self._unstemmed
                 ]
             )
         queries = [self._whole("signs", sign, SIGN_WEIGHT) for sign in typed]
@@ -237,7 +240,7 @@ class Ranking:
         exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
         queries += [
             Query.boost_query(self._term(field, token), weight * share)
-            for known, tokens in ((EXACT_WEIGHTS, exact), (STEMMED_WEIGHTS, stems))
+            for known, tokens in ((self._exact_weights, exact), (STEMMED_WEIGHTS, stems))
             for field, weight in known.items()
             for token in dict.fromkeys(tokens)
         ]
@@ -302,7 +305,7 @@ class Ranking:
         if not tokens:
             return None
         # an excluded word is searched in the page, not in texts of links to it
-        fields = ("exact",) if clause.excluded else _UNSTEMMED
+        fields = ("exact",) if clause.excluded else self._unstemmed
         return _any([self._sequence(field, tokens) for field in fields])
 
     def _analyzed(self, field: str, text: str, analyze: Callable[[str], list[str]]) -> Query | None:

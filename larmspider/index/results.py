@@ -59,7 +59,8 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored page; ``digest`` is that of the body, in hex. Units as in `Hit`."""
+    """A stored page; ``text`` is its main text, ``rest`` what stands around it, ``digest`` that of
+    the body, in hex. Units as in `Hit`."""
 
     url: str
     normalized: str
@@ -76,3 +77,4 @@ class Document:
     modified: float | None = None
     author: str = ""
     container: str = ""
+    rest: str = ""

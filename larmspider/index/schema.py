@@ -16,6 +16,7 @@ Example::
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -53,6 +54,10 @@ that lead there are not what they define."""
 
 TEXT_LIMIT = 4_194_304
 """Characters of a page's text that are stored and searched: some 1,500 pages of a PDF."""
+REST_LIMIT = 100_000
+"""Characters of what stands around a page's main text (Page.rest)."""
+LONGEST_SENTENCE = 200
+"""Characters of a first sentence that stands for a description."""
 PAGE_BREAK = "\f"
 """Between two pages of a text that has them."""
 
@@ -73,10 +78,11 @@ STEMMERS = frozenset(
 """Languages that Tantivy can stem ``body``, ``title`` and ``description`` for; other pages come in
 stems (stems.py)."""
 
+_SENTENCE = re.compile(rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])")
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
-SHOWN = ("title", "description", "body")
+SHOWN = ("title", "description", "body", "rest")
 """Texts that are stored as they were, beside the words that they are searched by."""
 _STORED = "stored_{}"
 _STEMMED = "larm_stemmed"
@@ -219,6 +225,8 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("parts", tokenizer_name="whitespace", index_option="basic")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
+    # what stands around the main text
+    builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
     # one token each, in lower case: texts of links as a whole; flags, operators, key chords
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
@@ -230,6 +238,8 @@ def build_schema() -> tantivy.Schema:
     # as they were, in UTF-8: not what is searched
     for name in SHOWN:
         builder.add_bytes_field(_STORED.format(name), stored=True)
+    # the text of most links to a page without a title
+    builder.add_bytes_field("stored_named", stored=True)
     # values
     builder.add_integer_field("depth", stored=True, fast=True)
     builder.add_integer_field("size", stored=True, fast=True)
@@ -255,8 +265,9 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "host": (urlsplit(page.url).hostname or "").rstrip("."),
         "digest": digest,
         "title": page.title,
-        "description": page.description or page.unread,
-        "body": page.text[:TEXT_LIMIT],
+        "description": page.description or page.unread or _first_sentence(page.main),
+        "body": page.main[:TEXT_LIMIT],
+        "rest": _rest_of(page)[:REST_LIMIT],
         "author": page.author,
         "mime": page.mime,
         "language": page.language or "",
@@ -268,6 +279,16 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         stored["modified"] = modified
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
+
+
+def _first_sentence(text: str) -> str:
+    """The beginning of ``text``, to the end of a sentence where one ends soon."""
+    found = _SENTENCE.match(text)
+    return found[0] if found else text[:LONGEST_SENTENCE].rpartition(" ")[0]
+
+
+def _rest_of(page: Page) -> str:
+    return " ".join(page.text[start:end].strip() for start, end in page.rest)
 
 
 def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[str, Any]:
@@ -282,6 +303,7 @@ def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[s
         "title": part.title or part.name.rpartition("/")[2],
         "description": part.unread,
         "body": part.text[:TEXT_LIMIT],
+        "rest": "",
         "author": part.author,
         "mime": part.mime,
         "language": part.language or "",
@@ -292,6 +314,7 @@ def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[s
 def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tantivy.Document:
     """The document of ``stored`` (`page_fields`, or what the index gave back) and links to it,
     without its parts."""
+    stored = {"rest": "", **stored}  # an index before version 5 has none
     plain = {name: normalized(stored[name]) for name in SHOWN}
     texts = list(map(normalized, links.texts))
     fields = {
@@ -304,6 +327,7 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
         "date": stored.get("modified", stored["fetched"]),
         "url_words": spaced(normalized(url_words(stored["url"]))),
         "anchors": list(map(spaced, texts)),
+        "rest": spaced(plain["rest"]),
         "labels": _labels(stored["url"], texts),
         # a document that could not be read is found by the words that say why
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
@@ -312,12 +336,15 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
     }
     del fields["body"]
     fields.pop("parts", None)
+    if not stored["title"] and links.texts:  # each text as often as it weighs
+        named = Counter(links.texts).most_common(1)[0][0]
+        fields["stored_named"] = named.encode("utf-8", "replace")
     if tongue := tongue_of(stored["language"]):
         fields["tongue"] = tongue
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
         for name in SHOWN:
-            if (words := stems.of_page(plain[name], tongue)) is not None:
+            if name != "rest" and (words := stems.of_page(plain[name], tongue)) is not None:
                 fields[name] = " ".join(words)
     if "body" not in fields and not stems.has_forms(tongue):
         fields["body"] = plain["body"]
@@ -349,9 +376,23 @@ def prior(url: str, links: int) -> float:
     return float(2**factor - 2)
 
 
+def shown_title(document: tantivy.Document, title: str) -> str:
+    """The ``title`` of a page, else the text of links to it, else its file name."""
+    if title.strip():
+        return title
+    named = document.get_first("stored_named")
+    return str(named.decode()) if named else file_name(str(document.get_first("url")))
+
+
+def file_name(url: str) -> str:
+    """``Über uns.pdf`` for http://wiki/a/%C3%9Cber%20uns.pdf?x; "" for a folder."""
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
 def stored_fields(document: tantivy.Document) -> dict[str, Any]:
     """What `page_fields` gave, of a document that the index gave back."""
     fields = {name: values[0] for name, values in document.to_dict().items()}
+    fields.pop("stored_named", None)
     for name in SHOWN:
         text = fields.pop(_STORED.format(name), None)
         if text is not None:  # an index of version 2 stored it under its name

@@ -28,7 +28,7 @@ from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
-from larmspider.index.schema import SCHEMA_VERSION, kind_of, stored_fields
+from larmspider.index.schema import SCHEMA_VERSION, kind_of, shown_title, stored_fields
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
@@ -178,6 +178,7 @@ class Searcher:
         return Document(
             normalized=stored.pop("key"),
             text=stored.pop("body"),
+            rest=stored.pop("rest", ""),
             fetched=stored.pop("fetched").timestamp(),
             modified=_time(stored.pop("modified", None)),
             **stored,
@@ -310,7 +311,10 @@ def without_quotes(query: str) -> str:
 
 
 def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
-    return stored_fields(searcher.doc(address))
+    document = searcher.doc(address)
+    stored = stored_fields(document)
+    stored["title"] = shown_title(document, stored["title"])
+    return stored
 
 
 def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:

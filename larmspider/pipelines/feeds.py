@@ -112,14 +112,14 @@ class XmlFeed(_FeedItems, exporters.XmlItemExporter):
 
 
 class CsvFeed(_FeedItems, exporters.CsvItemExporter):
-    """For ``-O pages.csv``: links, parts and headers are JSON in their cells, invisible characters
-    are escaped. A CSV file has the columns of its first item, so failed
+    """For ``-O pages.csv``: links, parts, rest and headers are JSON in their cells, invisible
+    characters are escaped. A CSV file has the columns of its first item, so failed
     fetches fill only those that pages have too."""
 
     def record(self, item: Any) -> Any:
         record = super().record(item)
         if isinstance(item, Page):
-            for name in ("headers", "links", "parts"):
+            for name in ("headers", "links", "parts", "rest"):
                 record[name] = json.dumps(record[name])
             for name, value in record.items():
                 if isinstance(value, str):

@@ -163,7 +163,13 @@ def test_nofollow_of_one_link():
         ("<a href=x><div>a</div></a>b", "a b"),
         ("<div><p>a</p></div><i>b</i><b>c</b>", "a bc"),
         ("<table><tr><td>a<td>b<tr><td>c</table>d", "a b c d"),
-        ("<ul><li>a<li>b</ul><select><option>c<option>d</select>", "a b c d"),
+        ("<ul><li>a<li>b</ul><select><option>c<option>d</select>", "a b"),
+        ("a<button>press</button>b", "a b"),
+        (f"<button>{'a' * 201}", "a" * 201),  # not closed
+        ("a b <p hidden>c</p><span style='display:none'>d</span>e", "a b e"),
+        ("a<div hidden>what a script shows</div>", "a what a script shows"),
+        ("a<a href=x><span hidden>b</span>c</a>d", "a cd"),
+        ("\ufdd0a\ufdd4b\ufdd4", "a b"),
         ("<dl><dt>a<dd>b</dl>c", "a b c"),
         ("foo<!-- x -->bar", "foobar"),
         ("a<wbr>b", "ab"),
@@ -530,3 +536,55 @@ def test_a_base_elements_query_is_in_the_pages_charset() -> None:
     assert urls("<meta charset=latin1><base href='/b?é'><a href=''>t</a>".encode("latin1")) == [
         "http://wiki.example/b?%E9"
     ]
+
+
+LONG = "One sentence of the text. " * 10
+
+
+@pytest.mark.parametrize(
+    ("markup", "main"),
+    [
+        (f"<nav>menu</nav><p>{LONG}<footer>imprint</footer>", LONG),
+        (f"before<main><h1>T</h1>{LONG}<aside>more</aside></main>after", f"T {LONG}"),
+        (f"<main>{LONG}<article>short</article></main>after", f"{LONG}short"),
+        (f"<main>crumbs<article>{LONG}</article></main>after", LONG),
+        (f"a<article>{LONG}</article>b<article>{LONG}</article>c", LONG + LONG),
+        (f"<form>{LONG}</form>", LONG),  # a whole page in a form
+        (f"<nav>menu</nav>a<main></main>{LONG}", f"a {LONG}"),
+        (f"<nav>menu</nav></nav>{LONG}</main>", LONG),
+    ],
+)
+def test_the_main_text_is_without_what_surrounds_it(markup, main):
+    """The text has all of it."""
+    found = page(markup)
+    assert found.main.split() == main.split()
+    rest = {word for start, end in found.rest for word in found.text[start:end].split()}
+    assert set(found.text.split()) == rest | set(main.split())
+
+
+@pytest.mark.parametrize("tag", ["nav", "main", "button", "div hidden"])
+def test_regions_in_each_other_take_linear_time(tag):
+    found = page(f"<{tag}>a" * 5_000)
+    assert len(found.text.split()) in (0, 5_000)
+
+
+@pytest.mark.parametrize(
+    ("markup", "title"),
+    [
+        ("<title>T</title><h1>H</h1>", "T"),
+        ("<title> </title><meta property=og:title content=O><h1>H <b>1</b></h1><h1>I</h1>", "H 1"),
+        ("<meta property=og:title content=O><h1></h1>", "O"),
+        ("no title", ""),
+    ],
+)
+def test_the_title_is_the_first_heading_where_there_is_none(markup, title):
+    assert page(markup).title == title
+    other = Page("http://h/")
+    deep_html.read(markup.encode()).fill(other)
+    assert other.title == title
+
+
+def test_the_description_is_open_graph_s_where_there_is_none():
+    assert page("<meta property=og:description content='a  b'>").description == "a b"
+    both = "<meta property=og:description content=a><meta name=description content=b>"
+    assert page(both).description == "b"

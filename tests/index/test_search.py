@@ -382,3 +382,36 @@ def test_what_cannot_be_searched_is_an_answer_or_an_error(writer, make_page, que
     writer.add(make_page("page", "the of and a b"))
     with suppress(QueryError):
         searched(writer, query, facets=True)
+
+
+def test_what_stands_around_the_main_text_counts_little(writer, make_page) -> None:
+    """It is found, and neither shown in a snippet nor compared with other pages."""
+    text = "Home Zebras Imprint All about lions and what they do all day. And more of them."
+    rest = [(0, text.index("All"))]
+    writer.add(make_page("menu", text, rest=rest))
+    writer.add(make_page("zebras", text.replace("lions", "zebras"), rest=rest))
+    writer.add(make_page("alike", text.replace("lions", "lynxes"), rest=[]))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    results = searcher.search("zebras")
+    assert [hit.title for hit in results.hits][-1] == "menu"
+    assert results.hits[0].title == "zebras"
+    assert results.hits[-1].snippet.text == "All about lions and what they do all day."
+    assert searcher.search('"home zebras"').total == 3
+    page = searcher.get("http://wiki.example/menu")
+    assert page is not None
+    assert page.rest == "Home Zebras Imprint"
+    assert page.text.startswith("All about lions")
+
+
+def test_a_page_without_a_title_has_that_of_its_links(writer, make_page) -> None:
+    """Else the name of its file, also when it is indexed again."""
+    for name in ("named.pdf", "%C3%9Cber%20uns.pdf", "folder/"):
+        writer.add(make_page(name, "zebra"))
+    writer.commit()
+    links = [("http://wiki.example/named.pdf", "Annual report")]
+    writer.add_anchors("http://wiki.example/a", links)
+    writer.commit()
+    writer.refresh_all_anchors()
+    hits = Searcher.open(writer.directory).search("zebra").hits
+    assert {hit.title for hit in hits} == {"Annual report", "Über uns.pdf", ""}
