@@ -30,7 +30,7 @@ from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
 
-from larmspider import signals, stats
+from larmspider import options, signals, stats
 from larmspider.errors import InvalidURL, MissingFieldError
 from larmspider.items import FailedFetch, Kept, Link, Page, Removed
 from larmspider.requests import MAX_NUMBER
@@ -78,7 +78,7 @@ class Store(ABC):
         store = cls.build(crawler)
         store._forms = forms_from_settings(crawler.settings)
         store._counters = crawler.stats
-        store.refreshing = bool(getattr(crawler.spider, "refresh", ""))
+        store.refreshing = bool(options.text(crawler.settings, "LARM_REFRESH").strip())
         crawler.signals.connect(store.recovered, signal=signals.recovered)
         crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
         crawler.signals.connect(store.commit, signal=signals.commit)

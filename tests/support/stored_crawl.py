@@ -39,15 +39,14 @@ class StoredCrawl:
         manifest = {"format": FORMAT, "began": "b", "stores": stores}
         (path / "crawl.json").write_text(json.dumps(manifest))
         self.spider = Spider("test", start_urls=["http://h/"])
-        self.spider.refresh = "due" if refresh else ""  # type: ignore[attr-defined]
+        self.refresh = "due" if refresh else ""
         self.positions = dict(positions or {})
         self.clock = 1_000.0
         self.open()
 
     def open(self) -> None:
-        crawler = get_crawler(
-            Spider, settings_dict={"LARM_DIR": str(self.path), "DOWNLOAD_MAXSIZE": 9_999}
-        )
+        settings = {"LARM_DIR": str(self.path), "LARM_REFRESH": self.refresh}
+        crawler = get_crawler(Spider, settings_dict={"DOWNLOAD_MAXSIZE": 9_999, **settings})
         crawler.spider = self.spider
         self.stores = [one.from_crawler(crawler) for one in STORES]
         for store in self.stores:
