@@ -77,3 +77,13 @@ def test_what_shows_nothing_does_not_reach_a_terminal() -> None:
     """Soft hyphens, zero-width and bidirectional characters, between the marks."""
     snippet = make("paths", "join pa\u00adths \u202eof\u200b trees")
     assert snippet.marked("\x1b[1m", "\x1b[0m", readable) == "join \x1b[1mpaths\x1b[0m  of trees"
+
+
+def test_a_text_with_pages_names_the_page_that_is_about_the_words() -> None:
+    """Not the first one that has a word, such as the contents; none where no page has one."""
+    body = "\f".join(("Contents supervisor 3", "other", "supervisor, a supervisor tree", "tree"))
+    snippet = make("supervisor", body)
+    assert (snippet.page, snippet.marked("*", "*")) == (3, "*supervisor*, a *supervisor* tree")
+    assert make("supervisor tree", body).page == 3
+    assert make("absent", body, "about").page == 0
+    assert make("supervisor", "one supervisor").page == 0
