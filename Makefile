@@ -90,6 +90,7 @@ docs: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.findability
 	$(BIN)/python -m benchmarks.extraction
+	$(BIN)/python -m benchmarks.documents
 	$(BIN)/python -m benchmarks.canonical
 	$(BIN)/python -m benchmarks.frontier --urls 10000 100000
 	$(BIN)/python -m benchmarks.fetch

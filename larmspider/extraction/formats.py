@@ -27,7 +27,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     # media type, extensions, module; what lies in documents/ is read in a process of its own
     ("text/html", "html htm", _HERE + "html"),
     ("application/xhtml+xml", "xhtml xht", _HERE + "html"),
-    ("text/plain", "txt text log", _HERE + "plain_text"),
+    ("text/plain", "txt text log info", _HERE + "plain_text"),
     ("application/pdf", "pdf", _APART + "pdf"),
     ("application/x-pdf", "", _APART + "pdf"),
     (_OOXML + "wordprocessingml.document", "docx", _APART + "office"),
@@ -180,6 +180,8 @@ _IN_OLE = (
 _MIMETYPE = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/[a-z.+-]+)(?=PK|[^a-z.+-])", re.DOTALL
 )
+_INFO = re.compile(rb"\x1f\n(?:File|Indirect|Tag Table): ?")
+"""GNU info: text, with a control character before each node."""
 _MAIL = re.compile(
     rb"(?:(?:Return-Path|Received|From|To|Date|Subject|Message-ID|MIME-Version|Delivered-To)"
     rb":[^\n]*\n(?:[ \t][^\n]*\n)*){2}",
@@ -222,6 +224,8 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     if head.startswith(_MARKS) or not _BINARY.search(head):
         named = _plain(name)
         return "message/rfc822" if named == "text/plain" and _MAIL.match(head) else named
+    if _INFO.search(head) and not _BINARY.search(head.replace(b"\x1f", b"")):
+        return "text/plain"
     if b"%PDF-" in body[:1024]:
         return "application/pdf"
     return "application/octet-stream"

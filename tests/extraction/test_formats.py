@@ -55,6 +55,7 @@ PDF = b"%PDF-1.7\n"
         ("application/pdf", HTML, "text/html"),
         ("application/octet-stream", PDF, "application/pdf"),
         ("application/java-archive", b"PK\x03\x04...", "application/java-archive"),
+        ("", b"This is a.info\n\n\x1f\nFile: a, Node: Top", "text/plain"),
         ("", b"From: a@h\nSubject: b\n\nc", "message/rfc822"),
         ("application/octet-stream", HTML, "application/octet-stream"),
         ("", HTML, "text/html"),

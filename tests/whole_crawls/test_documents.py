@@ -16,6 +16,8 @@ from tests.support.documents import corpus
 from tests.support.documents.corpus import SAMPLES
 from tests.support.servers.scripted import Route, ScriptedServer
 
+pytestmark = pytest.mark.acceptance
+
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 PDF = {"Content-Type": "application/pdf"}
 LIMIT = 200_000
