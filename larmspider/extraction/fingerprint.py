@@ -41,6 +41,7 @@ MAX_NUMBERS = 2_000
 """Numbers of a page that are compared one by one."""
 MAX_BYTES = 1 << 20
 """A longer text is not searched for numbers; 10 ms."""
+_LETTER = re.compile(r"[^\W_]")
 _NUMBER = re.compile(rb"(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _CONTEXT = 10
 MAX_SHAPES = 512
@@ -304,7 +305,9 @@ def error_signature(page: Page) -> bytes:
     words = (
         word
         for word in text.split()
-        if not _is_variable(word) and not any(part in word for part in parts)
+        if not _is_variable(word)
+        and not any(part in word for part in parts)
+        and _LETTER.search(word)  # of "/" nothing else is left
     )
     return _hash(" ".join(words), 8)
 

@@ -6,7 +6,8 @@
 
 Before a changed page is believed, once a run and host, a URL that nobody has is asked for: what a
 host answers there, with 200 or with a redirect, is its error page or its login, wherever it comes
-again. Before a page is taken out its host's canaries are visited: the start page and five near it.
+again. Before a page is taken out its host's canaries are visited, unless they were in this run: the
+start page and five near it.
 What the brake holds, and what is out of scope, waits in a list for somebody to approve; an approved
 page is visited once more, and leaves if it is still gone.
 """
@@ -101,7 +102,9 @@ class _Host:
     approved: set[bytes] = field(default_factory=set)
     probe: _Probe | None = None
     canaries: dict[bytes, bool | None] | None = None
+    visited: dict[bytes, bool] = field(default_factory=dict)
     held: set[bytes] = field(default_factory=set)
+    again: set[bytes] = field(default_factory=set)
     logins: int = 0
     texts: dict[bytes, set[bytes]] = field(default_factory=dict)
 
@@ -187,6 +190,11 @@ class DeleteGate:
         probe = None if mine is None else mine.probe
         return probe is not None and probe.wanted and not probe.out
 
+    def is_probing(self, host: str) -> bool:
+        """Whether the made-up URL is being asked for: the host's pages wait for the answer."""
+        mine = self._hosts.get(host)
+        return mine is not None and mine.probe is not None and mine.probe.out
+
     def is_probe(self, host: str, url: str) -> bool:
         mine = self._hosts.get(host)
         return mine is not None and mine.probe is not None and mine.probe.url == url
@@ -217,10 +225,14 @@ class DeleteGate:
             if mine.waiting.pop(key, None) is not None:
                 self._changed.add(host)
             mine.approved.discard(key)
+        mine.again.discard(key)
+        if key in mine.visited or len(mine.visited) < MAX_SEARCHED:
+            mine.visited[key] = seen in PRESENT
         if mine.canaries is not None and mine.canaries.get(key, False) is None:
             mine.canaries[key] = seen in PRESENT
             if None not in mine.canaries.values():
                 self._schedule(host, mine.held, 1.0)
+                mine.again |= mine.held
                 mine.held.clear()
         if seen is Observation.LOGIN:
             mine.logins += 1
@@ -231,6 +243,15 @@ class DeleteGate:
         mine.logins = 0
         text = f"Host {host} waits: {LOGIN_EXPIRED}. {MAX_LOGINS} pages in a row are a login form."
         self.notices.append(Notice("login", host, text))
+        return True
+
+    def wants_again(self, host: str, key: bytes) -> bool:
+        """Whether a page that was judged before its host's canaries were is to be visited again; it
+        had not ended its visit yet when they were."""
+        mine = self._hosts.get(host)
+        if mine is None or key not in mine.again:
+            return False
+        mine.again.discard(key)
         return True
 
     def why_not(self, entry: QueuedUrl, seen: Observation, reason: str, now: float) -> str:
@@ -279,9 +300,8 @@ class DeleteGate:
         """ "" if the host is well, as far as it was asked in this run."""
         mine = self._of(host)
         if mine.canaries is None:
-            mine.canaries = dict.fromkeys(self._find_canaries(host))
-            if key in mine.canaries:
-                mine.canaries[key] = False  # it is gone
+            visited = mine.visited | {key: False}  # it is gone
+            mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
             asked = [one for one, is_well in mine.canaries.items() if is_well is None]
             self._schedule(host, asked, FIRST)
         answers = list(mine.canaries.values())

@@ -238,7 +238,7 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
     record, connections = host.record, host.rule.connections or 1
     if record.state is HostState.LOADING or host.in_flight >= connections:
         return None
-    if host.resolving or host.leaving or host.paused:
+    if host.resolving or host.leaving or host.paused or frontier.gate.is_probing(record.host):
         return None
     if frontier.robots is not None and host.in_flight and record.robots_until <= frontier.clock():
         return None  # the rules are renewed when nothing of the host is in flight
@@ -306,7 +306,7 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     """
     record, rule = host.record, host.rule
     frontier.hosts.touch(host)
-    if host.paused or not _is_resolved(frontier, host):
+    if host.paused or frontier.gate.is_probing(record.host) or not _is_resolved(frontier, host):
         return None
     if rule.window is not None and rule.opens(now, frontier.hour_of) > now:
         return None

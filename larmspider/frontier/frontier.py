@@ -408,6 +408,8 @@ class Frontier:
             if self.refresh is not None:
                 visit = self.refresh.ended(entry, visit)
             self.backend.acknowledge([(entry.key, visit)])
+            if self.gate.wants_again(entry.host, entry.key):
+                self._make_due(entry.host, [entry.key], 1.0)
         if self.merger is not None:
             self.merger.ended(entry.host, entry.key, visit)
 

@@ -8,8 +8,9 @@ Changes of a page are taken for a Poisson process whose rate is not known: a Gam
 shape ``a`` and rate ``b`` (seconds). A visit after ``t`` seconds is worth the time for which a copy
 would be current by it (Azar et al., PNAS 2018: 1/l * (1 - exp(-lt) * (1 + lt)) for a rate l),
 averaged over that distribution; it grows with ``t``. Pages of which little is known are worth more,
-and so are looked at by themselves. A page is due when a visit is worth ``theta``, which rises and
-falls so that as many pages are due as the budget allows.
+and so are looked at by themselves. Visited are the pages that are worth most, as many as the budget
+allows; ``theta`` is what the last of them was worth, by which the time of a page's next visit is
+foretold.
 
 Changes of documents come in bursts, and rates say little on most sites: there this is as good as
 asking one page after the other (docs/refresh.md). It pays where rates differ by orders of
@@ -32,8 +33,6 @@ SOONEST, LATEST = 3_600.0, 365 * DAY
 """No visit is due earlier or later than this after the last one."""
 KEPT_DAYS = 7
 """Visits of so many days that were not made may be made later."""
-ADJUST = 0.3
-"""The power by which theta follows the demand."""
 PAGES_A_DAY = 1 / 30
 """The share of its pages that a crawl visits a day where LARM_REFRESH_PER_DAY is 0."""
 
@@ -125,10 +124,3 @@ class Budget:
             return False
         self.left -= 1
         return True
-
-
-def adjusted(theta: float, demand: float, planned: float) -> float:
-    """theta for the next period, after one in which ``demand`` pages were due and ``planned`` could
-    be visited."""
-    factor: float = ((demand + 1) / (planned + 1)) ** ADJUST
-    return theta * min(2.0, max(0.5, factor))

@@ -6,7 +6,9 @@
     frontier.acknowledge(lease, decision.record)    # it names the time of the next visit
 
 Without a mode, as in a first crawl, pages only get the time of their next visit. With ``due`` and
-``watch`` they are visited in the order of these times, as many as the budget allows; with ``all``
+``watch`` those are visited whose visit is worth most now, as many as the budget allows: all records
+are gone through for that, 8 us each, for an order by stored times is none once theta has moved
+(benchmarks/refresh.py). With ``all``
 or a pattern each page that matches once, whatever the budget. A run that was broken off is gone on
 with by the same mode: what it has visited is not visited again.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
+from heapq import heappush, heappushpop
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -32,7 +34,6 @@ from larmspider.frontier.refresh import (
     PAGES_A_DAY,
     SOONEST,
     Budget,
-    adjusted,
     learned,
     prior,
     until_worth,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 DUE, ALL, WATCH = "due", "all", "watch"
 ASKED, SIGNALLED = 1.0, 2.0
 """Times, before all others, of pages that somebody asked for, and that a site says have changed."""
+PLANNED = 3.0
+"""The time of pages that are worth a visit now."""
 NOTE = "refresh"
 NOTE_ENDED = "ended"
 """The crawl came to its end once."""
@@ -59,7 +62,6 @@ TICK_SECS = 60.0
 """Between two plans of a run that watches, at least."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
-ADJUST_SECS = 3_600.0
 FAILED_WEIGHT = 0.1
 """Of a URL that had no page at its last visit."""
 AGAIN_SECS = DAY
@@ -114,11 +116,12 @@ class Revisiting:
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
         self._theta = 0.0
-        self._adjusted = 0.0
         self._since = 0.0  # when the run that visits all began
         self._ended = False  # whether NOTE_ENDED is there
-        self._swept = False  # whether every URL of earlier versions has a time
         self._cursor: bytes | None = None  # of the sweep; None: none is under way
+        self._best: list[tuple[float, bytes, FetchRecord]] = []  # a heap: worth, key
+        self._room = 0  # of it
+        self._took = 0.0  # seconds, for this plan
         self._next_plan = 0.0
 
     def __repr__(self) -> str:
@@ -132,15 +135,12 @@ class Revisiting:
         found = backend.note(NOTE)
         kept = msgpack.unpackb(found) if found else {}
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
-        self._theta, self._adjusted = kept.get("theta", 0.0), kept.get("adjusted", 0.0)
-        self._swept = kept.get("swept", not backend.counts().discovered)
+        self._theta = kept.get("theta", 0.0)
         goes_on = self.mode and kept.get("mode") == self.mode
         self._since = kept.get("since", now) if goes_on else now
         self._ended = backend.note(NOTE_ENDED) is not None
-        if self.mode and (self._visits_all or not self._swept):
-            self._cursor = b""
         if self._visits_all:
-            self.until = ASKED
+            self._cursor, self.until = b"", ASKED
 
     @property
     def _visits_all(self) -> bool:
@@ -165,8 +165,6 @@ class Revisiting:
             "left": self._budget.left,
             "at": self._budget.at,
             "theta": self._theta,
-            "adjusted": self._adjusted,
-            "swept": self._swept,
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
@@ -192,63 +190,78 @@ class Revisiting:
 
     def work(self, now: float) -> bool:
         """Look for pages to visit, in a slice. False: there is nothing to look for now."""
-        if self._cursor is not None:
-            self._sweep(now)
-            return True
-        if self._wants_plan or (self.mode == WATCH and now >= self._next_plan):
-            self._plan(now)
-            return True
-        return False
-
-    def _sweep(self, now: float) -> None:
-        assert self._cursor is not None
+        if self._cursor is None:
+            if not (self._wants_plan or (self.mode == WATCH and now >= self._next_plan)):
+                return False
+            self._budget.per_day = self.per_day
+            self._budget.fill(now)
+            self._best, self._room, self._took = [], int(self._budget.left), 0.0
+            self._cursor = b""
+        began = time.perf_counter()
         found = self._frontier.backend.visits(self._cursor, SLICE)
-        items, hosts = [], set()
-        for key, visit in found:
-            if visit is None or not visit.url or not self._is_wanted(key, visit):
-                continue
-            due = ASKED if self._visits_all else visit.time + self._interval(visit)
-            items.append((key, due))
-            hosts.add(host_of(visit.url))
-        self._frontier.backend.schedule(items)
-        self._schedule(hosts)
         self._cursor = found[-1][0] if found else None
-        if self._cursor is None and not self._visits_all:
-            self._swept = True
+        records = [(key, visit) for key, visit in found if visit is not None and visit.url]
+        if self._visits_all:
+            wanted = [(key, visit) for key, visit in records if self._is_wanted(key, visit)]
+            self._make_due(wanted, ASKED)
+        else:
+            self._rank(records, now)
+            self._took += time.perf_counter() - began
+            if self._cursor is None:
+                self._end_plan(now)
+        return True
+
+    def _make_due(self, pages: Sequence[tuple[bytes, FetchRecord]], at: float) -> None:
+        self._frontier.backend.schedule([(key, at) for key, _ in pages])
+        self._schedule({host_of(visit.url) for _, visit in pages})
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
-        refused = visit.state is UrlState.REFUSED and visit.reason != dispatch.ROBOTS_REASON
-        if refused or (visit.due and not self._visits_all):
-            return False
-        if self._visits_all and visit.time >= self._since:
+        """In a run that visits all that match."""
+        if _is_refused(visit) or visit.time >= self._since:
             return False
         if self.matches is not None and not self.matches(self._forms(visit.url).normalized):
             return False
         return bool(visit.due) or self._is_page(key, visit.url)
+
+    def _rank(self, records: Iterable[tuple[bytes, FetchRecord]], now: float) -> None:
+        """Keep as many pages as the budget has: those whose visit is worth most."""
+        back = []
+        for key, visit in records:
+            if _is_refused(visit) or 0.0 < visit.due <= SIGNALLED:
+                continue
+            if not visit.due and not self._is_page(key, visit.url):
+                continue
+            item = self._worth(visit, now), key, visit
+            if now - visit.time >= SOONEST and len(self._best) < self._room:
+                heappush(self._best, item)
+                continue
+            if now - visit.time >= SOONEST and self._room:
+                item = heappushpop(self._best, item)
+            if item[2].due == PLANNED:  # by an earlier plan that was not carried out
+                back.append((item[1], item[2].time + self._interval(item[2])))
+        self._frontier.backend.schedule(back)
+
+    def _worth(self, visit: FetchRecord, now: float) -> float:
+        passed = max(0.0, now - visit.time)
+        if self.even:
+            return passed
+        a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
+        return value(passed, a, b, _weight(visit))
+
+    def _end_plan(self, now: float) -> None:
+        best, self._best = self._best, []
+        if best and len(best) == self._room and not self.even:
+            self._theta = best[0][0]
+        self.until = PLANNED
+        self._make_due([(key, visit) for _, key, visit in best], PLANNED)
+        self._next_plan = now + max(TICK_SECS, self._took / PLAN_SHARE)
+        self._schedule(self._frontier.hosts)
 
     def _is_page(self, key: bytes, url: str) -> bool:
         """Whether a URL is all that its Request was: no POST, for example."""
         exact = self._forms(url).exact
         spellings = (f"{exact}#{number}" for number in range(1, _VARIANTS))
         return url_key(exact) == key or key in map(url_key, spellings)
-
-    def _plan(self, now: float) -> None:
-        """Find out until when pages are visited now: as many as the budget has."""
-        began = time.perf_counter()
-        budget, backend = self._budget, self._frontier.backend
-        budget.per_day = self.per_day
-        budget.fill(now)
-        times = [at for at in backend.due_times() if at > SIGNALLED]
-        if now - self._adjusted >= ADJUST_SECS:
-            if self._adjusted:
-                demand = sum(at <= now for at in times)
-                self._theta = adjusted(self.theta, demand, budget.left)
-            self._adjusted = now
-        soonest = nsmallest(int(budget.left), times)
-        self.until = soonest[-1] if soonest else SIGNALLED
-        took = time.perf_counter() - began
-        self._next_plan = now + max(TICK_SECS, took / PLAN_SHARE)
-        self._schedule(self._frontier.hosts)
 
     def _schedule(self, hosts: Iterable[str]) -> None:
         for name in list(hosts):
@@ -317,8 +330,7 @@ class Revisiting:
         if self.even:
             return max(SOONEST, self._round)
         a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
-        weight = 1.0 if visit.state is UrlState.STORED else FAILED_WEIGHT
-        return until_worth(self.theta, a, b, weight)
+        return until_worth(self.theta, a, b, _weight(visit))
 
     def judge(
         self,
@@ -431,3 +443,12 @@ class Revisiting:
         if items and self.mode in (DUE, WATCH):
             self.until = max(self.until, SIGNALLED)
         self._schedule(hosts)
+
+
+def _is_refused(visit: FetchRecord) -> bool:
+    """By a store, the operator or the scope: never visited again."""
+    return visit.state is UrlState.REFUSED and visit.reason != dispatch.ROBOTS_REASON
+
+
+def _weight(visit: FetchRecord) -> float:
+    return 1.0 if visit.state is UrlState.STORED else FAILED_WEIGHT

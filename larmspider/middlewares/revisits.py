@@ -193,7 +193,8 @@ class _Judge:
             if not was_stored and visit.status == page.status:
                 return Observation.SAME, visit  # as little of a page as before
             return seen, visit
-        if was_stored and visit.status == 200 and not page.body.strip() and visit.digest:
+        is_empty = page.status == 200 and not page.body.strip()
+        if is_empty and was_stored and visit.status == 200 and visit.digest:
             return Observation.EMPTY, visit
         if was_stored and visit.status == 200 and not self._is_known(page):
             found = self.refresh.gate.looks_like(self.entry.host, page, visit)

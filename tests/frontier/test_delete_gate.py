@@ -74,6 +74,14 @@ def test_canaries_are_visited_before_any_page_leaves() -> None:
     assert world.why_not(gone) == ""
 
 
+def test_canaries_that_were_visited_in_this_run_are_not_asked_again() -> None:
+    world = World(4)
+    for one in world.entries[:-1]:
+        world.gate.saw(HOST, one.key, Observation.NOT_MODIFIED)
+    assert world.why_not(world.entries[-1]) == ""
+    assert not world.due
+
+
 @pytest.mark.parametrize(
     "answers, well",
     [
@@ -142,6 +150,7 @@ def test_a_soft_404_is_what_a_made_up_url_gives() -> None:
     made_up = gate.probe_due(HOST, lambda _url: True)
     gate.probe_answered(HOST, extract((SORRY % (made_up[8:], 99)).encode(), made_up, None))
     assert gate.looks_like(HOST, sorry, old) is Observation.SOFT_404
+    assert gate.looks_like(HOST, page("", SORRY % ("/", 1)), old) is Observation.SOFT_404
     assert gate.looks_like(HOST, page("p1", "<p>The new price list of printers"), old) is None
     assert gate.probe_due(HOST, lambda _url: True) == ""
 

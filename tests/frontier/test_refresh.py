@@ -12,7 +12,6 @@ from larmspider.frontier.refresh import (
     LATEST,
     SOONEST,
     Budget,
-    adjusted,
     learned,
     prior,
     until_worth,
@@ -84,8 +83,3 @@ def test_a_budget_is_kept_for_a_week_and_a_clock_that_is_set_back_adds_nothing()
     budget.fill(1e9)
     budget.fill(1e9 + DAY)
     assert budget.left == 70
-
-
-def test_theta_follows_the_demand() -> None:
-    assert adjusted(100.0, 50, 10) > 100 > adjusted(100.0, 5, 10)
-    assert adjusted(100.0, 1e9, 0) == 200
