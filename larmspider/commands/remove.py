@@ -6,12 +6,14 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
+from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.control.remove import Found, find, put_back_now, take_out_now
+from larmspider.crawl.compact import compact
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError
-from larmspider.formatting import counted, printable
+from larmspider.formatting import counted, printable, size
 from larmspider.workdir.removals import Removals, Rule
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ class Command(LarmCommand):
         super().add_options(parser)
         parser.add_argument("--yes", action="store_true", help="do it")
         parser.add_argument(
+            "--erase", action="store_true", help="with --yes: run 'scrapy compact' at once"
+        )
+        parser.add_argument(
             "--undo", action="store_true", help="fetch again what was taken out with this argument"
         )
 
@@ -58,13 +63,21 @@ class Command(LarmCommand):
         if not opts.yes:
             self._show(opts, found, rule)
             return
+        runs = self._runs(crawl)
+        if opts.erase and runs:
+            raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
         if rule not in removals.rules:
             Removals(removals.path, [*removals.rules, rule]).write()
-        if self._runs(crawl):
+        if runs:
             done = self._ask(crawl, rule)
         else:
             pages = take_out_now(crawl, found, self._settings)
             done = f"{counted(pages, 'page')} taken out, and never fetched again"
+            if opts.erase:
+                heap_bytes = options.integer(self._settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
+                versions = options.integer(self._settings, "LARM_VERSIONS", minimum=0)
+                freed = compact(crawl, versions=versions, heap_bytes=heap_bytes)
+                done += f"; {size(freed.before - freed.after)} given back"
         self._print(opts, {"done": done, "pages": len(found.pages)}, done)
 
     def _show(self, opts: argparse.Namespace, found: Found, rule: Rule) -> None:
