@@ -73,7 +73,9 @@ EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
 
 _DECIDE_NOTHING = (
     "larmspider.middlewares.copies.CopiesMiddleware",
+    "larmspider.middlewares.language.LanguageFilter",  # its setting decides
     "larmspider.middlewares.removed.RemovedFilter",  # the crawl's own file
+    "larmspider.middlewares.revisits.RevisitsMiddleware",
     "larmspider.middlewares.sources.SourcesMiddleware",
 )
 
@@ -92,6 +94,8 @@ _DECIDE = (
     "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
 )  # fmt: skip
 """Settings that decide which URLs a crawl takes: a part of its identity."""
+_DECIDE_IF_SET = ("LARM_FOLLOW_LANGUAGES",)
+"""Such settings that earlier versions did not have: left out of the identity while they are empty."""
 
 
 def manifest_of(crawler: Crawler) -> dict[str, Any]:
@@ -159,6 +163,9 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
         if name.endswith("_FILE") and value:
             value = _digest(Path(value).expanduser())
         identity[name] = value
+    for name in _DECIDE_IF_SET:
+        if value := options.typed(settings, name):
+            identity[name] = value
     return identity
 
 

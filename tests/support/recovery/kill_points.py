@@ -22,6 +22,7 @@ from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import EXTENSIONS, ITEM_PIPELINES
 
+LARM_LANGUAGES, LARM_SITEMAPS = "", False
 POINT = os.environ.get("KILL_POINT", "")
 AFTER = float(os.environ.get("KILL_AFTER", "0"))
 POINTS = (
