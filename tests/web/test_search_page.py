@@ -118,8 +118,13 @@ def test_keys_go_to_the_box_and_from_hit_to_hit(site: Served, browser: Browser) 
 
 
 def test_did_you_mean_leads_to_results(site: Served) -> None:
-    """A word that no page has becomes one that some have."""
-    page = LexborHTMLParser(site.get("/search?q=expences").text)
+    """A word that no page has becomes one that some have: at once, and where what was typed is
+    wanted, at a click."""
+    corrected = site.get("/search?q=expences")
+    assert "Searched instead for: expenses" in corrected.text
+    assert marked(corrected) == {"expenses"}
+    exact = LexborHTMLParser(corrected.text).css_first(".note a").attributes["href"]
+    page = LexborHTMLParser(site.get(exact).text)
     link = page.css_first(".note a")
     assert link.text() == "expenses"
     assert marked(site.get(link.attributes["href"])) == {"expenses"}
@@ -184,7 +189,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     hit = answer["hits"][0]
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
-        "modified", "depth",
+        "modified", "depth", "author", "page", "target", "container",
     }  # fmt: skip
     assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date"}
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
