@@ -262,6 +262,11 @@ def check_refresh(settings: BaseSettings, directory: CrawlDirectory) -> None:
     if not asked:
         return
     path = directory.path
+    if options.many_workers(settings):
+        raise ConfigError(
+            f"refresh={asked}: expected a crawl of one process; pages that workers share through"
+            " REDIS_URL are not visited again (scrapy merge makes one directory of theirs)"
+        )
     pattern = None if asked in REFRESH_WORDS else refresh_pattern(asked)
     if directory.fresh:
         raise ConfigError(f"refresh={asked} and fresh={directory.fresh}: expected one of them")

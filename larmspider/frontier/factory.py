@@ -85,7 +85,8 @@ def build_frontier(
     if options.boolean(settings, "LARM_SITEMAPS"):
         frontier.sources = Sources(backend)
     forms = UrlForms.from_settings(settings)
-    frontier.refresh = revisiting(settings, frontier, forms)
+    if shared is None:  # what became of a URL is on the disk of the worker that fetched it
+        frontier.refresh = revisiting(settings, frontier, forms)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
     return frontier

@@ -301,8 +301,8 @@ class Revisiting:
             if due <= ASKED or not first:
                 return entry
             if due > SIGNALLED and now - entry.visit.time < SOONEST:
-                later = replace(entry.visit, due=entry.visit.time + SOONEST)
-                backend.acknowledge([(entry.key, later)])
+                later = max(entry.visit.time + SOONEST, self.until + 1)  # not in this plan
+                backend.acknowledge([(entry.key, replace(entry.visit, due=later))])
             elif self._budget.spend():
                 return entry
             else:

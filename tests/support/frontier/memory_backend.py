@@ -297,7 +297,8 @@ class MemoryBackend(Backend):
         return [(key, self.now.visits.get(key)) for key in keys[:limit]]
 
     def due_times(self) -> Iterator[float]:
-        return (visit.due for visit in self.now.visits.values() if visit.due)
+        dues = (visit.due for visit in self.now.visits.values() if visit.due)
+        return (math.ceil(due * 1000) / 1000 for due in dues)
 
     def entry(self, key: bytes) -> QueuedUrl | None:
         return self.now.entries.get(key)

@@ -1,0 +1,155 @@
+"""Which pages a run visits again: order, budget, turns, crashes. No network, no disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.frontier.deletes import Observation
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.hosts import Lease
+from larmspider.frontier.revisiting import Revisiting
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
+from larmspider.urls.normalizer import UrlForms
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import Clock, build
+
+DAY = 86_400.0
+PAGES = [f"http://a/{number}" for number in range(8)]
+
+
+class World:
+    """A crawl of eight pages that has ended."""
+
+    def __init__(self) -> None:
+        self.disk, self.clock = Disk(), Clock()
+        settings = Settings()
+        settings.setmodule("larmspider.settings")
+        self.forms = UrlForms.from_settings(settings)
+        frontier = self.begin("", per_day=2)
+        frontier.add([frontier.entry(url, url) for url in PAGES])
+        while lease := self.next(frontier):
+            frontier.acknowledge(lease, FetchRecord(UrlState.STORED, self.clock.now, 200))
+        frontier.checkpoint({})
+
+    def begin(
+        self, mode: str, per_day: float = 0, matches: Callable[[str], bool] | None = None
+    ) -> Frontier:
+        """A new run, after the end of the one before or after a crash."""
+        frontier = build(MemoryBackend(self.disk), self.clock, robots=False)
+        frontier.refresh = Revisiting(
+            frontier, self.forms, mode=mode, per_day=per_day, matches=matches
+        )
+        frontier.refresh.recover()
+        return frontier
+
+    def next(self, frontier: Frontier) -> Lease | None:
+        """The next lease, whatever the gap; None once the run is over."""
+        for _ in range(50):
+            if (lease := frontier.pop()) is not None:
+                frontier.answered(lease, 0.0)
+                return lease
+            if frontier.finished:
+                return None
+            self.clock.now += 2.0
+        return None
+
+    def visit(self, frontier: Frontier, lease: Lease) -> None:
+        assert frontier.refresh is not None
+        assert lease.entry is not None
+        entry, now = lease.entry, self.clock.now
+        assert entry.visit is not None
+        decision = frontier.refresh.judge(entry, entry.visit, Observation.SAME, now)
+        frontier.acknowledge(lease, decision.record)
+
+    def run(self, frontier: Frontier, most: int = 99) -> list[str]:
+        visited: list[str] = []
+        while len(visited) < most and (lease := self.next(frontier)):
+            self.visit(frontier, lease)
+            visited.append(lease.url)
+        return visited
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_all_visits_each_page_once(world: World) -> None:
+    world.clock.now += DAY
+    assert sorted(world.run(world.begin("all"))) == PAGES
+
+
+def test_a_pattern_visits_what_it_matches(world: World) -> None:
+    world.clock.now += DAY
+    frontier = world.begin("http://a/[12]", matches=lambda url: url[-1] in "12")
+    assert sorted(world.run(frontier)) == PAGES[1:3]
+
+
+def test_a_run_that_was_killed_is_gone_on_with(world: World) -> None:
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    before = world.run(frontier, 3)
+    frontier.checkpoint({})
+    world.run(frontier, 2)  # no checkpoint has these
+    assert world.next(frontier) is not None  # nor what was being fetched
+    world.clock.now += 60
+    after = world.run(world.begin("all"))
+    assert sorted(before + after) == PAGES
+
+
+def test_the_next_run_visits_all_of_them_again(world: World) -> None:
+    for _ in range(2):
+        world.clock.now += DAY
+        frontier = world.begin("all")
+        assert len(world.run(frontier)) == len(PAGES)
+        frontier.checkpoint({})
+
+
+def test_a_budget_is_kept_across_runs_and_spent_in_order(world: World) -> None:
+    visited = []
+    for _ in range(4):
+        world.clock.now += DAY
+        frontier = world.begin("due", per_day=2)
+        visited += world.run(frontier)
+        frontier.checkpoint({})
+        assert world.run(world.begin("due", per_day=2)) == []
+    assert sorted(visited) == PAGES
+
+
+def test_new_urls_come_first_and_one_turn_in_four_is_for_what_is_due(world: World) -> None:
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    frontier.add([frontier.entry(f"http://a/new{n}", f"http://a/new{n}") for n in range(6)])
+    urls = []
+    while len(urls) < 8 and (lease := world.next(frontier)):
+        urls.append(lease.url)
+    assert sum("new" in url for url in urls) == 6
+    assert "new" in urls[0]
+    assert sum("new" not in url for url in urls[:4]) == 1
+
+
+def test_a_signal_makes_a_page_due_before_all_others(world: World) -> None:
+    world.clock.now += DAY
+    frontier = world.begin("due", per_day=1)
+    assert frontier.refresh is not None
+    key = url_key(PAGES[5])
+    visit = frontier.backend.visit(key)
+    assert visit is not None
+    frontier.refresh.signalled([(key, visit)], precision=0.5)
+    assert world.run(frontier) == [PAGES[5]]
+
+
+def test_a_visit_that_failed_keeps_the_page(world: World) -> None:
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    lease = world.next(frontier)
+    assert lease is not None
+    assert lease.entry is not None
+    assert not frontier.failed(lease, "too-big", 0.0)
+    kept = frontier.backend.visit(lease.entry.key)
+    assert kept is not None
+    assert (kept.state, kept.status) == (UrlState.STORED, 200)
+    assert kept.due > world.clock.now
