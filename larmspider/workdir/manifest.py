@@ -95,7 +95,7 @@ _DECIDE = (
 )  # fmt: skip
 """Settings that decide which URLs a crawl takes: a part of its identity."""
 _DECIDE_IF_SET = ("LARM_FOLLOW_LANGUAGES",)
-"""Such settings that earlier versions did not have: left out of the identity while they are empty."""
+"""Such settings that earlier versions did not have: no part of it while they are empty."""
 
 
 def manifest_of(crawler: Crawler) -> dict[str, Any]:
