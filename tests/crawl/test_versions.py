@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -93,11 +94,26 @@ def _searched(path: Path) -> dict[str, list[str]]:
     return {word: sorted(hit.url for hit in searcher.search(word).hits) for word in words}
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+def few(number: int) -> settings:
+    return settings(max_examples=number, deadline=None, phases=(Phase.explicit, Phase.generate))
+
+
+@few(6)
 @given(STEPS)
 def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> None:
     """After any versions and removals, with crashes between: what a crash took back is fetched
     again."""
+    check(steps)
+
+
+@pytest.mark.acceptance
+@few(150)
+@given(STEPS)
+def test_so_it_is_after_many_more(steps: Sequence[Any]) -> None:
+    check(steps)
+
+
+def check(steps: Sequence[Any]) -> None:
     with TemporaryDirectory() as folder:
         crawl = StoredCrawl(Path(folder, "crawl"), refresh=True)
         last: dict[int, Version | None] = {}
