@@ -180,7 +180,7 @@ _IN_OLE = (
 _MIMETYPE = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/[a-z.+-]+)(?=PK|[^a-z.+-])", re.DOTALL
 )
-_INFO = re.compile(rb"\x1f\n(?:File|Indirect|Tag Table): ?")
+_INFO = re.compile(rb"\AThis is [^\n]{1,200}\bmakeinfo\b|\x1f\n(?:File|Indirect|Tag Table): ?")
 """GNU info: text, with a control character before each node."""
 _MAIL = re.compile(
     rb"(?:(?:Return-Path|Received|From|To|Date|Subject|Message-ID|MIME-Version|Delivered-To)"
@@ -224,7 +224,7 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     if head.startswith(_MARKS) or not _BINARY.search(head):
         named = _plain(name)
         return "message/rfc822" if named == "text/plain" and _MAIL.match(head) else named
-    if _INFO.search(head) and not _BINARY.search(head.replace(b"\x1f", b"")):
+    if _INFO.search(head):
         return "text/plain"
     if b"%PDF-" in body[:1024]:
         return "application/pdf"
