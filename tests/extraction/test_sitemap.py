@@ -131,6 +131,7 @@ FILE = (
         (b"http://wiki/a\nand more words\n", "broken", 1),
         (urlset(*map(str, range(12))), "too-many", 10),
     ],
+    ids=range(10),
 )
 def test_documents_that_harm_end_in_a_word(
     body: bytes, trouble: str, entries: int, monkeypatch: pytest.MonkeyPatch
