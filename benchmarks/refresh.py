@@ -393,7 +393,13 @@ def refresh_in_earnest(repository: Path, changes: Sequence[Change], runs: int) -
         print(f"{runs} runs over {len(seen)} pages, {len(new)} at the end:")
         print(f"{len(kept.keys() - new.keys())} pages too many", *sorted(kept.keys() - new.keys()))
         print(f"{len(new.keys() - kept.keys())} missing", *sorted(new.keys() - kept.keys()))
-        print(f"{len(differ)} with other texts or numbers of links", *differ)
+        print(f"{len(differ)} with other texts or numbers of links")
+        for url in differ:
+            (mine, links), (its, its_links) = kept[url], new[url]
+            names = sorted(
+                name for name in mine.keys() | its.keys() if mine.get(name) != its.get(name)
+            )
+            print(f"  {url} {names} {links} {its_links}")
         return int(kept != new)
 
 
@@ -421,7 +427,7 @@ def approve_all(folder: Path) -> None:
         scrapy("deletes", "--dir", "crawl", "--approve", name, cwd=folder)
 
 
-def contents(folder: Path) -> dict[str, object]:
+def contents(folder: Path) -> dict[str, tuple[dict[str, object], str | None]]:
     """Path -> title, text and link texts of each page in the index, and how many pages link to
     it."""
     index, _ = open_index(folder / "crawl" / "index")
@@ -430,7 +436,7 @@ def contents(folder: Path) -> dict[str, object]:
     hits = searcher.search(tantivy.Query.all_query(), searcher.num_docs or 1).hits
     rows = scrapy("links", "--dir", "crawl", "--csv", "-n", "100000", cwd=folder).out.splitlines()
     links = {row.split(",")[0]: row for row in rows[1:]}
-    found: dict[str, object] = {}
+    found: dict[str, tuple[dict[str, object], str | None]] = {}
     for _, address in hits:
         document = searcher.doc(address).to_dict()
         url = document["url"][0]

@@ -25,6 +25,7 @@ from larmspider import options
 from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
 from larmspider.errors import ConfigError
+from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.scheduler.scheduler import scheduler_of
 
@@ -40,7 +41,8 @@ TIMEOUT_SECS = 30.0
 """For the command or the webhook."""
 AGAIN_SECS = 7 * 86_400.0
 """The same thing is not told again before."""
-_NOTE = "told"
+TOLD = "deletes-told.json"
+"""In LARM_DIR: what was told, and when."""
 _LOOK_SECS = 2.0
 
 
@@ -52,6 +54,7 @@ class NotifyExtension:
         self._approved: dict[str, set[bytes]] = {}
         self._read = -1.0
         self._told: dict[str, float] = {}
+        self._logged: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -70,8 +73,8 @@ class NotifyExtension:
         scheduler = self._scheduler
         if scheduler is None:
             return
-        found = scheduler.frontier.backend.note(_NOTE)
-        self._told = json.loads(found) if found else {}
+        with suppress(OSError, ValueError):  # a damaged file: it is told again
+            self._told = dict(json.loads((scheduler.directory.path / TOLD).read_bytes()))
         self._take_approvals(scheduler)
 
     def look(self) -> None:
@@ -98,17 +101,20 @@ class NotifyExtension:
         notices, now = scheduler.frontier.gate.notices, time.time()
         for notice in notices:
             name = f"{notice.what} {notice.host}"
+            if name not in self._logged:
+                self._logged.add(name)
+                logger.warning("%s", printable(notice.message))
             if abs(now - self._told.get(name, 0.0)) < AGAIN_SECS:
                 continue
             self._told[name] = now
-            logger.warning("%s", printable(notice.message))
             if self.target:
                 task = asyncio.get_running_loop().create_task(self._send(notice))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         if notices:
             notices.clear()
-            scheduler.frontier.backend.put_note(_NOTE, json.dumps(self._told).encode())
+            with suppress(OSError):  # not the frontier: that is closed when the last ones come
+                replace_file(scheduler.directory.path / TOLD, json.dumps(self._told).encode())
 
     async def _send(self, notice: Notice) -> None:
         """The crawl goes on whatever becomes of it."""
