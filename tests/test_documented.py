@@ -99,7 +99,8 @@ def test_the_examples_of_the_guide_work_in_a_crawl(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
     """As they stand, by a settings module of their own: drafts are rejected, languages logged."""
-    for name, code in zip(("drafts", "language_log", "guide_settings"), EXAMPLES, strict=True):
+    names = ("drafts", "language_log", "guide_settings")
+    for name, code in zip(names, EXAMPLES[: len(names)], strict=True):
         (tmp_path / f"{name}.py").write_text(code)
     html = {"Content-Type": "text/html"}
     server = scripted_server(

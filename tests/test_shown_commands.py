@@ -12,11 +12,13 @@ import textwrap
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import profile_page
 from tests.support.crawling import FAST, PROJECT, Ran, scrapy
+from tests.support.documents.corpus import zipped
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
 
@@ -26,10 +28,13 @@ PAGES = [
     *(PROJECT / "benchmarks").glob("*.md"),
     PROJECT / "examples" / "intranet" / "README.md",
 ]
-SITE = {
+
+
+SITE: dict[str, Any] = {
     "/": "<title>Wiki</title><a href=/Start>Start</a> <a href=/gone>gone</a> <a href=/vpn>VPN</a>",
     "/Start": "<title>Start</title>vpn: your first login, and the rotor",
-    "/vpn": "<title>VPN</title>how to log in",
+    "/vpn": "<title>VPN</title>how to log in <a href=/docs.zip>the guide</a>",
+    "/docs.zip": (200, {"Content-Type": "application/zip"}, zipped({"guide/start.md": b"# Start"})),
 }
 ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
@@ -47,6 +52,7 @@ ELSEWHERE = {
     r"scrapy merge": "tests/commands/test_merge.py",
     r"scrapy compact": "tests/crawl/test_compact.py",
     r"scrapy remove": "tests/control/test_remove.py",
+    r"scrapy deletes": "tests/control/test_deletes.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",
     r"python -m pytest tests/hostile": "a run of the tests",
     r"openssl rand|openssl pkcs12|chmod 600|curl -V": "other programs, as their manuals have it",
