@@ -146,6 +146,8 @@ class FrontierScheduler:
         try:
             finish_compaction(directory.path)
             frontier = self._open_frontier(directory.path / "frontier")
+            if not getattr(self.crawler.spider, "asks_sources", False):
+                frontier.sources = None
         except BaseException:
             directory.release()
             raise

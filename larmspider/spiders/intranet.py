@@ -55,6 +55,8 @@ class IntranetSpider(Spider):
     """Fetches what the filters let through and makes a Page of every response."""
 
     name = "intranet"
+    asks_sources = True
+    """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get what they ask for."""
     readers: Readers
     languages: Languages
 

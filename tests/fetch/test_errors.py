@@ -180,13 +180,13 @@ def test_a_url_without_a_host_that_can_be_asked(fetcher: Make, url: str) -> None
 
 
 def test_every_kind_is_known_to_the_frontier() -> None:
-    """What it means for URL and host; scope is refused before the fetch."""
+    """What it means for URL and host; scope and robots.txt are asked before the fetch."""
     kinds = {
         cls.kind
         for cls in vars(errors).values()
         if isinstance(cls, type) and issubclass(cls, Exception) and hasattr(cls, "kind")
     }
-    assert kinds - set(KINDS) == {"scope"}
+    assert kinds - set(KINDS) == {"robots", "scope"}
     for kind in ("address", "bad-url", "too-big"):
         assert failure_kind(kind) == (False, False, False)
 

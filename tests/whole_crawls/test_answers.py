@@ -246,8 +246,9 @@ def test_polite_by_default(scripted_server: Start, tmp_path: Path) -> None:
     ran = scrapy("crawl", "intranet", "-a", f"start={server.url('/')}", cwd=tmp_path)
     assert ran.status == 0
     assert server.peak_open == 1
+    assert targets(server)[:2] == ["/", "/sitemap.xml"]
     times = [request.time for request in server.log]
-    assert [round(b - a, 1) >= 0.5 for a, b in pairwise(times)] == [True] * 4
+    assert [round(b - a, 1) >= 0.5 for a, b in pairwise(times)] == [True] * 5
     assert server.log[0].headers["user-agent"].startswith("larmspider/")
 
 

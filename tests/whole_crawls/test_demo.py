@@ -151,7 +151,7 @@ def test_filter_logs_have_a_verdict_for_each_link(crawled: tuple[Ran, Path]) -> 
     names = [path.stem for path in logs]
     assert names == [
         "DepthFilter", "KnownPathsFilter", "LengthFilter", "NofollowFilter", "NormalizeFilter",
-        "ScopeFilter", "SeenFilter", "TrapsFilter", "VisitedFilter",
+        "RemovedFilter", "ScopeFilter", "SeenFilter", "TrapsFilter", "VisitedFilter",
     ]  # fmt: skip
     for path in logs:
         for line in path.read_text("utf-8").splitlines():
