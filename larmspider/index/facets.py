@@ -67,11 +67,12 @@ def count_facets(
 
 
 def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:
-    """Pages by language, most first, of the ``hosts`` hosts with most pages."""
+    """Pages by language, most first, of the ``hosts`` hosts with most pages, where any is known."""
     languages = {"terms": {"field": FILTER_FIELDS["language"], "size": MAX_VALUES}}
     by_host = {"terms": {"field": FILTER_FIELDS["host"], "size": hosts}, "aggs": {"in": languages}}
     counted = searcher.aggregate(Query.all_query(), {"hosts": by_host})
-    return {bucket["key"]: _terms(bucket["in"]) for bucket in counted["hosts"]["buckets"]}
+    found = {bucket["key"]: _terms(bucket["in"]) for bucket in counted["hosts"]["buckets"]}
+    return {host: tongues for host, tongues in found.items() if tongues}
 
 
 def merge(parts: Iterable[Facets]) -> Facets:
