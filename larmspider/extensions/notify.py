@@ -129,7 +129,7 @@ class NotifyExtension:
 
     async def spider_closed(self) -> None:
         scheduler = self._scheduler
-        if scheduler is not None:
+        if scheduler is not None and scheduler.opened:
             self._tell(scheduler)
             self._drop_done(scheduler)
         if self._tasks:

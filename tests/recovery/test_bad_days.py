@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def test_what_the_brake_holds_leaves_when_it_is_approved(tmp_path: Path) -> None
         assert "was not shown yet" in refused.err
         shown = scrapy("deletes", "--dir", "crawl", cwd=tmp_path)
         assert f"{host}: 20 pages wait" in shown.out
-        assert "missing 3 times" in shown.out
+        assert re.search(r"missing [34] times over", shown.out)
         done = scrapy("deletes", "--dir", "crawl", "--approve", host, cwd=tmp_path)
         assert done.out.startswith("20 pages")
         back = next(url for url in shown.out.split() if "/p" in url).rpartition("/")[2]
