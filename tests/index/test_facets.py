@@ -38,7 +38,7 @@ def searcher(writer, make_page) -> Searcher:
 
 
 def test_languages_are_counted_for_each_host(searcher: Searcher) -> None:
-    assert searcher.languages(2) == {"wiki.example": {"de": 2, "en": 2}, "docs.example": {}}
+    assert searcher.languages(2) == {"wiki.example": {"de": 2, "en": 2}}
     assert list(searcher.languages(1)) == ["wiki.example"]
 
 
