@@ -8,8 +8,8 @@
 A Redis that is full takes no commit and no sign of life any more, and its workers lose their
 leases. A page that is fetched brings new links, which cost 300 bytes each; so pages wait instead of
 them. What is being fetched is stored and committed. Each look gives each worker an equal part of
-what is left up to 90%, which its changes until the next look may take: so no burst of links between
-two looks fills it. A worker looks at once when half of its part is used up.
+what is left up to 90%, which its changes until the next look may take, so that a burst of links
+between two looks seldom fills it. A worker looks at once when half of its part is used up.
 """
 
 from __future__ import annotations
