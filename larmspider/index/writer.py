@@ -17,6 +17,7 @@ anchors.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
@@ -38,6 +39,7 @@ from larmspider.items import Page
 HEAP_MIN_BYTES = 15_000_000
 """Tantivy's least memory for one thread."""
 
+_FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken for a full one
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
 _MAX_PACKS = 16  # queued during a commit before `add` waits
 _PACK_CHARS = 4_000_000  # of long documents fewer are handed over together, or queued
@@ -228,6 +230,9 @@ class IndexWriter:
             if not isinstance(error, Exception) and not is_panic(error):
                 raise
             said = str(error) or repr(error)
+            full = "No space left on device"
+            if full not in said and shutil.disk_usage(self.directory).free < _FULL:
+                said = f"{full}: {said}"  # Tantivy's threads do not say so
             raise CrawlDirError(f"{self.directory}: cannot write the index: {said}") from error
 
     def _drain(self) -> None:
