@@ -231,9 +231,15 @@ class IndexWriter:
                 raise
             said = str(error) or repr(error)
             full = "No space left on device"
-            if full not in said and shutil.disk_usage(self.directory).free < _FULL:
+            if full not in said and self._disk_is_full():
                 said = f"{full}: {said}"  # Tantivy's threads do not say so
             raise CrawlDirError(f"{self.directory}: cannot write the index: {said}") from error
+
+    def _disk_is_full(self) -> bool:
+        try:
+            return shutil.disk_usage(self.directory).free < _FULL
+        except OSError:  # the directory is gone, or cannot be read
+            return False
 
     def _drain(self) -> None:
         """Hand the queue to Tantivy, with the anchor texts of the last commit."""
