@@ -165,7 +165,10 @@ def test_the_index_is_asked_from_python_as_shown(
     exec(code.replace("http://wiki.example/vpn", site.url("/vpn")), {})
 
 
-@pytest.mark.skipif(REDIS_SERVER is None or not shutil.which("redis-cli"), reason="no redis")
+@pytest.mark.skipif(
+    REDIS_SERVER is None or not shutil.which("redis-cli"),
+    reason="redis-server or redis-cli is not installed (Debian packages redis-server, redis-tools)",
+)
 def test_redis_is_looked_at_as_shown(site: ScriptedServer, tmp_path: Path) -> None:
     """Seeds are pushed, a worker crawls, its keys are read, another one starts over."""
     fast = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]

@@ -73,7 +73,9 @@ def test_what_is_written_is_read_at_any_offset(path: Path) -> None:
     assert list(read_records(path, 2, start))[1] == ["http://wiki/39999", "a page"]
 
 
-@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="Debian package zstd")
+@pytest.mark.skipif(
+    shutil.which("zstdcat") is None, reason="zstd is not installed (Debian package zstd)"
+)
 def test_zstdcat_prints_it(path: Path) -> None:
     write(path, TEXT[:9], TEXT[9:])
     ran = subprocess.run(["zstdcat", compressed_name(path)], capture_output=True, check=True)
