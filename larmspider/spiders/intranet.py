@@ -87,6 +87,7 @@ class IntranetSpider(Spider):
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
+        self.languages.start()
         for seed in self.start_urls:
             yield page_request(self, seed)
 

@@ -77,6 +77,19 @@ def test_none_is_guessed_without_languages() -> None:
     languages.close()
 
 
+def test_the_process_is_started_before_the_first_page() -> None:
+    languages = Languages(("de", "en"))
+    languages.start()
+    languages.start()  # of one crawl that begins twice there is one
+    assert languages._guesser is not None
+    languages._guesser._pool.shutdown(wait=True)
+    child = languages._guesser._child
+    assert child is not None
+    assert child.poll() is None
+    languages.close()
+    assert child.poll() is not None
+
+
 def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     guesser.guess_now(GERMAN)
     assert guesser._child is not None
