@@ -108,6 +108,7 @@ print({len(modules)})
     assert (ran.status, ran.out, ran.err) == (0, f"{len(modules)}\n", "")
 
 
+@pytest.mark.acceptance
 def test_a_crawl_from_the_egg_reads_large_documents_and_checks_patterns(
     python, egg, tmp_path, scripted_server: Callable[..., ScriptedServer]
 ):

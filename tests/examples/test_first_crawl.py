@@ -106,6 +106,7 @@ def test_a_scope_or_a_directory_without_a_start_is_no_demo(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.acceptance
 @pytest.mark.skipif(
     shutil.which("redis-server") is None,
     reason="redis-server is not installed (Debian package redis-server)",

@@ -15,7 +15,7 @@ MAX_BLOCK_SECS = 0.5
 """Less than 0.2 is what it should be, and is where the machine is not busy with other things."""
 
 
-@pytest.mark.long
+@pytest.mark.acceptance
 def test_each_document_is_read_and_holds_up_nobody(tmp_path: Path, idle_mb: float) -> None:
     """Links and text of each; the event loop is never busy with one thing for long."""
     with HostileServer([HEALTHY, *DOCUMENTS]) as server:

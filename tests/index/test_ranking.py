@@ -104,6 +104,7 @@ def findability() -> Iterator[ModuleType]:
     sys.path.remove(str(BENCHMARKS))
 
 
+@pytest.mark.acceptance
 def test_python_documentation_is_found(findability: ModuleType, tmp_path: Path) -> None:
     """100 entries of its own index, beside plain BM25."""
     manual = next((m for m in findability.installed() if m.name == "python"), None)

@@ -204,7 +204,10 @@ def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
     [
         (200_000, 1_000_000, "", r"File too large: '.*/pagefile_0.pfl'"),
         # links.log compressed: it would be the first to reach the limit on a busy machine
-        (70_000, 60_000, "zstd", "cannot write (anchors|the frontier in .*): mdb_txn_commit"),
+        pytest.param(
+            *(70_000, 60_000, "zstd", "cannot write (anchors|the frontier in .*): mdb_txn_commit"),
+            marks=pytest.mark.acceptance,
+        ),
     ],
 )
 def test_files_that_may_not_grow_end_the_crawl(

@@ -220,7 +220,7 @@ def small_server(scripted_server: Start) -> ScriptedServer:
     return scripted_server({"/": links, **dict.fromkeys(PATHS, "<p>a page</p>")})
 
 
-@pytest.fixture(params=[signal.SIGTERM, signal.SIGINT])
+@pytest.fixture(params=[signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.acceptance)])
 def sent(request: pytest.FixtureRequest) -> signal.Signals:
     found: signal.Signals = request.param
     return found

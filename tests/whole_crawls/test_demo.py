@@ -213,6 +213,7 @@ def html(directory: Path) -> list[dict[str, str]]:
     return [line for line in lines if line["http-code"] == "200" and "html" in line["mime-type"]]
 
 
+@pytest.mark.acceptance
 def test_stores_the_pages_that_wget2_stores(
     documentation: Nginx, documentation_crawl: tuple[Ran, Path], tmp_path: Path
 ) -> None:
@@ -233,6 +234,7 @@ def test_stores_the_pages_that_wget2_stores(
     assert set(ours) == theirs
 
 
+@pytest.mark.acceptance
 def test_every_body_is_the_file_on_disk(
     documentation: Nginx, documentation_crawl: tuple[Ran, Path]
 ) -> None:

@@ -281,8 +281,8 @@ def _settings(examples):
     )
 
 
-BothBackends.TestCase.settings = _settings(150)
-RedisAndModel.TestCase.settings = _settings(50)
+BothBackends.TestCase.settings = _settings(100)
+RedisAndModel.TestCase.settings = _settings(30)
 TestBothBackends = BothBackends.TestCase
 
 
