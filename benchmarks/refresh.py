@@ -43,8 +43,9 @@ from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
-OF_BODY = frozenset({"fetched", "modified", "size", "digest"})
-"""Fields of the index that another markup with the same text changes."""
+NOT_COMPARED = frozenset({"fetched", "modified", "size", "digest", "depth"})
+"""Fields of the index that another markup with the same text changes, and the depth, which is that
+of the link by which a page was found first."""
 STEP = DAY / 4
 EXTENSIONS = (".md", ".markdown", ".html", ".htm", ".md.erb", ".html.erb")
 NAMED = 0.95
@@ -440,7 +441,7 @@ def contents(folder: Path) -> dict[str, tuple[dict[str, object], str | None]]:
     for _, address in hits:
         document = searcher.doc(address).to_dict()
         url = document["url"][0]
-        fields = {name: document[name] for name in document if name not in OF_BODY}
+        fields = {name: document[name] for name in document if name not in NOT_COMPARED}
         found[url] = fields, links.get(url)
     return found
 

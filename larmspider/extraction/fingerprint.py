@@ -6,7 +6,7 @@
 
     volatile.learn(first, second)             # two fetches of one page in a row
     signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
-    link_signature(page, volatile)            # the same of its links
+    link_signature(page, volatile)            # the same of its links, and what else it is found by
 
 What is compared is title and text. A page with little text (a frame set, a menu) is compared by its
 links, too, and a document without either by its bytes. Markup never counts: forms have tokens, and
@@ -275,13 +275,17 @@ def signature(page: Page, volatile: Volatile | None = None) -> bytes:
 
 
 def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of where the page's links lead, and of which type they are; the last bit says whether
-    it asks for a password."""
+    """8 bytes of all but the text by which a page is found: where its links lead, of which type
+    they are and what they say, its description and author, and which words are its main text. The
+    last two bits say whether it asks for a password, and whether it is not to be indexed."""
     urls = [f"{link.type}{'n' if link.nofollow else ''} {_name(link)}" for link in page.links]
+    said = " \n ".join([page.description, page.author, *(link.anchor for link in page.links)])
     if volatile:
         urls = [volatile.without_parameters(url) for url in urls]
-    found = _hash("\n".join(urls), 8)
-    return found[:-1] + bytes([found[-1] & 0xFE | asks_password(page)])
+        said = " ".join(map(_masked, said.split(" ")))
+    words = [page.text.count(" ", start, end) for start, end in page.rest]
+    found = _hash("\n".join([*urls, said, f"{words} {page.moved}"]), 8)
+    return found[:-1] + bytes([found[-1] & 0xFC | page.noindex << 1 | asks_password(page)])
 
 
 def asks_password(page: Page) -> bool:
@@ -293,6 +297,11 @@ def asks_password(page: Page) -> bool:
 def asked_password(link_signature: bytes) -> bool:
     """Whether the page did that this link_signature() is of; True where there is none."""
     return not link_signature or bool(link_signature[-1] & 1)
+
+
+def was_noindex(link_signature: bytes) -> bool:
+    """Whether the page that this link_signature() is of was not to be indexed."""
+    return bool(link_signature and link_signature[-1] & 2)
 
 
 def error_signature(page: Page) -> bytes:

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import stats
-from larmspider.extraction.fingerprint import link_signature, signature
+from larmspider.extraction.fingerprint import link_signature, signature, was_noindex
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import Observation, observation_of
@@ -60,8 +60,14 @@ def unread(response: Response, digest: str) -> Kept | None:
     if response.status == 304:
         return _kept(response, Observation.NOT_MODIFIED)
     same = visit.status == response.status and visit.digest[:BODY_DIGEST].hex() == digest
-    # a redirect says where it leads in its head
-    return _kept(response, Observation.SAME) if same and response.status == 200 else None
+    if not same or response.status != 200 or _may_say_otherwise(response, visit):
+        return None  # a redirect says where it leads in its head
+    return _kept(response, Observation.SAME)
+
+
+def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
+    """Whether the head may have another word on indexing the page than it had."""
+    return "X-Robots-Tag" in response.headers or was_noindex(visit.link_signature)
 
 
 def _kept(response: Response, kind: str, message: str = "", status: int | None = None) -> Kept:
@@ -176,7 +182,9 @@ class _Judge:
         if kept.kind == Observation.NOT_MODIFIED:
             if is_second:  # nobody asked whether it was modified
                 return Observation.FAILED, visit
-            if validators.wants_check(random.random()):  # noqa: S311 - no secret
+            is_doubtful = b"noindex" in (header("X-Robots-Tag") or b"").lower()
+            is_doubtful &= not was_noindex(visit.link_signature)
+            if is_doubtful or validators.wants_check(random.random()):  # noqa: S311 - no secret
                 self.refresh.looks[self.entry.key] = None
                 return None, visit
             return Observation.NOT_MODIFIED, visit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -17,6 +18,7 @@ from larmspider.extraction.fingerprint import (
     fingerprint,
     link_signature,
     signature,
+    was_noindex,
 )
 from larmspider.extraction.html import extract
 from larmspider.items import Link, Page
@@ -196,6 +198,34 @@ def test_links_have_a_signature_of_their_own() -> None:
     assert signature(one) == signature(other)
     assert link_signature(one) != link_signature(other)
     assert link_signature(one) == link_signature(page("", links=("http://h/a",)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page: page.links[0].__setattr__("anchor", "the old"),
+        lambda page: page.__setattr__("description", "another"),
+        lambda page: page.__setattr__("author", "another"),
+        lambda page: page.__setattr__("noindex", True),
+        lambda page: page.__setattr__("moved", True),
+        lambda page: page.__setattr__("rest", [(0, 6)]),
+    ],
+)
+def test_what_else_is_found_in_the_search_has_its_share(change: Callable[[Page], None]) -> None:
+    """Words of the text may belong to a link, or to the navigation, and did not before."""
+    one, other = page(LONG, links=("http://h/a",)), page(LONG, links=("http://h/a",))
+    change(other)
+    assert signature(one) == signature(other)
+    assert link_signature(one) != link_signature(other)
+    assert was_noindex(link_signature(other)) is other.noindex
+
+
+def test_links_that_say_a_time_are_the_same_where_times_are_volatile() -> None:
+    one, other = page(LONG, links=("http://h/a",)), page(LONG, links=("http://h/a",))
+    one.links[0].anchor, other.links[0].anchor = "4 comments", "5 comments"
+    assert link_signature(one) != link_signature(other)
+    volatile = Volatile([b"some"])
+    assert link_signature(one, volatile) == link_signature(other, volatile)
 
 
 def test_the_expressions_for_volatile_words_are_linear() -> None:

@@ -77,6 +77,19 @@ def world() -> World:
     return World()
 
 
+def test_pages_near_the_seeds_come_first(world: World) -> None:
+    """So that what is new is found by the shortest way."""
+    frontier = world.begin("")
+    deep = [f"http://a/deep/{depth}" for depth in (9, 3, 1, 5, 500)]
+    frontier.add([frontier.entry(url, url, depth=int(url.split("/")[-1])) for url in deep])
+    while lease := world.next(frontier):
+        frontier.acknowledge(lease, FetchRecord(UrlState.STORED, world.clock.now, 200))
+    frontier.checkpoint({})
+    world.clock.now += DAY
+    visited = [url for url in world.run(world.begin("all")) if url in deep]
+    assert visited == sorted(deep, key=lambda url: int(url.split("/")[-1]))
+
+
 def test_all_visits_each_page_once(world: World) -> None:
     world.clock.now += DAY
     assert sorted(world.run(world.begin("all"))) == PAGES

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.index.anchors import AnchorTable
 from tests.support.crawling import FAST, Ran, records, scrapy
-from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 pytestmark = pytest.mark.acceptance
 DAY = 86_400.0
@@ -25,7 +27,7 @@ class Site:
         self.conditional = True
         self.robots = ""
 
-    def answer(self, request: Request) -> Resolution:
+    def answer(self, request: Request) -> Reply:
         path = request.path
         if path == "/robots.txt":
             return Reply(200 if self.robots else 404, {}, self.robots.encode())
@@ -140,6 +142,35 @@ def test_a_bad_day_of_the_server_takes_nothing_out(crawl: Crawl, status: int) ->
     crawl.days = 2
     assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
     assert not (crawl.folder / "crawl/deleted.log").read_bytes()
+
+
+def test_what_changes_beside_the_text_is_a_new_version(crawl: Crawl) -> None:
+    """Another link with the same words, and a page that is not to be indexed any more."""
+    crawl.site.pages["/a"] = "read <a href=b>this</a> page and all of its pages"
+    crawl.run()
+    crawl.site.pages["/a"] = "read <a href=b>this page</a> and all of its pages"
+    crawl.site.pages["/c"] += "<meta name=robots content=noindex>"
+    crawl.days = 1
+    assert "2 changed, 0 new, 2 as before" in crawl.run("all").out
+    found = scrapy("search", "--dir", "crawl", "--json", "third", cwd=crawl.folder).json
+    assert found["total"] == 0
+    anchors = AnchorTable(crawl.folder / "crawl/index/anchors")
+    assert anchors.texts(crawl.server.url("/b")) == ["/b", "this page"]
+    anchors.close()
+
+
+def test_a_header_that_forbids_to_index_the_same_bytes_counts(crawl: Crawl) -> None:
+    crawl.run()
+    answer = crawl.site.answer
+
+    def forbid(request: Request) -> Reply:
+        found = answer(request)
+        return replace(found, headers={**found.headers, "X-Robots-Tag": "noindex"})
+
+    for crawl.days, crawl.server.routes["*"] in enumerate((forbid, answer, answer, forbid), 1):
+        done = crawl.run("all")
+        same = crawl.days == 3
+        assert ("0 changed, 0 new, 4 as before" if same else "4 changed") in done.out, done.out
 
 
 def test_what_is_due_is_visited_as_far_as_the_budget_goes(crawl: Crawl) -> None:
