@@ -337,7 +337,12 @@ def _hash(text: str, size: int) -> bytes:
 
 
 def _name(link: Link) -> str:
-    return link.exact or link.url
+    """The URL that the page has, for another one may stand for it by now; without session id, of
+    which each visit has another one."""
+    url, normalized = link.url, link.normalized
+    if "=" in url and normalized and url.count("=") != normalized.count("="):
+        return normalized
+    return url
 
 
 def _is_variable(word: str) -> bool:

@@ -16,7 +16,6 @@ import errno
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
@@ -27,7 +26,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page
 from larmspider.requests import COPY, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED
-from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -49,11 +48,11 @@ class _Output:
     worst: FetchRecord | None = None
 
 
-class AcknowledgeMiddleware:
+class AcknowledgeMiddleware(WithScheduler):
     """Listens to what becomes of items and settles their leases."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         self._outputs: dict[Lease, _Output] = {}
 
     @classmethod
@@ -77,7 +76,7 @@ class AcknowledgeMiddleware:
         output = self._outputs[lease] = _Output()
         async for item in result:
             if not isinstance(item, Request):
-                scheduler = self._scheduler
+                scheduler = self.lessor
                 await scheduler.gate.wait()
                 if scheduler.broken and response.request is not None and not output.items:
                     # nothing is stored any more: this page is fetched again by the next run
@@ -92,10 +91,10 @@ class AcknowledgeMiddleware:
         output.complete = True
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
-            self._scheduler.leases.release(response.request)
+            self.lessor.leases.release(response.request)
         elif response.meta.pop(LOOK_AGAIN, False) and response.request is not None:
             self._outputs.pop(lease, None)
-            self._scheduler.leases.look_again(response.request)
+            self.lessor.leases.look_again(response.request)
         elif not output.items and COPY in response.meta and response.request is not None:
             self._outputs.pop(lease, None)
             self._merge(response.request, *response.meta.pop(COPY))
@@ -106,8 +105,8 @@ class AcknowledgeMiddleware:
         self.crawler.signals.send_catch_log(
             larm_signals.page_copied, page=page, message=copy.message
         )
-        self._scheduler.leases.merge(request, copy.merged)
-        self._scheduler.wake()
+        self.lessor.leases.merge(request, copy.merged)
+        self.lessor.wake()
 
     def item_scraped(self, item: Any, response: Response | Failure | None) -> None:
         request = _leased(response)
@@ -138,8 +137,8 @@ class AcknowledgeMiddleware:
             request = _leased(response)
             if request is not None:
                 self._outputs.pop(request.meta[LEASE], None)
-                self._scheduler.leases.release(request)
-            self._scheduler.break_off(f"a store cannot write: {error}")
+                self.lessor.leases.release(request)
+            self.lessor.break_off(f"a store cannot write: {error}")
             return
         self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
 
@@ -169,7 +168,7 @@ class AcknowledgeMiddleware:
         lease = request.meta.get(LEASE)
         if lease is not None:
             self._outputs.pop(lease, None)
-        scheduler = self._scheduler
+        scheduler = self.lessor
         if REVISITED in request.meta and lease is not None:
             planned = request.meta.pop(REVISITED)
             stored = visit.state is UrlState.STORED
@@ -179,12 +178,6 @@ class AcknowledgeMiddleware:
         merger = scheduler.frontier.merger
         if merger is not None and merger.wants_turn:
             scheduler.wake()
-
-    @cached_property
-    def _scheduler(self) -> FrontierScheduler:
-        scheduler = scheduler_of(self.crawler)
-        assert scheduler is not None  # there is a lease, so there is a frontier
-        return scheduler
 
 
 def _leased(response: Response | Failure | None) -> Request | None:

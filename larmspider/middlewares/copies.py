@@ -9,41 +9,26 @@ spider middleware behind FollowMiddleware: the links of a copy are followed as t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
 from larmspider.frontier.merging import Arrival
 from larmspider.items import REDIRECT, Page
 from larmspider.requests import COPY, LEASE
-from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from larmspider.frontier.merging import Merger
 
-
-class CopiesMiddleware:
+class CopiesMiddleware(WithScheduler):
     """Takes the fingerprint of each page, and drops those that are copies."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    @cached_property
-    def _merger(self) -> Merger | None:
-        scheduler = scheduler_of(self.crawler)
-        return None if scheduler is None else scheduler.frontier.merger
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        merger = self._merger
+        merger = None if self.scheduler is None else self.scheduler.frontier.merger
         async for item in result:
             if merger is None or not isinstance(item, Page):
                 yield item

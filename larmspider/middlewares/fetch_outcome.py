@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
@@ -20,31 +19,23 @@ from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE
 from larmspider.scheduler.leases import elapsed
-from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
+from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
 
 
-class AnswersMiddleware:
+class AnswersMiddleware(WithScheduler):
     """Tells the frontier how each fetch went; requests without a lease pass."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_own:
             return response
-        scheduler, seconds = self._scheduler, elapsed(request)
+        scheduler, seconds = self.lessor, elapsed(request)
         kind = f"http-{response.status}"
         if not failure_kind(kind).blames_host:
             scheduler.frontier.answered(lease, seconds)
@@ -62,7 +53,7 @@ class AnswersMiddleware:
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_own:
             return None
-        scheduler = self._scheduler
+        scheduler = self.lessor
         if isinstance(exception, Stopped):
             return scheduler.leases.release(request)
         kind = kind_of(exception)
@@ -79,19 +70,13 @@ class AnswersMiddleware:
         return None
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
-        again = self._scheduler.leases.retry(request, kind, wait)
+        again = self.lessor.leases.retry(request, kind, wait)
         if again is not None:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(stats.RETRIES)
             self.crawler.stats.inc_value(stats.RETRIES_KIND.format(kind=kind))
             logger.debug("Will be tried again: %s (%s)", request.url, kind)
         return again
-
-    @cached_property
-    def _scheduler(self) -> FrontierScheduler:
-        scheduler = scheduler_of(self.crawler)
-        assert scheduler is not None  # there is a lease, so there is a frontier
-        return scheduler
 
 
 def _yields_the_failure(request: Request, spider: Spider | None) -> bool:

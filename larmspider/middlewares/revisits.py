@@ -14,8 +14,9 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from scrapy.http import Response
 
 from larmspider import stats
 from larmspider.extraction.fingerprint import link_signature, signature, was_noindex
@@ -27,12 +28,11 @@ from larmspider.frontier.validators import modified_at
 from larmspider.items import REDIRECT, Kept, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
-from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
     from larmspider.frontier.revisiting import HostKnowledge, Revisiting
     from larmspider.frontier.storage.records import QueuedUrl
@@ -70,10 +70,11 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
     return "X-Robots-Tag" in response.headers or was_noindex(visit.link_signature)
 
 
-def _kept(response: Response, kind: str, message: str = "", status: int | None = None) -> Kept:
-    meta = response.meta
+def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
+    """Of a response, or of a Request that had none."""
+    meta, answer = seen.meta, seen if isinstance(seen, Response) else None
     return Kept(
-        url=response.url,
+        url=seen.url,
         normalized=meta.get("normalized"),
         exact=meta.get("exact"),
         from_page=meta.get("from_page", ""),
@@ -81,10 +82,10 @@ def _kept(response: Response, kind: str, message: str = "", status: int | None =
         depth=meta.get("depth", 0),
         kind=str(kind),
         message=message,
-        fetched=0.0,
-        status=response.status if status is None else status,
-        size=len(response.body),
-        latency=meta.get("download_latency", 0.0),
+        fetched=fetched,
+        status=0 if answer is None else answer.status,
+        size=0 if answer is None else len(answer.body),
+        latency=0.0 if answer is None else meta.get("download_latency", 0.0),
     )
 
 
@@ -95,27 +96,15 @@ def word_of(item: Page | Kept | Removed) -> str:
     return str(Observation.CHANGED) if isinstance(item, Page) else "removed"
 
 
-class RevisitsMiddleware:
+class RevisitsMiddleware(WithScheduler):
     """Judges what a spider made of the answer to a visit again."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    @cached_property
-    def _refresh(self) -> Revisiting | None:
-        scheduler = scheduler_of(self.crawler)
-        return None if scheduler is None else scheduler.frontier.refresh
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         lease = response.meta.get(LEASE)
         entry = None if lease is None else lease.entry
-        refresh = self._refresh
+        refresh = None if self.scheduler is None else self.scheduler.frontier.refresh
         async for item in result:
             if refresh is None or entry is None or not isinstance(item, Page | Kept):
                 yield item
@@ -170,9 +159,7 @@ class _Judge:
             return
         kind = f"http-{item.status}" if seen is Observation.FAILED else str(seen)
         held = f"; {removed}" if isinstance(removed, str) else ""
-        kept = _kept(self.response, kind, decision.reason + held)
-        kept.fetched = self.now
-        yield kept
+        yield _kept(self.response, kind, decision.reason + held, self.now)
         if isinstance(removed, Removed):
             self.response.meta[REVISITED] = None
             yield removed
@@ -280,18 +267,5 @@ def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator
         counters.inc_value(stats.REFRESH.format(seen=word_of(removed)))
         yield removed
         return
-    meta = request.meta
-    yield Kept(
-        url=request.url,
-        normalized=meta.get("normalized"),
-        exact=meta.get("exact"),
-        from_page=meta.get("from_page", ""),
-        link_type=meta.get("link_type", 0),
-        depth=meta.get("depth", 0),
-        kind=kind,
-        message="; ".join(filter(None, (decision.reason, removed)))
-        if kind in _UNASKED
-        else message_of(error),
-        fetched=now,
-        status=0,
-    )
+    why = "; ".join(filter(None, (decision.reason, removed)))
+    yield _kept(request, kind, why if kind in _UNASKED else message_of(error), now)

@@ -9,40 +9,27 @@ A spider middleware in front of the filters, for what a feed names are Requests 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from larmspider.extraction.sitemap import is_likely, listed, read
 from larmspider.items import Page
-from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from larmspider.scheduler.scheduler import FrontierScheduler
 
 
-class SourcesMiddleware:
+class SourcesMiddleware(WithScheduler):
     """Remembers feeds and sitemaps that are met as pages, and reads them and listings at once."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    @cached_property
-    def _scheduler(self) -> FrontierScheduler | None:
-        """None where no source is asked."""
-        scheduler = scheduler_of(self.crawler)
-        return None if scheduler is None or scheduler.frontier.sources is None else scheduler
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        scheduler = self._scheduler
+        scheduler = self.scheduler
+        if scheduler is not None and scheduler.frontier.sources is None:
+            scheduler = None  # no source is asked
         async for item in result:
             yield item
             if scheduler is None or not isinstance(item, Page) or item.status != 200:

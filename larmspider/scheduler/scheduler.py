@@ -15,6 +15,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -476,3 +477,25 @@ def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:
     """The crawl's scheduler if it is ours."""
     scheduler: object = crawler.engine.scheduler
     return scheduler if isinstance(scheduler, FrontierScheduler) else None
+
+
+class WithScheduler:
+    """A component that asks the crawl's scheduler, which Scrapy makes after its middlewares."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @cached_property
+    def scheduler(self) -> FrontierScheduler | None:
+        """None if it is not ours."""
+        return scheduler_of(self.crawler)
+
+    @property
+    def lessor(self) -> FrontierScheduler:
+        """The scheduler of a leased Request, which is ours."""
+        assert self.scheduler is not None
+        return self.scheduler

@@ -228,6 +228,18 @@ def test_links_that_say_a_time_are_the_same_where_times_are_volatile() -> None:
     assert link_signature(one, volatile) == link_signature(other, volatile)
 
 
+def test_links_are_what_the_page_says_of_them() -> None:
+    """Not the URL that stands for one by now; and another session is no other link."""
+    one, other = page(LONG, links=("http://h/A",)), page(LONG, links=("http://h/A",))
+    other.links[0].exact = "http://h/a"
+    assert link_signature(one) == link_signature(other)
+    mine, its, longer = (
+        Page("http://h/", links=[Link(f"http://h/p;id={session}?q={q}", f"http://h/p?q={q}")])
+        for session, q in ((1, 2), (3, 2), (1, 4))
+    )
+    assert link_signature(mine) == link_signature(its) != link_signature(longer)
+
+
 def test_the_expressions_for_volatile_words_are_linear() -> None:
     """Megabytes without white space, or of dates."""
     volatile = Volatile()

@@ -127,6 +127,23 @@ def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
     assert ("304", "kept: not-modified") in [line[1:] for line in crawl.log()]
 
 
+def test_a_link_that_another_url_stands_for_by_now_is_no_other_link(crawl: Crawl) -> None:
+    """The rule is proven after the first pages are stored, so their links stand for others now."""
+    site = crawl.site
+    names = [f"Page{number}" for number in range(9)]
+    links = " ".join(f"<a href={name}>a</a> <a href={name.lower()}>b</a>" for name in names)
+    site.pages |= {f"/{name.lower()}": f"text of {name} {links}" for name in names}
+    site.first += names
+    site.conditional = False
+    crawl.server.routes["*"] = lambda request: site.answer(
+        replace(request, target=request.target.lower())
+    )
+    crawl.run()
+    crawl.days = 1
+    done = crawl.run("all")
+    assert "0 changed, 0 new, 13 as before" in done.out, done.out
+
+
 @pytest.mark.parametrize("status", [500, 401, 404])
 def test_a_bad_day_of_the_server_takes_nothing_out(crawl: Crawl, status: int) -> None:
     crawl.run()
