@@ -74,8 +74,8 @@ def crawl(pages: list[Page], rules: str, folder: Path) -> Counter[str]:
                 before = time.process_time_ns()
                 digest += fingerprint(page, merger.changing(entry.host))
                 used["fingerprint"] += time.process_time_ns() - before
-                merger.recent.put(entry.key, page)
-                merger.expects(entry.key)
+                merger.trials.recent.put(entry.key, page)
+                merger.trials.expects(entry.key)
             for popped in backend.pop(entry.host, 0.0):
                 visit = FetchRecord(UrlState.STORED, 1.0, 200, digest=digest)
                 backend.acknowledge([(popped.key, visit)])

@@ -402,7 +402,7 @@ class Frontier:
 
     def finish(self, entry: QueuedUrl, visit: FetchRecord) -> None:
         """A leased URL has its final state."""
-        if self.merger is not None and self.merger.is_question(entry.key):
+        if self.merger is not None and self.merger.trials.is_question(entry.key):
             self.backend.merge([MergedUrl(entry, 0, entry.key)])
         else:
             if self.refresh is not None:

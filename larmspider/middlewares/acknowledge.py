@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from larmspider.frontier.hosts import Lease
-    from larmspider.frontier.merging import Copy
+    from larmspider.frontier.trials import Copy
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 

@@ -2,7 +2,7 @@
 
     http://wiki/FAQ.html    same page as http://wiki/faq.html, by the path-case rule, on trial here
 
-The frontier has such URLs fetched to find out whether they are one page (frontier/merging.py). A
+The frontier has such URLs fetched to find out whether they are one page (frontier/trials.py). A
 spider middleware behind FollowMiddleware: the links of a copy are followed as those of any page.
 """
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
-from larmspider.frontier.merging import Arrival
+from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
 from larmspider.requests import COPY, LEASE
 from larmspider.scheduler.scheduler import WithScheduler
@@ -40,9 +40,9 @@ class CopiesMiddleware(WithScheduler):
                 if link.exact in merger.stand_ins:
                     link.exact = merger.stand_ins[link.exact]
             if entry is not None:
-                merger.recent.put(entry.key, item)
-                if merger.expects(entry.key):
-                    copy = merger.arrived(entry.key, _arrival(item))
+                merger.trials.recent.put(entry.key, item)
+                if merger.trials.expects(entry.key):
+                    copy = merger.trials.arrived(entry.key, _arrival(item))
             if copy is None:
                 yield item
             else:

@@ -122,7 +122,7 @@ class Leases:
         if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
             self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))  # nobody has judged
             return
-        if merger is None or lease.entry is None or not merger.is_question(lease.entry.key):
+        if merger is None or lease.entry is None or not merger.trials.is_question(lease.entry.key):
             for key in keys_of(visit):
                 self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:

@@ -175,7 +175,7 @@ def test_numbers_that_change_from_fetch_to_fetch_do_not_count(site) -> None:
 def test_first_urls_that_are_not_remembered_are_asked_again(site, found_together: bool) -> None:
     """Twice for the first pair, once for the others: their first fetch is compared by nothing."""
     here = site(clock_on_each_page())
-    here.merger.recent = RecentPages(0)
+    here.merger.trials.recent = RecentPages(0)
     pages = [f"/Page{n}" for n in range(6)]
     here.add(*pages)
     here.run()
@@ -194,7 +194,7 @@ def test_known_changing_numbers_cost_no_further_fetch(site) -> None:
     here = site(clock_on_each_page())
     here.add(*twins(1))
     here.run()
-    here.merger.recent = RecentPages(0)
+    here.merger.trials.recent = RecentPages(0)
     here.add(*twins(3))
     here.run()
     assert here.rules == ["path-case proven 3 times"]

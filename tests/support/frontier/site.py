@@ -10,10 +10,11 @@ from typing import Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.merging import Arrival, Merger
+from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
+from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.host_resolver import HostResolver
@@ -97,8 +98,8 @@ class Site:
         digest = sha1(page.body, usedforsecurity=False).digest()
         assert lease.entry is not None
         digest += fingerprint(page, self.merger.changing(lease.entry.host))
-        self.merger.recent.put(lease.entry.key, page)
-        copy = self.merger.arrived(
+        self.merger.trials.recent.put(lease.entry.key, page)
+        copy = self.merger.trials.arrived(
             lease.entry.key, Arrival(answer.status, digest, partial(Details.of, page), leads_to)
         )
         self.frontier.answered(lease, 0.01)

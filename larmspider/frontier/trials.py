@@ -1,0 +1,314 @@
+"""Trials: pairs of URLs that may be one page, from the decision to compare them to the verdict.
+
+    trials.begin(host, trial)                     # queue the second one, or wait for the first
+    trials.recent.put(key, page)
+    copy = trials.arrived(key, arrival)           # a page is here: not to be stored if it is a copy
+    trials.ended(host, key, visit)                # a URL has its final state
+
+Two pages that are equal are a verdict at once. Where they differ the first URL is asked again, for
+pages may differ from fetch to fetch: of one pair of a host at a time. What a verdict means for the
+rule is aliases.py's, for other URLs the Merger's (merging.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from larmspider.extraction.fingerprint import Details, RecentPages
+from larmspider.frontier.aliases import HostAliases, Outcome, RuleState, Stage, Trial, sentence
+from larmspider.frontier.storage.records import BODY_DIGEST, FetchRecord, MergedUrl, url_key
+
+if TYPE_CHECKING:
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.merging import Merger
+    from larmspider.urls.normalizer import UrlForms
+
+_LOOKED_THROUGH = 500
+"""Merged URLs among which one is looked for that may go on trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A page that was fetched. ``digest`` as in FetchRecord; ``leads_to`` is the exact form of the
+    URL that it redirects to, "" for none."""
+
+    status: int
+    digest: bytes
+    details: Callable[[], Details | None]
+    leads_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Why a page is not stored. ``merged``: its URL from now on."""
+
+    message: str
+    merged: MergedUrl
+
+
+class Trials:
+    """Those of all hosts that ``merger`` knows."""
+
+    def __init__(self, merger: Merger, frontier: Frontier, forms: UrlForms) -> None:
+        self._merger, self._frontier, self._forms = merger, frontier, forms
+        self._by_second: dict[bytes, tuple[str, Trial]] = {}
+        self._waiting: dict[bytes, list[tuple[str, Trial]]] = {}  # by the key of the first URL
+        self._asked: dict[bytes, tuple[str, Trial]] = {}  # by that of the first, asked again
+        self.recent = RecentPages()
+
+    # which there are
+
+    def take_up(self, host: str, aliases: HostAliases) -> None:
+        """Go on with what was begun on a host."""
+        for trial in aliases.trials:
+            self._register(host, trial)
+        for trial in [*aliases.trials]:  # earlier versions forgot some
+            waits_for = {Stage.WAITING: trial.into, Stage.FETCHING: trial.key}.get(trial.stage)
+            if waits_for and self._frontier.backend.entry(waits_for) is None:
+                self.judge(host, trial, Outcome.NONE)
+
+    def begin(self, host: str, aliases: HostAliases, trial: Trial) -> None:
+        aliases.trials.append(trial)
+        self._register(host, trial)
+
+    def _register(self, host: str, trial: Trial) -> None:
+        self._by_second[trial.key] = host, trial
+        if trial.stage is Stage.WAITING:
+            self._waiting.setdefault(trial.into, []).append((host, trial))
+        if trial.again:
+            self._asked[trial.again] = host, trial
+
+    def unregister(self, trial: Trial) -> None:
+        self._by_second.pop(trial.key, None)
+        self._asked.pop(trial.again, None)
+        left = [one for one in self._waiting.pop(trial.into, ()) if one[1] is not trial]
+        if left:
+            self._waiting[trial.into] = left
+
+    def __contains__(self, key: bytes) -> bool:
+        """Whether a URL is the second one of a pair."""
+        return key in self._by_second
+
+    def expects(self, key: bytes) -> bool:
+        """Whether arrived() has to see the page of a URL."""
+        return key in self._by_second or key in self._asked
+
+    def is_question(self, key: bytes) -> bool:
+        """Whether a queued or leased URL is one that is asked again, and no URL of its own."""
+        return key in self._asked
+
+    # what becomes of them
+
+    def arrived(self, key: bytes, arrival: Arrival) -> Copy | None:
+        """A page that was fetched, before the stores have it: None if it is to be stored."""
+        if key in self._asked:
+            host, trial = self._asked[key]
+            return self._asked_again(host, trial, key, arrival)
+        if key not in self._by_second:
+            return None
+        host, trial = self._by_second[key]
+        first = self._merger.first(host, trial.into)
+        if trial.stage is Stage.WAITING or first is None:
+            return None
+        if arrival.leads_to and arrival.leads_to == self._forms(first.url).exact:
+            self.judge(host, trial, Outcome.SAME)
+            return None
+        if arrival.status != 200 or self._merger.of(host).rule(trial.rule).state is RuleState.OFF:
+            self.judge(host, trial, Outcome.NONE)
+            return None
+        if _are_equal(arrival.digest, first.digest):
+            return self._copy(host, trial, first)
+        trial.look, trial.second = arrival.digest, arrival.details()
+        trial.first = self.recent.details(trial.into)
+        if self._differs_by_changing(host, trial):
+            return self._copy(host, trial, first)
+        if trial.stage is Stage.FETCHING:
+            trial.stage = Stage.COMPARED
+            self._merger.changed.add(host)
+            self._ask_next(host)
+        return self._copy(host, trial, first) if trial in self._merger.of(host).trials else None
+
+    def _copy(self, host: str, trial: Trial, first: FetchRecord) -> Copy:
+        """The second URL is merged; while there is no verdict it is held."""
+        entry = self._frontier.backend.entry(trial.key)
+        assert entry is not None  # it is leased
+        needed = self._forms.needed(entry.url, first.url) or trial.rule
+        aliases = self._merger.of(host)
+        same = trial.stage is Stage.FETCHING
+        if same:
+            if aliases.rule(trial.rule).state is RuleState.OPEN:
+                aliases.equal[trial.key] = trial.rule
+            self.judge(host, trial, Outcome.SAME)
+        else:
+            self._merger.holding.add(host)
+            self._merger.changed.add(host)
+        aliases.count(needed, 1)
+        self._merger.remember(self._forms(entry.url).exact, first.url)
+        message = f"same page as {first.url}, {sentence(needed, aliases)}"
+        if not same:
+            message = f"differs from {first.url}: fetched again unless it is a copy after all"
+        return Copy(message, MergedUrl(entry, needed, trial.into))
+
+    def ended(self, key: bytes, visit: FetchRecord) -> None:
+        """A URL is stored, failed or refused."""
+        for name, trial in self._waiting.pop(key, ()):
+            self._merger.queue_again([trial.key])
+            if visit.stands:
+                trial.stage = Stage.FETCHING
+                self._merger.changed.add(name)
+            else:
+                self.judge(name, trial, Outcome.NONE)
+        if key in self._asked:
+            name, trial = self._asked[key]
+            self._merger.is_gone(name, trial.into)
+            self.judge(name, trial, Outcome.UNSURE)
+        elif key in self._by_second and self._by_second[key][1].stage is Stage.FETCHING:
+            name, trial = self._by_second[key]
+            self.judge(name, trial, Outcome.NONE)
+
+    def moved(self, host: str, aliases: HostAliases, key: bytes, into: bytes) -> None:
+        """A URL that others are compared with is merged itself: they are compared with that one."""
+        first = self._merger.url_of(into)
+        for _, trial in self._waiting.pop(key, ()):
+            needed = self._forms.needed(self._merger.url_of(trial.key), first)
+            self._merger.queue_again([trial.key])
+            if needed and aliases.open_in(needed) == trial.rule:
+                trial.into, trial.stage = into, Stage.FETCHING
+                self._merger.changed.add(host)
+            else:
+                self.judge(host, trial, Outcome.NONE)
+
+    # the first URL again
+
+    def _differs_by_changing(self, host: str, trial: Trial) -> bool:
+        """Whether a pair differs by numbers alone that change from fetch to fetch on this host."""
+        if trial.first is None or trial.second is None:
+            return False
+        differing = trial.first.differing(trial.second)
+        return differing is not None and differing <= {*self._merger.of(host).changing}
+
+    def _ask_next(self, host: str) -> None:
+        """Ask the first URL of a pair again: of one pair at a time, for what it says about the host
+        may decide the others."""
+        aliases = self._merger.of(host)
+        if any(trial.stage in (Stage.ASKING, Stage.ASKING_TWICE) for trial in aliases.trials):
+            return
+        trial = next((one for one in aliases.trials if one.stage is Stage.COMPARED), None)
+        if trial is None:
+            return
+        first = self._merger.first(host, trial.into)
+        if aliases.rule(trial.rule).state is RuleState.OFF or first is None:
+            self.judge(host, trial, Outcome.NONE)
+        elif self._differs_by_changing(host, trial):
+            self.judge(host, trial, Outcome.SAME)
+        else:
+            self._ask(host, trial, Stage.ASKING, first)
+
+    def _ask(self, host: str, trial: Trial, stage: Stage, first: FetchRecord) -> None:
+        """Queue the first URL once more."""
+        trial.stage = stage
+        frontier = self._frontier
+        normalized, exact = self._forms(first.url)
+        entry = frontier.entry(first.url, normalized, exact=exact, depth=first.depth)
+        self._asked.pop(trial.again, None)
+        trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{trial.key.hex()}")
+        entry.host, entry.exact, entry.priority = host, "", 0
+        if not frontier.backend.add([entry])[0]:
+            self.judge(host, trial, Outcome.UNSURE)
+            return
+        self._asked[trial.again] = host, trial
+        self._merger.changed.add(host)
+        self._merger.reschedule([host])
+
+    def _asked_again(self, host: str, trial: Trial, key: bytes, arrival: Arrival) -> Copy:
+        backend = self._frontier.backend
+        first, entry = backend.visit(trial.into), backend.entry(key)
+        assert entry is not None  # it is leased
+        url = first.url if first is not None else entry.url
+        self._compare_again(host, trial, arrival, first)
+        return Copy(f"asked again, to compare {url} with itself", MergedUrl(entry, 0, trial.into))
+
+    def _compare_again(
+        self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None
+    ) -> None:
+        """``first`` is the first fetch of the URL that was asked again."""
+        if first is None or arrival.status != 200:
+            self._merger.is_gone(host, trial.into)
+            self.judge(host, trial, Outcome.UNSURE)
+        elif _are_equal(arrival.digest, trial.look):
+            self.judge(host, trial, Outcome.SAME)
+        elif _are_equal(arrival.digest, first.digest):
+            self.judge(host, trial, Outcome.DIFFERENT)
+        elif (now := arrival.details()) is None or trial.second is None:
+            self.judge(host, trial, Outcome.UNSURE)
+        else:
+            self._compare_details(host, trial, now, trial.second, first)
+
+    def _compare_details(
+        self, host: str, trial: Trial, now: Details, second: Details, first: FetchRecord
+    ) -> None:
+        """The first URL differs from an earlier fetch, too: by what?"""
+        aliases = self._merger.of(host)
+        if trial.first is not None:
+            changing = trial.first.differing(now)
+            if changing is None:
+                self.judge(host, trial, Outcome.UNSURE)
+                return
+            aliases.learn_changing(changing)
+        differing = now.differing(second)
+        if differing is not None and differing <= {*aliases.changing}:
+            self.judge(host, trial, Outcome.SAME)
+        elif trial.stage is Stage.ASKING_TWICE and differing is not None:
+            self.judge(host, trial, Outcome.UNSURE)  # some numbers may change more seldom
+        elif trial.first is not None:
+            self.judge(host, trial, Outcome.DIFFERENT)
+        else:
+            trial.first = now
+            self._ask(host, trial, Stage.ASKING_TWICE, first)
+
+    # verdicts
+
+    def judge(self, host: str, trial: Trial, outcome: Outcome) -> None:
+        first, second = (self._merger.url_of(key) for key in (trial.into, trial.key))
+        aliases = self._merger.of(host)
+        self.unregister(trial)
+        is_held = self._frontier.backend.merged(trial.key) is not None
+        is_open = aliases.rule(trial.rule).state is RuleState.OPEN
+        if is_held and is_open and outcome is Outcome.SAME:
+            aliases.equal[trial.key] = trial.rule
+        aliases.judge(trial, outcome, f"{second} and {first}")
+        if is_held and outcome is not Outcome.SAME:
+            self._merger.queue_again([trial.key])
+        if aliases.undo:
+            self._merger.undoing.add(host)
+        self._merger.changed.add(host)
+        self.promote(host, trial.rule)
+        self._ask_next(host)
+
+    def promote(self, host: str, rule: int) -> None:
+        """Let a URL that is held go on trial where a trial gave no verdict."""
+        backend, aliases = self._frontier.backend, self._merger.of(host)
+        if not aliases.wants_trial(rule) or not aliases.rule(rule).merged:
+            return
+        for key in backend.merged_of(host, _LOOKED_THROUGH):
+            merged = backend.merged(key)
+            if merged is None or key in self._by_second or key in aliases.equal:
+                continue
+            if aliases.open_in(merged.rules) != rule:
+                continue
+            if self._merger.first(host, merged.into) is None:
+                continue
+            trial = Trial(rule, key, merged.into, Stage.FETCHING)
+            self.begin(host, aliases, trial)
+            self._merger.queue_again([key])
+            if not aliases.wants_trial(rule):
+                return
+
+
+def _are_equal(one: bytes, other: bytes) -> bool:
+    """Whether two FetchRecord.digest are of one page: by its bytes, or by fingerprint."""
+    if one and one[:BODY_DIGEST] == other[:BODY_DIGEST]:
+        return True
+    return bool(one[BODY_DIGEST:]) and one[BODY_DIGEST:] == other[BODY_DIGEST:]
