@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from larmspider.extraction.formats import is_read_apart, media_type
+from larmspider.extraction.formats import media_type
 from larmspider.extraction.process import Readers
 from larmspider.index.writer import IndexWriter
+from larmspider.urls.media_types import is_read_apart
 from tests.support.documents import corpus
 
 _READ = (".pdf", ".odt", ".docx", ".epub", ".info")

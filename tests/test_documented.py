@@ -19,6 +19,7 @@ from larmspider.frontier.politeness import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
 from larmspider.reports.explain import filters
+from larmspider.urls import media_types
 from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
@@ -68,9 +69,9 @@ def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "calendar_example.py").write_text(EXAMPLES[3], "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     mime, names, module = eval(EXAMPLES[4], {"_APART": ""})
-    assert len(formats.FORMATS[0]) == len((mime, names, module))
-    monkeypatch.setitem(formats._MODULES, mime, f"{module}_example")
-    monkeypatch.setitem(formats._BY_EXTENSION, names, mime)
+    assert len(media_types.FORMATS[0]) == len((mime, names, module))
+    monkeypatch.setitem(media_types._READERS, mime, f"{module}_example")
+    monkeypatch.setitem(media_types._BY_EXTENSION, names, mime)
     body = b"BEGIN:VCALENDAR\r\nSUMMARY:Tides\r\nURL;X=1:http://h/tides\r\n"
     assert formats.media_type("application/octet-stream", body, "/plan.ics") == "text/plain"
     page = parts.read(mime, body, "http://h/plan.ics", None)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, TypeVar
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.formats import is_read_apart
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process import Readers
 from larmspider.formatting import counted
@@ -36,6 +35,7 @@ from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.follow import FollowMiddleware
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.urls.media_types import is_read_apart
 from larmspider.urls.normalizer import forms_from_settings
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@
 
 No crawl may run. What stays is written into files of its own beside the others: the page files
 that have bodies which do not count, under new numbers, store.log and links.log. One rename of their
-folder says that they are complete; from then on they take the place of the others, however often
-that is interrupted, and the stores' positions follow. Before that rename nothing has changed.
+folder says that they are complete; from then on they take the place of the others
+(pipelines/compaction.py). Before that rename nothing has changed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from larmspider.crawl.log_index.index import FOLDER
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
+from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_folder
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
 from larmspider.workdir.directory import locked
-from larmspider.workdir.frames import SUFFIX, forget, present, stored_size
+from larmspider.workdir.frames import SUFFIX, present, stored_size
 from larmspider.workdir.manifest import LOCK
 
-DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
 _URL, _SIZE, _FILE, _OFFSET = (
     STORE_LOG_COLUMNS.index(name) for name in ("url", "size", "page-file", "offset")
 )
@@ -60,7 +59,7 @@ def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
             try:
                 _write(crawl, draft, [records[n] for n in kept], positions)
                 draft.rename(path / DONE)
-                _sync_folder(path)
+                sync_folder(path)
             except OSError as error:
                 raise CrawlDirError(f"{path} cannot be compacted: {error}") from error
             finally:
@@ -70,41 +69,6 @@ def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
         if taken_out and has_index(crawl.index_dir):
             rebuild(crawl.index_dir, heap_bytes=heap_bytes)  # Tantivy keeps what was deleted
         return Freed(before, _bytes(path))
-
-
-def finish(path: Path) -> None:
-    """Complete a compaction that was interrupted, or forget one that was not complete; under the
-    lock. Raises CrawlDirError."""
-    try:
-        shutil.rmtree(path / DRAFT, ignore_errors=True)
-        done = path / DONE
-        if not done.exists():
-            return
-        plan = json.loads((done / PLAN).read_text())
-        names = sorted(file.name for file in done.iterdir() if file.name != PLAN)
-        for name in names:  # store.log comes after the page files that it names
-            _put(done / name, path / name)
-        _sync_folder(path)
-        if plan["positions"]:
-            backend = LmdbBackend(path / "frontier")
-            try:
-                backend.recover()
-                backend.checkpoint({name: at.encode() for name, at in plan["positions"].items()})
-            finally:
-                backend.close()
-        for number in plan["dropped"]:
-            there = present(path / page_file_name(number))
-            there.unlink(missing_ok=True)
-            forget(there)
-        shutil.rmtree(path / FOLDER, ignore_errors=True)
-        shutil.rmtree(done)
-    except (OSError, ValueError, KeyError) as error:
-        raise CrawlDirError(f"{path}: a compaction cannot be completed: {error}") from error
-
-
-def _put(draft: Path, path: Path) -> None:
-    draft.replace(path)
-    forget(path)
 
 
 def _recovered(path: Path) -> Mapping[str, bytes]:
@@ -181,7 +145,7 @@ def _write(
         json.dump({"positions": committed, "dropped": dropped}, plan)
         plan.flush()
         os.fsync(plan.fileno())
-    _sync_folder(draft)
+    sync_folder(draft)
 
 
 def _log(path: Path, draft: Path, name: str, columns: Sequence[str]) -> RecordLog:
@@ -201,11 +165,3 @@ def _bytes(path: Path) -> int:
 def _files(path: Path) -> Iterator[Path]:
     for pattern in ("pagefile_*.pfl*", "store.log*", "links.log*", "index/**/*"):
         yield from path.glob(pattern)
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

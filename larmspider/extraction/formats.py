@@ -4,7 +4,7 @@
     media_type("text/html", b"%PDF-1.7\n...")                   # "application/pdf"
     media_type("application/octet-stream", b"PK\x03\x04...")    # docx, by what lies in it
 
-A new format is one module with an ``extract`` function and one line in FORMATS.
+A new format is one module with an ``extract`` function and one line in urls/media_types.py.
 """
 
 from __future__ import annotations
@@ -14,67 +14,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
 from larmspider.items import Page
-
-_HERE = "larmspider.extraction."
-_APART = _HERE + "documents."
-_OOXML = "application/vnd.openxmlformats-officedocument."
-_ODF = "application/vnd.oasis.opendocument."
-
-FORMATS: tuple[tuple[str, str, str], ...] = (
-    # media type, extensions, module; what lies in documents/ is read in a process of its own
-    ("text/html", "html htm", _HERE + "html"),
-    ("application/xhtml+xml", "xhtml xht", _HERE + "html"),
-    ("text/plain", "txt text log info", _HERE + "plain_text"),
-    ("application/pdf", "pdf", _APART + "pdf"),
-    ("application/x-pdf", "", _APART + "pdf"),
-    (_OOXML + "wordprocessingml.document", "docx", _APART + "office"),
-    (_OOXML + "wordprocessingml.template", "dotx", _APART + "office"),
-    ("application/vnd.ms-word.document.macroenabled.12", "docm", _APART + "office"),
-    (_OOXML + "presentationml.presentation", "pptx", _APART + "office"),
-    (_OOXML + "presentationml.slideshow", "ppsx", _APART + "office"),
-    ("application/vnd.ms-powerpoint.presentation.macroenabled.12", "pptm", _APART + "office"),
-    (_ODF + "text", "odt", _APART + "office"),
-    (_ODF + "text-template", "ott", _APART + "office"),
-    (_ODF + "spreadsheet", "ods", _APART + "office"),
-    (_ODF + "presentation", "odp", _APART + "office"),
-    (_ODF + "graphics", "odg", _APART + "office"),
-    (_OOXML + "spreadsheetml.sheet", "xlsx", _APART + "spreadsheet"),
-    ("application/vnd.ms-excel", "xls", _APART + "spreadsheet"),
-    ("application/vnd.ms-excel.sheet.macroenabled.12", "xlsm", _APART + "spreadsheet"),
-    ("application/vnd.ms-excel.sheet.binary.macroenabled.12", "xlsb", _APART + "spreadsheet"),
-    ("application/rtf", "rtf", _APART + "rtf"),
-    ("text/rtf", "", _APART + "rtf"),
-    ("application/epub+zip", "epub", _APART + "epub"),
-    ("message/rfc822", "eml", _APART + "mail"),
-    ("application/mbox", "mbox", _APART + "mail"),
-    ("application/vnd.ms-outlook", "msg", _APART + "msg"),
-    ("text/markdown", "md markdown", _APART + "markdown"),
-    ("text/x-markdown", "", _APART + "markdown"),
-    ("text/csv", "csv", _APART + "text"),
-    ("text/tab-separated-values", "tsv", _APART + "text"),
-    ("application/json", "json", _APART + "text"),
-    ("application/xml", "xml", _APART + "xml"),
-    ("text/xml", "", _APART + "xml"),
-    ("application/rss+xml", "rss", _APART + "xml"),
-    ("application/atom+xml", "atom", _APART + "xml"),
-    ("application/zip", "zip", _APART + "archives"),
-    ("application/x-zip-compressed", "", _APART + "archives"),
-    ("application/x-tar", "tar", _APART + "archives"),
-    ("application/gzip", "gz tgz", _APART + "archives"),
-    ("application/x-gzip", "", _APART + "archives"),
-    ("application/x-bzip2", "bz2", _APART + "archives"),
-    ("application/x-xz", "xz", _APART + "archives"),
-    # what the base install cannot read says so (docs/documents.md#second-reader)
-    ("application/msword", "doc dot", _APART + "ole"),
-    ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
-    ("application/x-ole-storage", "", _APART + "ole"),
+from larmspider.urls.media_types import (
+    DOWNLOADS,
+    NO_TYPES,
+    OOXML,
+    is_read_apart,
+    reader_of,
+    type_by_name,
 )
-
-_MODULES = {mime: module for mime, _, module in FORMATS}
-_BY_EXTENSION = {name: mime for mime, names, _ in FORMATS for name in names.split()}
 
 Extractor = Callable[[bytes, str, str | None], Page]
 """Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure; those in
@@ -95,43 +44,15 @@ def members_of(mime: str) -> Members | None:
     return members
 
 
-def is_read_apart(mime: str) -> bool:
-    """Whether a document of this type is never read in the crawl's process."""
-    return _MODULES.get(mime, "").startswith(_APART)
-
-
-def is_readable(mime: str) -> bool:
-    return mime in _MODULES
-
-
-def announced_type(content_type: str, url: str) -> str:
-    """The media type that the head of a response announces: by Content-Type or, where that says
-    nothing, by the name."""
-    mime = content_type.partition(";")[0].strip().lower()
-    return mime if mime and mime not in _NO_TYPES else _named(url)
-
-
-def is_document(content_type: str, url: str) -> bool:
-    """Whether the head of a response announces a document and no page."""
-    return is_read_apart(announced_type(content_type, url))
-
-
 @cache
 def _function(mime: str, name: str) -> Any:
-    module = _MODULES.get(mime)
-    return None if module is None else getattr(import_module(module), name, None)
+    module = reader_of(mime)
+    return getattr(import_module(module), name, None) if module else None
 
 
 # What a body is: by its first bytes, by Content-Type, by its name, in this order.
 
 _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
-_DOWNLOADS = frozenset(
-    f"{family}/{name}"
-    for family in ("application", "binary")
-    for name in ("octet-stream", "force-download", "x-download", "download")
-)
-"""They say that a browser is to save the body, and nothing about it."""
-_NO_TYPES = _DOWNLOADS | {"unknown/unknown", "application/unknown", "*/*", "content/unknown"}
 _READ_AS_TEXT = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", "message/rfc822"}
@@ -165,10 +86,10 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _TAIL_BYTES = 1 << 17
 """Where a zip file lists its members, at its end."""
 _IN_ZIP = (
-    (b"word/", _OOXML + "wordprocessingml.document"),
-    (b"ppt/", _OOXML + "presentationml.presentation"),
+    (b"word/", OOXML + "wordprocessingml.document"),
+    (b"ppt/", OOXML + "presentationml.presentation"),
     (b"xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
-    (b"xl/", _OOXML + "spreadsheetml.sheet"),
+    (b"xl/", OOXML + "spreadsheetml.sheet"),
 )
 _IN_OLE = (
     ("__properties_version1.0", "application/vnd.ms-outlook"),
@@ -206,8 +127,8 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
     if mime in _READ_AS_TEXT:
         return _by_signature(body) or (_plain(name) if mime == "text/plain" else mime)
-    said = bool(_TYPE.fullmatch(mime)) and mime not in _NO_TYPES
-    if said and mime not in _MODULES:
+    said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
+    if said and not reader_of(mime):
         return mime
     found = _by_signature(body)
     if found is not None:
@@ -217,7 +138,7 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     if said:
         is_page = mime == "application/pdf" and _HTML.match(head.removeprefix(_MARKS[0]))
         return "text/html" if is_page else mime
-    if mime in _DOWNLOADS and not _named(name):
+    if mime in DOWNLOADS and not type_by_name(name):
         return mime
     if _HTML.match(head.removeprefix(_MARKS[0])):
         return "text/html"
@@ -231,15 +152,9 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     return "application/octet-stream"
 
 
-def _named(name: str) -> str:
-    """The media type that the extension of a URL or file name stands for; "" for none."""
-    path = urlsplit(name).path if "://" in name else name
-    return _BY_EXTENSION.get(path.rpartition("/")[2].rpartition(".")[2].lower(), "")
-
-
 def _plain(name: str) -> str:
     """The type of a text."""
-    named = _named(name)
+    named = type_by_name(name)
     return named if named in _PLAIN_NAMES else "text/plain"
 
 
@@ -253,7 +168,7 @@ def _by_signature(body: bytes) -> str | None:
 
 
 def _in_zip(body: bytes) -> str:
-    if (found := _MIMETYPE.match(body)) and (mime := found[1].decode()) in _MODULES:
+    if (found := _MIMETYPE.match(body)) and reader_of(mime := found[1].decode()):
         return mime
     tail = body[-_TAIL_BYTES:]
     if b"[Content_Types].xml" in tail or b"[Content_Types].xml" in body[:_TAIL_BYTES]:

@@ -30,7 +30,7 @@ from zipimport import zipimporter
 import larmspider
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.extraction.formats import extractor_for, is_read_apart
+from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process_child import (
     FIELDS,
@@ -42,6 +42,7 @@ from larmspider.extraction.process_child import (
     send,
 )
 from larmspider.items import Link, Outcome, Page, Part
+from larmspider.urls.media_types import is_read_apart
 
 if TYPE_CHECKING:
     from larmspider.options import Settings

@@ -17,8 +17,9 @@ from typing import IO, Any, NamedTuple
 
 import msgpack
 
-from larmspider.extraction.formats import extractor_for, is_read_apart
+from larmspider.extraction.formats import extractor_for
 from larmspider.items import Outcome, Page, Part
+from larmspider.urls.media_types import is_read_apart
 
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",

@@ -20,12 +20,12 @@ from scrapy.exceptions import StopDownload
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from larmspider.extraction.formats import is_document
 from larmspider.fetch import errors
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.requests import CUT_BYTES, TIMING, VALIDATORS
+from larmspider.urls.media_types import is_document
 
 _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
 _STATUS_CHARS = 60

@@ -24,7 +24,6 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
-from larmspider.crawl.compact import finish as finish_compaction
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.dispatch import AddressBook
@@ -33,6 +32,7 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts

@@ -17,7 +17,7 @@ from scrapy import Spider, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
-from larmspider.extraction.formats import announced_type, extractor_for, is_read_apart, media_type
+from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.language import Languages
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
@@ -28,6 +28,7 @@ from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, R
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
+from larmspider.urls.media_types import announced_type, is_read_apart
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 from larmspider.urls.syntax import without_userinfo

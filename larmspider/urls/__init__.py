@@ -1,1 +1,4 @@
-"""URLs as strings: canonical form, host resolver, patterns. Pure: no network, no Scrapy."""
+"""URLs as strings: canonical form, host resolver, patterns, media types by name.
+
+Pure: no network, no Scrapy.
+"""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from larmspider.crawl import compact as module
-from larmspider.crawl.compact import DONE, compact, finish
+from larmspider.crawl.compact import compact
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.items import Link, Page
+from larmspider.pipelines import compaction
+from larmspider.pipelines.compaction import DONE, finish
 from tests.crawl.test_versions import known
 from tests.support.stored_crawl import StoredCrawl
 
@@ -79,12 +82,13 @@ def test_a_compaction_that_is_killed_has_happened_or_not(
             raise KeyboardInterrupt
         real(*arguments)
 
-    real = module._sync_folder
+    real = module.sync_folder
     with monkeypatch.context() as patched:
-        patched.setattr(module, "_sync_folder", step)
-        replace = module.os.replace
+        patched.setattr(module, "sync_folder", step)
+        patched.setattr(compaction, "sync_folder", step)
+        replace = os.replace
         patched.setattr(
-            module.os,
+            os,
             "replace",
             lambda *two: (replace(*two), step(crawl.path)),  # both are steps
         )

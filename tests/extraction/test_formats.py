@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from larmspider.extraction import html, plain_text
 from larmspider.extraction.documents import pdf
-from larmspider.extraction.formats import extractor_for, is_document, media_type
+from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.page_builder import MAX_TEXT
 
 
@@ -93,22 +93,6 @@ def test_media_type(content_type, body, mime):
 )
 def test_the_name_counts_where_the_server_says_nothing(content_type, name, mime):
     assert media_type(content_type, b"words, more of them", name) == mime
-
-
-@pytest.mark.parametrize(
-    ("content_type", "url", "expected"),
-    [
-        ("application/pdf", "http://h/a", True),
-        ("Application/PDF; x=y", "http://h/a", True),
-        ("application/octet-stream", "http://h/a.pdf", True),
-        ("", "http://h/a.docx", True),
-        ("", "http://h/a", False),
-        ("text/html", "http://h/a.pdf", False),
-        ("image/png", "http://h/a.pdf", False),
-    ],
-)
-def test_what_the_head_announces_as_a_document(content_type, url, expected):
-    assert is_document(content_type, url) is expected
 
 
 # Plain text is its own text.

@@ -8,9 +8,10 @@ import pytest
 
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.reading import Unread, date_of
-from larmspider.extraction.formats import FORMATS, extractor_for, is_read_apart, media_type
+from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.items import Outcome, Page
+from larmspider.urls.media_types import FORMATS, is_read_apart
 from tests.support.documents import corpus
 from tests.support.documents.corpus import MODIFIED, SAMPLES, Sample
 

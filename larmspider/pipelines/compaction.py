@@ -1,0 +1,64 @@
+"""Completes a compaction: the files that `scrapy compact` wrote take the place of the others.
+
+crawl/compact.py writes them into the folder compact.new, whose rename to compact.done says that
+they are complete. That is gone on with here, however often it is interrupted, also at the start of
+a crawl; the stores' positions follow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from larmspider.errors import CrawlDirError
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.pipelines.page_files import page_file_name
+from larmspider.workdir.directory import INDEX_DIR
+from larmspider.workdir.frames import forget, present
+
+DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
+
+
+def finish(path: Path) -> None:
+    """Complete a compaction that was interrupted, or forget one that was not complete; under the
+    lock. Raises CrawlDirError."""
+    try:
+        shutil.rmtree(path / DRAFT, ignore_errors=True)
+        done = path / DONE
+        if not done.exists():
+            return
+        plan = json.loads((done / PLAN).read_text())
+        names = sorted(file.name for file in done.iterdir() if file.name != PLAN)
+        for name in names:  # store.log comes after the page files that it names
+            _put(done / name, path / name)
+        sync_folder(path)
+        if plan["positions"]:
+            backend = LmdbBackend(path / "frontier")
+            try:
+                backend.recover()
+                backend.checkpoint({name: at.encode() for name, at in plan["positions"].items()})
+            finally:
+                backend.close()
+        for number in plan["dropped"]:
+            there = present(path / page_file_name(number))
+            there.unlink(missing_ok=True)
+            forget(there)
+        shutil.rmtree(path / INDEX_DIR, ignore_errors=True)
+        shutil.rmtree(done)
+    except (OSError, ValueError, KeyError) as error:
+        raise CrawlDirError(f"{path}: a compaction cannot be completed: {error}") from error
+
+
+def _put(draft: Path, path: Path) -> None:
+    draft.replace(path)
+    forget(path)
+
+
+def sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
