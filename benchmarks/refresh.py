@@ -15,12 +15,13 @@ current, and the mean time until a change is seen.
 With ``--runs`` the crawler refreshes a site that is served from the repository so many times
 (``refresh=all``), two days of the history apart, at its busiest time; deletes that wait are
 approved. Three more runs see the last of these states; then the crawl must equal a fresh one of it:
-the pages in the index with their texts, and the numbers of links to each.
+the pages in the index with their texts, and the texts and numbers of links to each.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import random
 import re
 import subprocess
@@ -38,6 +39,7 @@ from urllib.parse import quote, unquote
 import tantivy
 
 from larmspider.frontier.refresh import DAY, KEPT_DAYS, learned, prior, value
+from larmspider.index.anchors import AnchorTable
 from larmspider.index.version import open_index
 from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
@@ -394,13 +396,12 @@ def refresh_in_earnest(repository: Path, changes: Sequence[Change], runs: int) -
         print(f"{runs} runs over {len(seen)} pages, {len(new)} at the end:")
         print(f"{len(kept.keys() - new.keys())} pages too many", *sorted(kept.keys() - new.keys()))
         print(f"{len(new.keys() - kept.keys())} missing", *sorted(new.keys() - kept.keys()))
-        print(f"{len(differ)} with other texts or numbers of links")
+        print(f"{len(differ)} with other texts, link texts or numbers of links")
         for url in differ:
-            (mine, links), (its, its_links) = kept[url], new[url]
-            names = sorted(
-                name for name in mine.keys() | its.keys() if mine.get(name) != its.get(name)
-            )
-            print(f"  {url} {names} {links} {its_links}")
+            mine, its = kept[url], new[url]
+            for name in sorted(mine.keys() | its.keys()):
+                if mine.get(name) != its.get(name):
+                    print(f"  {url} {name}: {mine.get(name)!r:.200} {its.get(name)!r:.200}")
         return int(kept != new)
 
 
@@ -428,21 +429,24 @@ def approve_all(folder: Path) -> None:
         scrapy("deletes", "--dir", "crawl", "--approve", name, cwd=folder)
 
 
-def contents(folder: Path) -> dict[str, tuple[dict[str, object], str | None]]:
-    """Path -> title, text and link texts of each page in the index, and how many pages link to
-    it."""
+def contents(folder: Path) -> dict[str, dict[str, object]]:
+    """URL -> what the index has of each page, the texts of the links to it, and how many pages link
+    to it."""
     index, _ = open_index(folder / "crawl" / "index")
     index.reload()
     searcher = index.searcher()
     hits = searcher.search(tantivy.Query.all_query(), searcher.num_docs or 1).hits
-    rows = scrapy("links", "--dir", "crawl", "--csv", "-n", "100000", cwd=folder).out.splitlines()
-    links = {row.split(",")[0]: row for row in rows[1:]}
-    found: dict[str, tuple[dict[str, object], str | None]] = {}
+    ran = scrapy("links", "--dir", "crawl", "--csv", "-n", "1000", cwd=folder)
+    counts = {row["url"]: row["pages"] for row in csv.DictReader(ran.out.splitlines())}
+    anchors = AnchorTable(folder / "crawl" / "index" / "anchors")
+    found: dict[str, dict[str, object]] = {}
     for _, address in hits:
         document = searcher.doc(address).to_dict()
         url = document["url"][0]
-        fields = {name: document[name] for name in document if name not in NOT_COMPARED}
-        found[url] = fields, links.get(url)
+        found[url] = {name: document[name] for name in document if name not in NOT_COMPARED}
+        found[url] |= {"links": counts.get(url), "link texts": anchors.texts(document["key"][0])}
+    found["link texts"] = {"all": anchors.sizes()["pairs"], "stale": anchors.changed(1, False)}
+    anchors.close()
     return found
 
 

@@ -14,9 +14,13 @@ import msgpack
 from scrapy import Request
 from scrapy.utils.request import request_from_dict
 
+from larmspider.items import REDIRECT
+
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.http import Response
+
+    from larmspider.items import Link, Page
 
 LEASE = "larm_lease"
 """Request.meta: the frontier's lease, from next_request() until the URL has its final state."""
@@ -114,6 +118,24 @@ def page_request(
     errback = getattr(spider, "fetch_failed", None)
     request = Request(url, errback=errback, meta=meta, priority=-depth)
     request.meta[URL] = request.url  # as Scrapy writes it
+    return request
+
+
+def link_request(spider: Spider, link: Link, page: Page) -> Request:
+    """The Request for a link of a page."""
+    redirect = link.type == REDIRECT
+    request = page_request(
+        spider,
+        link.url,
+        normalized=link.normalized,
+        exact=link.exact,
+        from_page=page.url,
+        link_type=link.type,
+        depth=page.depth if redirect else page.depth + 1,
+        redirects=page.redirects + 1 if redirect else 0,
+    )
+    if redirect and (link.exact or link.normalized) == (page.exact or page.normalized):
+        request.meta[SAME_PAGE] = True
     return request
 
 

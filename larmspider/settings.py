@@ -360,9 +360,9 @@ SPIDER_MIDDLEWARES = {
     "larmspider.middlewares.nofollow.NofollowFilter": 640,
     "larmspider.middlewares.depth.DepthFilter": 630,
     "larmspider.middlewares.visited.VisitedFilter": 620,
+    "larmspider.middlewares.revisits.RevisitsMiddleware": 615,  # what changed, of pages known
     "larmspider.middlewares.follow.FollowMiddleware": 610,  # what passed is queued
     "larmspider.middlewares.copies.CopiesMiddleware": 600,  # what another URL gave is not stored
-    "larmspider.middlewares.revisits.RevisitsMiddleware": 590,  # nor what is as it was
     "larmspider.middlewares.acknowledge.AcknowledgeMiddleware": 10,  # what all stores have is done
     # our own filters do what these did
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,

@@ -35,7 +35,8 @@ class CopiesMiddleware(WithScheduler):
                 continue
             lease, copy = response.meta.get(LEASE), None
             entry = lease.entry if lease is not None and lease.holder is response.request else None
-            item.fingerprint = fingerprint(item, merger.changing(entry.host) if entry else ())
+            if not item.fingerprint:
+                item.fingerprint = fingerprint(item, merger.changing(entry.host) if entry else ())
             for link in item.links if merger.stand_ins else ():
                 if link.exact in merger.stand_ins:
                     link.exact = merger.stand_ins[link.exact]

@@ -5,8 +5,8 @@ pass the spider middlewares below, the engine and the signal request_scheduled, 
 apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
 
     another SCHEDULER than ours
-    a spider middleware below this one that reads spider output (but CopiesMiddleware,
-        RevisitsMiddleware and AcknowledgeMiddleware)
+    a spider middleware below this one that reads spider output (but CopiesMiddleware and
+        AcknowledgeMiddleware)
     a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
     no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
 """
@@ -27,9 +27,8 @@ from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.filter_middleware import SLICE
 from larmspider.middlewares.last_check import LastCheckMiddleware
-from larmspider.middlewares.revisits import RevisitsMiddleware
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.requests import MAX_NUMBER, SAME_PAGE, SEED, page_request
+from larmspider.requests import MAX_NUMBER, SEED, link_request
 from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-_OURS = AcknowledgeMiddleware | CopiesMiddleware | RevisitsMiddleware
+_OURS = AcknowledgeMiddleware | CopiesMiddleware
 """They look at no Request."""
 
 
@@ -160,20 +159,7 @@ class FollowMiddleware:
         scheduler.wake()
 
     def _request(self, link: Link, page: Page) -> Request:
-        redirect = link.type == REDIRECT
-        request = page_request(
-            self.spider,
-            link.url,
-            normalized=link.normalized,
-            exact=link.exact,
-            from_page=page.url,
-            link_type=link.type,
-            depth=page.depth if redirect else page.depth + 1,
-            redirects=page.redirects + 1 if redirect else 0,
-        )
-        if redirect and (link.exact or link.normalized) == (page.exact or page.normalized):
-            request.meta[SAME_PAGE] = True
-        return request
+        return link_request(self.spider, link, page)
 
     def _count_new(self, urls: list[str]) -> None:
         self.counters.inc_value(stats.FOLLOW_NEW_URLS, len(urls))

@@ -4,9 +4,10 @@
     another text, or other links                 the Page: a new version
     404, a redirect, a login form, a 503, ...    Kept, until it is gone by deletes.py: Removed
 
-A spider middleware behind CopiesMiddleware, so that the links of a changed page are followed as
-those of any page. A page may be looked at a second time at once: to learn what changes in it from
-one fetch to the next, and to find out whether a 304 tells the truth.
+A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
+changed page are followed as those of any page, and nothing of an error page or a login. A page may
+be looked at a second time at once: to learn what changes in it from one fetch to the next, and to
+find out whether a 304 tells the truth.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from scrapy.http import Response
 
 from larmspider import stats
-from larmspider.extraction.fingerprint import link_signature, signature, was_noindex
+from larmspider.extraction.fingerprint import (
+    fingerprint,
+    link_signature,
+    signature,
+    was_noindex,
+)
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import Observation, observation_of
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
-from larmspider.items import REDIRECT, Kept, Page, Removed
+from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
-from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
+from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -104,19 +111,27 @@ class RevisitsMiddleware(WithScheduler):
     ) -> AsyncIterator[Any]:
         lease = response.meta.get(LEASE)
         entry = None if lease is None else lease.entry
-        refresh = None if self.scheduler is None else self.scheduler.frontier.refresh
+        frontier = None if self.scheduler is None else self.scheduler.frontier
+        refresh, merger = (frontier.refresh, frontier.merger) if frontier else (None, None)
         async for item in result:
             if refresh is None or entry is None or not isinstance(item, Page | Kept):
                 yield item
-            elif entry.visit is None:
+                continue
+            if isinstance(item, Page) and merger is not None:
+                item.fingerprint = fingerprint(item, merger.changing(entry.host))
+            if entry.visit is None:
                 if isinstance(item, Page):
                     item.signature = signature(item, refresh.known(entry.host).volatile)
                     item.link_signature = link_signature(item)
                 yield item
             else:
-                for judged in _Judge(refresh, entry, response).judge(item):
+                judge = _Judge(refresh, entry, response)
+                for judged in judge.judge(item):
                     self._count(judged)
                     yield judged
+                if judge.leads_to is not None and isinstance(item, Page):
+                    assert self.crawler.spider is not None
+                    yield link_request(self.crawler.spider, judge.leads_to, item)
 
     def _count(self, item: Page | Kept | Removed) -> None:
         assert self.crawler.stats is not None
@@ -132,6 +147,8 @@ class _Judge:
         self.visit: FetchRecord = entry.visit
         self.known: HostKnowledge = refresh.known(entry.host)
         self.now = refresh.clock()
+        self.leads_to: Link | None = None
+        """The redirect to be followed of a page that has moved."""
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
         """The items for the stores; none where the page is to be looked at once more."""
@@ -153,6 +170,8 @@ class _Judge:
         removed = None
         if decision.delete:
             removed = self.refresh.delete(self.entry, seen, decision, self.now)
+        if seen is Observation.MOVED and isinstance(item, Page):
+            self._follow(item, confirmed=decision.delete)
         self.response.meta[REVISITED] = decision.record
         if seen is Observation.CHANGED:
             yield item
@@ -231,6 +250,15 @@ class _Judge:
             in (signature(page, volatile), page.fingerprint)
             and visit.link_signature in (b"", link_signature(page, volatile), link_signature(page))
         )
+
+    def _follow(self, page: Page, *, confirmed: bool) -> None:
+        """To where a page has moved; a target that names the page is a login, unless it stays."""
+        link = next(link for link in page.links if link.type == REDIRECT)
+        target = unquote(link.url.partition("?")[2])
+        is_login = unquote(urlsplit(page.url).path) in target
+        is_web = link.url.startswith(("http://", "https://"))
+        if is_web and link.rejected_by is None and (confirmed or not is_login):
+            self.leads_to = link
 
     def _redirected(self, page: Page) -> Observation | None:
         """Of a page that was stored and redirects now; None where it did so before, or was none."""

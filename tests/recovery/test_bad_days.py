@@ -10,6 +10,7 @@ import pytest
 
 from larmspider.frontier.delete_gate import MAX_LOGINS
 from tests.support.crawling import records, scrapy
+from tests.support.recovery.killed_crawl import counts
 from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
 from tests.whole_crawls.test_refresh import Crawl, Site
 
@@ -21,6 +22,9 @@ FORM = "<h1>Please log in</h1><form>Your name <input name=u> <input type=passwor
 SORRY = "<title>Intranet</title><h1>Sorry</h1><p>There is no page {}. Ask the help desk, case {}."
 BUTTON = "<title>Portal</title><p>Sign on at the portal of the company to read this page."
 
+HELP = "<a href='/help?about={}'>help</a> <a href='/status/{}'>is it ill?</a>"
+"""What is on each page in that day."""
+
 Answer = Callable[[Request], Resolution]
 
 
@@ -28,6 +32,10 @@ def redirected(request: Request) -> Resolution:
     if request.path == "/login":
         return Reply(200, HTML, FORM.encode())
     return Reply(302, {"Location": f"/login?next={request.path}"})
+
+
+def redirected_where_there_is_a_page(request: Request) -> Resolution:
+    return redirected(request) if len(request.path) < 9 else Reply(404, HTML, b"nothing here")
 
 
 def not_found_with_200(request: Request) -> Resolution:
@@ -41,6 +49,7 @@ ILL: dict[str, Answer] = {
     "404": lambda _: Reply(404, HTML, b"<h1>Not found</h1>"),
     "410": lambda _: Reply(410, HTML, b"<h1>Gone</h1>"),
     "redirect to a login": redirected,
+    "redirect of pages alone to a login": redirected_where_there_is_a_page,
     "a login form": lambda _: Reply(200, HTML, FORM.encode()),
     "a portal without a password field": lambda _: Reply(200, HTML, BUTTON.encode()),
     "empty": lambda _: Reply(200, HTML, b""),
@@ -68,13 +77,22 @@ def test_an_ill_day_takes_nothing_out_and_writes_nothing_over(illness: str, tmp_
         patient = {"LARM_RETRY_TIMES": "0", "LARM_HOST_MAX_FAILURES": "99"}
         assert crawl.run(**patient).status == 0
         before = texts(crawl)
+        known = counts(tmp_path / "crawl").discovered
         answer = site.answer
-        server.routes["*"] = lambda request: (
-            answer(request) if request.path == "/robots.txt" else ILL[illness](request)
-        )
+
+        def ill(request: Request) -> Resolution:
+            if request.path == "/robots.txt":
+                return answer(request)
+            found = ILL[illness](request)
+            assert isinstance(found, Reply)
+            found.body += HELP.format(request.path, request.path).encode() if found.body else b""
+            return found
+
+        server.routes["*"] = ill
         for quarter in range(2):
             crawl.days = 3 + quarter / 2
             assert crawl.run("all", **patient).status == 0
+        assert counts(tmp_path / "crawl").discovered == known
         assert not (tmp_path / "crawl/deleted.log").read_bytes()
         assert texts(crawl) == before
         server.routes["*"] = answer
