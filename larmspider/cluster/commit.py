@@ -35,6 +35,7 @@ from secrets import token_hex
 from typing import Any
 
 from larmspider.cluster.keys import Keys
+from larmspider.cluster.local_copy import SharedFiles
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
 from larmspider.cluster.redis_client import (
@@ -60,7 +61,7 @@ from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log,
 from larmspider.formatting import counted
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
-from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.frontier.storage.lmdb_env import WriteBatch
 from larmspider.frontier.storage.records import BODY_DIGEST, FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
 
@@ -110,7 +111,7 @@ class Committer:
         link: RedisLink,
         keys: Keys,
         worker: str,
-        files: LmdbFiles,
+        files: SharedFiles,
         owned: Owned,
         outbox: Outbox,
         forms: UrlForms | None = None,
@@ -344,7 +345,7 @@ class BatchChanges:
     def __init__(
         self,
         keys: Keys,
-        files: LmdbFiles,
+        files: SharedFiles,
         batch: WriteBatch,
         unchanged: Container[bytes],
         not_done: Mapping[bytes, UrlState],
@@ -417,7 +418,7 @@ class BatchChanges:
         partition = self._keys.partition_of_key(key)
         changes, name = self.of(partition), self._keys.partition
         self.visits.append((key, record))
-        state, before = UrlState(record[0]), self._files.get(key, self._files.urls)
+        state, before = UrlState(record[0]), self._files.record(key, partition)
         if before is not None and records.is_final(before) and key not in self._not_done:
             if before[0] == record[0]:
                 self._visited_again(key, records.unpack_visit(record))
@@ -433,7 +434,7 @@ class BatchChanges:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
 
     def _visited_again(self, key: bytes, visit: FetchRecord) -> None:
-        before = self._files.get(key, self._files.urls)
+        before = self._files.record(key, self._keys.partition_of_key(key))
         if before is None or not records.is_final(before):
             return
         first = records.unpack_visit(before)

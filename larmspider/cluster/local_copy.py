@@ -40,6 +40,8 @@ Row: TypeAlias = tuple[Any, bytes, bytes | None]
 
 CHUNK = 100_000
 """Records in one transaction beside the commits."""
+_ELSEWHERE = "found by another worker"
+"""``missing_as`` of a page of this worker that another one did not find any more."""
 
 
 class SharedFiles(LmdbFiles):
@@ -48,6 +50,11 @@ class SharedFiles(LmdbFiles):
     def __init__(self, path: Path, *, map_bytes: int = FIRST_MAP_BYTES) -> None:
         super().__init__(path, map_bytes=map_bytes)
         self.others = self.env.open_db(b"others")
+
+    def record(self, key: bytes, partition: int) -> bytes | None:
+        """The record of a URL as of the last commit, also of one that others fetched."""
+        found = self.get(key, self.urls)
+        return _fetched(self.get(name_of(key, partition), self.others)) if found is None else found
 
 
 class SharedWriteOverlay(WriteOverlay):
@@ -60,7 +67,7 @@ class SharedWriteOverlay(WriteOverlay):
         self._keys = keys
 
     def _name(self, key: bytes) -> bytes:
-        return _tag(self._keys.partition_of_key(key)) + compact(key)
+        return name_of(key, self._keys.partition_of_key(key))
 
     def url(self, key: bytes) -> bytes | None:
         record = super().url(key)
@@ -90,6 +97,11 @@ def _rows_of(key: bytes, record: bytes) -> tuple[bytes, bytes]:
 
 def _tag(partition: int) -> bytes:
     return partition.to_bytes(2, "big")
+
+
+def name_of(key: bytes, partition: int) -> bytes:
+    """The name of a URL in ``others``."""
+    return _tag(partition) + compact(key)
 
 
 class LocalCopy:
@@ -160,7 +172,8 @@ class LocalCopy:
         self.write(changes)
 
     def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
-        """Of one commit. Those that this worker fetched itself are known."""
+        """Of one commit. Those that this worker fetched itself are known, unless another one has
+        visited them since: then their records say so."""
         files, tag = self.files, _tag(partition)
         changes: list[Row] = []
         with files.read() as txn:
@@ -172,8 +185,16 @@ class LocalCopy:
                 key = records.url_key(exact)
                 name = tag + compact(key)
                 state = txn.get(name, None, files.others)
-                if not state and not changes and txn.get(key, None, files.urls):
-                    return  # a commit of this worker
+                own = None if state else txn.get(key, None, files.urls)
+                if own is not None and records.is_final(own):
+                    visit = records.unpack_visit(own)
+                    if visit.stands and not changes and visit.digest[-8:] == fingerprint:
+                        return  # a commit of this worker
+                    gone = fingerprint == GONE
+                    if visit.stands if gone else visit.missing_as == _ELSEWHERE:
+                        visit.missing_as = _ELSEWHERE if gone else ""
+                        packed = records.pack_visit(visit, records.inlinks_of(own))
+                        changes.append((files.urls, key, packed))
                 if not state or state[0] != UrlState.STORED:
                     continue
                 if fingerprint == GONE:

@@ -818,29 +818,49 @@ def test_a_page_that_is_gone_stands_for_no_other_with_the_next_owner(sites, how:
     first.add(*twins(4), "/Other")
     first.run()
     first.frontier.checkpoint({})
-    key, backend = url_key("http://h/Other"), first.frontier.backend
-
-    def visit_again(**changes: Any) -> None:
-        backend.schedule([(key, 1.0)])
-        (entry,) = backend.due("h:80", first.clock.now)
-        assert entry.visit is not None
-        first.frontier.finish(entry, replace(entry.visit, **changes))
-        first.frontier.checkpoint({})
-
     if how == "forgotten":
-        backend.forget([key])
+        first.frontier.backend.forget([url_key("http://h/Other")])
         first.frontier.checkpoint({})
         first.handler = lambda target: Answer(status=301)
         first.add("/Other")
         first.run()
     else:
-        visit_again(**{"status": 301} if how == "redirect" else {"missing_as": "missing"})
+        changes = {"status": 301} if how == "redirect" else {"missing_as": "missing"}
+        visit_again(first, "/Other", **changes)
     if how == "back":
-        visit_again(missing_as="")
+        visit_again(first, "/Other", missing_as="")
     move(first, second, 2)
     second.add("/other")
     second.run()
     assert second.state("/other") is (UrlState.MERGED if how == "back" else UrlState.STORED)
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_worker_that_gets_a_host_back_knows_what_is_gone_meanwhile(sites, is_back: bool) -> None:
+    """It stored the page itself, and another worker has visited it since."""
+    first, second = sites(lambda target: Answer(f"page {target.lower()}"))
+    first.add(*twins(4), "/Another", "/Other")
+    first.run()
+    move(first, second, 2)
+    visit_again(second, "/Other", missing_as="missing")
+    if is_back:
+        visit_again(second, "/Other", missing_as="")
+    move(second, first, 3)
+    first.add("/other", "/another")
+    first.run()
+    assert first.state("/another") is UrlState.MERGED
+    assert first.state("/other") is (UrlState.MERGED if is_back else UrlState.STORED)
+    backend = first.frontier.backend
+    assert backend.audit() == backend.counts()
+
+
+def visit_again(site: Site, target: str, **changes: Any) -> None:
+    backend = site.frontier.backend
+    backend.schedule([(url_key(f"http://h{target}"), 1.0)])
+    (entry,) = backend.due("h:80", site.clock.now)
+    assert entry.visit is not None
+    site.frontier.finish(entry, replace(entry.visit, **changes))
+    site.frontier.checkpoint({})
 
 
 @pytest.mark.parametrize("fetches", [1, 2, 3])
