@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.frontier.aliases import SAMPLE
+from larmspider.frontier.storage.records import url_key
 from tests.support.crawling import Ran, crawl, environment, records, scrapy
+from tests.support.servers.nginx import Nginx
 from tests.support.servers.scripted import Reply, Request, Route, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
@@ -207,3 +211,72 @@ def test_sessions_on_each_link_do_not_make_a_site_infinite(
     run(server, tmp_path)
     assert len({path.partition(";")[0] for path in stored(tmp_path)}) == 13
     assert len(asked(server)) <= 13 + 12 + 7 + 3
+
+
+PAIRS = [
+    pair.replace("N", str(number)).split()
+    for number in range(6)
+    for pair in (
+        "/case/PageN.html /case/pageN.html",
+        "/path/pageN.html;jsessionid=1 /path/pageN.html;jsessionid=2",
+        "/query/pageN.html?PHPSESSID=1 /query/pageN.html?PHPSESSID=2",
+        "/slash/pageN.html /slash//pageN.html",
+    )
+]
+ONE_PAGE = r"""
+    root "{root}"; ssi on;
+    location ~* ^/case/page(\d).html$ {{ try_files /case/page$1.html =404; }}
+    location ~ ";jsessionid=" {{ rewrite "^([^;]*);jsessionid=" $1 last; }}
+"""
+TWO_PAGES = r"""
+    root "{root}"; merge_slashes off; default_type text/html;
+    location /query/ {{ try_files $uri-$arg_phpsessid =404; }}
+    location ~ ^/slash//(.*)$ {{ try_files /double/$1 =404; }}
+"""
+
+
+def write_pages(root: Path, names: dict[str, str], about: str = "") -> Path:
+    """Files, with what they are about, and a start page with all links."""
+    for name, said in names.items():
+        file = root / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text(said) + about)
+    (root / "index.html").write_text(links(*itertools.chain(*PAIRS)))
+    return root
+
+
+@pytest.mark.acceptance
+def test_a_real_server_has_each_document_once_and_none_is_lost(
+    nginx: Callable[..., Nginx], tmp_path: Path
+) -> None:
+    """Case by rewrite, sessions in query and path, double slashes: on the first two hosts they mean
+    one page, and the second one has the time on each; on the third they mean another one."""
+    one = {re.sub("[;?].*", "", second).replace("//", "/"): second for _, second in PAIRS}
+    time = "<p>It is <!--# echo var='msec' --> now."
+    two = {
+        url.replace("?PHPSESSID=", "-").replace("/slash//", "/double/"): url
+        for url in itertools.chain(*PAIRS)
+    }
+    server = nginx(
+        {
+            "127.0.1.1": ONE_PAGE.format(root=write_pages(tmp_path / "one", one)),
+            "127.0.1.2": ONE_PAGE.format(root=write_pages(tmp_path / "timed", one, time)),
+            "127.0.1.3": TWO_PAGES.format(root=write_pages(tmp_path / "two", two)),
+        }
+    )
+    ran = crawl(" ".join(map(server.url, server.roots)), tmp_path)
+    assert ran.status == 0, ran.err
+    found = {host: [] for host in server.roots}
+    for record in records(tmp_path / "crawl" / "store.log"):
+        host, _, path = record["url"].partition("//")[2].partition("/")
+        found[host.partition(":")[0]].append("/" + path)
+    asked = [request for request in server.requests() if request.target != "/robots.txt"]
+    assert {request.status for request in asked} == {200}
+    for host, rules, question in (("127.0.1.1", 3, 0), ("127.0.1.2", 3, 1)):
+        documents = [re.sub("[;?].*", "", path).replace("//", "/").lower() for path in found[host]]
+        assert sorted(documents) == sorted(["/", *one])
+        urls = [server.url(host, path) for path in itertools.chain(*PAIRS)]
+        sampled = sum(int.from_bytes(url_key(url)[-4:], "big") % SAMPLE == 0 for url in urls)
+        besides = sum(request.address == host for request in asked) - len(documents)
+        assert 3 * rules + question <= besides <= 3 * rules + question + sampled
+    assert sorted(found["127.0.1.3"]) == sorted(["/", *itertools.chain(*PAIRS)])
