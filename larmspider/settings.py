@@ -50,7 +50,8 @@ LARM_RESUME = ""
 
 # Visit pages of a crawl that has ended again (docs/refresh.md): `due`: those that are due now, then
 # end; `watch`: go on for ever; `all`: every page once; a regular expression as for `LARM_RESTRICT`:
-# every page once whose URL it matches. Spider argument `refresh`.
+# every page once whose URL it matches; `index`: nothing is fetched, the search index is made anew
+# from the page files (`scrapy reindex`). Spider argument `refresh`.
 LARM_REFRESH = ""
 
 # Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Those that were not made

@@ -23,6 +23,7 @@ from scrapy.exceptions import UsageError
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
+from larmspider.frontier.factory import INDEX
 from larmspider.status.summary import Summary
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,8 @@ class Command(CrawlCommand):
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
-            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force."
+            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force,"
+            " -a refresh=due|watch|all|index|REGEX."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -62,6 +64,9 @@ class Command(CrawlCommand):
             self._complain(unknown.args[0])
             self.exitcode = 2
             return
+        if opts.spargs.get("refresh", self.settings.get("LARM_REFRESH")) == INDEX:
+            self._reindex(opts)
+            return
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup
             signal.signal(signal.SIGHUP, _hang_up)
@@ -80,6 +85,20 @@ class Command(CrawlCommand):
             if summary.complaint:
                 self._complain(summary.complaint)
             self.exitcode = summary.exit_status
+
+    def _reindex(self, opts: argparse.Namespace) -> None:
+        """A crawl that makes no request: scrapy reindex."""
+        from larmspider.commands.reindex import Command as Reindex
+
+        assert self.settings is not None
+        if fresh := opts.spargs.get("fresh"):
+            self._complain(f"refresh={INDEX} and fresh={fresh}: expected one of them")
+            self.exitcode = 2
+            return
+        command = Reindex()
+        command.settings = self.settings
+        command.run([], argparse.Namespace(dir=None, shard=[], json=False))
+        self.exitcode = command.exitcode
 
     def _say(self, summary: Summary) -> None:
         assert self.settings is not None

@@ -1,75 +1,86 @@
-"""scrapy reindex: makes the search index of a crawl anew, beside the old one."""
+"""scrapy reindex, and scrapy crawl intranet -a refresh=index: the search index of a crawl made anew
+from its page files, beside the old one. No request is made."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
+from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.formatting import counted, doing
-from larmspider.index.rebuild import finish, rebuild
+from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
-from larmspider.index.version import has_index, outdated
-from larmspider.pipelines.search_index import from_page_files
-from larmspider.urls.canonical import Forms
+from larmspider.pipelines.reextract import link_texts, reextracted
+from larmspider.pipelines.search_index import RebuildLog
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
 
 _SAID_PAGES = 100  # between two lines of progress
 
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Make the search index of a crawl anew, if it is of an earlier version"
+        return "Make the search index of a crawl anew from its page files"
 
     def long_desc(self) -> str:
         return (
-            "Make the search index of a crawl anew, if it is of an earlier version or gone. The old"
-            " one stays until the new one is complete. No crawl may write there meanwhile."
+            "Read all stored pages again, by the readers and rules of today, and make the search"
+            " index anew; no request is made. The old index is searched until the new one is"
+            " complete. No crawl may write there meanwhile. The same as"
+            " scrapy crawl intranet -a refresh=index."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "--from-page-files",
-            action="store_true",
-            help="read all pages again, whatever the version; link texts are kept. What only a"
-            " server's headers said (charset, noindex, date) is then not known",
-        )
+        # that is what it always does now
+        parser.add_argument("--from-page-files", action="store_true", help=argparse.SUPPRESS)
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
-        crawl = self.open_crawl()
-        made = {}
-        for part in crawl.parts:
-            index, again = part.index_dir, opts.from_page_files
-            with locked(part.path / LOCK):
-                finish(index)
-                if again or outdated(index) or not has_index(index):
-                    made[str(part.path)] = self._rebuild(part.path, crawl.forms, again)
+        made = {str(part.path): self._rebuild(part) for part in self.open_crawl().parts}
         if opts.json:
             print_json({"version": SCHEMA_VERSION, "pages": made})
             return
         for path, pages in made.items():
             print(f"{path}: the search index is new, {counted(pages, 'page')}")
-        if not made:
-            print(f"The search index has version {SCHEMA_VERSION} already: nothing to do")
 
-    def _rebuild(self, path: Path, forms: Callable[[str], Forms], all_again: bool) -> int:
-        assert self.settings is not None
+    def _rebuild(self, crawl: CrawlDir) -> int:
+        settings = self.settings
+        assert settings is not None
         with (
-            doing(f"Making the search index of {path} anew") as say,
-            Readers.from_settings(self.settings) as readers,
+            locked(crawl.path / LOCK),
+            Readers.from_settings(settings) as readers,
+            closing(Languages.from_settings(settings)) as speaking,
         ):
-            return rebuild(
-                path / "index",
-                partial(from_page_files, path, forms, readers),
-                stemmer=options.choice(self.settings, "LARM_INDEX_STEMMER", STEMMERS),
-                from_old=not all_again,
-                heap_bytes=options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1),
-                progress=lambda done, total: say(done, total) if done % _SAID_PAGES == 0 else None,
-            )
+            finish(crawl.index_dir)
+            only = languages_in(settings, "LARM_INDEX_LANGUAGES")
+            again = reextracted(crawl.path, crawl.forms, readers, speaking, only)
+            with _progress(crawl) as progress:
+                return rebuild(
+                    crawl.index_dir,
+                    lambda: again,
+                    partial(link_texts, crawl.path, crawl.forms),
+                    stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
+                    from_old=False,
+                    heap_bytes=options.integer(settings, "LARM_INDEX_HEAP_BYTES", minimum=1),
+                    progress=progress,
+                )
+
+
+@contextmanager
+def _progress(crawl: CrawlDir) -> Iterator[Progress]:
+    """On a terminal one line that changes, else a line every 5 s."""
+    if not sys.stderr.isatty():
+        yield RebuildLog(crawl.index_dir, say=partial(print, file=sys.stderr, flush=True))
+        return
+    with doing(f"Making the search index of {crawl.path} anew") as say:
+        yield lambda done, total: say(done, total) if done % _SAID_PAGES == 0 else None

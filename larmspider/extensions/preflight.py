@@ -24,7 +24,7 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.factory import REFRESH_WORDS, check_settings, refresh_pattern
+from larmspider.frontier.factory import INDEX, REFRESH_WORDS, check_settings, refresh_pattern
 from larmspider.frontier.revisiting import NOTE_ENDED
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -262,6 +262,8 @@ def check_refresh(settings: BaseSettings, directory: CrawlDirectory) -> None:
     if not asked:
         return
     path = directory.path
+    if asked == INDEX:
+        raise ConfigError(f"refresh={INDEX}: expected the command scrapy crawl, or scrapy reindex")
     if options.many_workers(settings):
         raise ConfigError(
             f"refresh={asked}: expected a crawl of one process; pages that workers share through"

@@ -90,16 +90,26 @@ class Languages:
 
     async def of(self, page: Page) -> str | None:
         """The language of ``page``, a tag, or None. Raises ExtractionStopped."""
-        if self._guesser is None or len(page.text) < SHORTEST:
+        text = self._doubtful(page)
+        if text is None or self._guesser is None:
             return page.language
-        host, said = urlsplit(page.url).netloc, page.language
-        if not self._is_doubtful(host, said):
-            return said
+        return self._judged(page, *await self._guesser.guess(text))
+
+    def of_now(self, page: Page) -> str | None:
+        """`of` for a thread that may wait, one at a time."""
+        text = self._doubtful(page)
+        if text is None or self._guesser is None:
+            return page.language
+        return self._judged(page, *self._guesser.guess_now(text))
+
+    def _doubtful(self, page: Page) -> str | None:
+        """The text by which the language is to be guessed; None: it is as the page says."""
+        if self._guesser is None or len(page.text) < SHORTEST:
+            return None
+        if not self._is_doubtful(urlsplit(page.url).netloc, page.language):
+            return None
         text = page.main
-        guessed, sure = await self._guesser.guess(
-            sample(text if len(text) >= SHORTEST else page.text)
-        )
-        return self._judged(host, said, guessed, sure)
+        return sample(text if len(text) >= SHORTEST else page.text)
 
     def _is_doubtful(self, host: str, said: str | None) -> bool:
         if said is None or self._wrong.get(host, 0) >= CONTRADICTIONS:
@@ -109,7 +119,8 @@ class Languages:
         number = self._saying[host] = self._saying.get(host, -1) + 1
         return number % SAMPLE == SAMPLE - 1 and primary(said) in self._likely
 
-    def _judged(self, host: str, said: str | None, guessed: str, sure: float) -> str | None:
+    def _judged(self, page: Page, guessed: str, sure: float) -> str | None:
+        host, said = urlsplit(page.url).netloc, page.language
         if said is None:
             return guessed if sure >= _SURE else None
         if primary(said) == guessed or primary(said) not in self._likely or sure < _SURE_OTHERWISE:

@@ -324,20 +324,21 @@ class Readers:
 
         return is_wanted(page)
 
-    def read_again(self, mime: str, body: bytes, url: str) -> Page:
+    def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
         """The Page of any stored body, in a thread that may wait; without text and links where it
-        cannot be read."""
+        cannot be read. ``charset``: that of the Content-Type header, if known."""
         extract = extractor_for(mime)
         if extract is None:
             return Page(url, body=body)
+        header = f"{mime}; charset={charset}" if charset else ""
         try:
             if is_read_apart(mime):
-                page = self.documents.read_now(mime, body, url, "")
+                page = self.documents.read_now(mime, body, url, header)
                 has_scans = self._has_scans(mime, page)
-                return self.scans.read_now(mime, body, url, "") if has_scans else page
+                return self.scans.read_now(mime, body, url, header) if has_scans else page
             if is_large(body):
-                return self.pages.read_now(mime, body, url, "")
-            return extract(body, url, None)
+                return self.pages.read_now(mime, body, url, header)
+            return extract(body, url, header)
         except ExtractionRefused as refused:
             return Page(url, body=body, unread=str(refused))
 

@@ -42,6 +42,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 REFRESH_WORDS = (DUE, WATCH, ALL)
 """LARM_REFRESH, but for patterns."""
+INDEX = "index"
+"""The word for which no crawl runs (commands/reindex.py)."""
 REFRESH_ORDERS = ("value", "even")
 """LARM_REFRESH_ORDER."""
 
@@ -112,8 +114,8 @@ def refresh_pattern(text: str) -> Pattern:
     """The pattern of URLs that LARM_REFRESH is. Raises ConfigError for a word that is none."""
     if re.fullmatch(r"[\w-]*", text):
         raise ConfigError(
-            f"refresh={text}: expected {', '.join(REFRESH_WORDS)}, or a regular expression that"
-            " whole URLs match, such as http://wiki/news/.*"
+            f"refresh={text}: expected {', '.join(REFRESH_WORDS)}, {INDEX}, or a regular expression"
+            " that whole URLs match, such as http://wiki/news/.*"
         )
     return compile_pattern(text, name="refresh")
 

@@ -3,16 +3,17 @@
     if outdated(Path("crawl/index")):
         rebuild(Path("crawl/index"), progress=lambda done, total: print(done, total))
 
-The pages come from what the old index has stored, their texts as the crawl read them: with the
-charset that a server named and without what its headers kept out, which page files do not know.
-Where it cannot be read, ``instead`` gives them, from the page files. Link texts are taken over. A
-rebuild that is killed begins again; a crash between the renames is mended by `finish`.
+The pages come from what the old index has stored, their texts as the crawl read them; where it
+cannot be read, or they are to be read again by the readers of today, ``instead`` gives them
+(pipelines/reextract.py). Link texts are taken over. A rebuild that is killed begins again; a crash
+between the renames is mended by `finish`.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from hashlib import sha1
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,11 +21,13 @@ import tantivy
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.schema import stored_fields
-from larmspider.index.version import META_NAME, is_panic, stemmer_of, version_of
+from larmspider.index.version import META_NAME, is_panic, stemmer_of
 from larmspider.index.writer import IndexWriter
 
 Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
 """Canonical URL and what `page_fields` gives; None: not in the index."""
+LinkTexts: TypeAlias = Iterator[tuple[str, Collection[tuple[str, str]]]]
+"""Exact URL of each page, exact targets and texts of its links."""
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with pages done and in all."""
 
@@ -47,6 +50,7 @@ def files_of(directory: Path) -> tuple[Path, Path]:
 def rebuild(
     directory: Path,
     instead: Callable[[], tuple[int, Documents]] | None = None,
+    links: Callable[[], LinkTexts] = lambda: iter(()),
     *,
     stemmer: str = "",
     from_old: bool = True,
@@ -55,10 +59,10 @@ def rebuild(
 ) -> int:
     """Replace the index in ``directory`` by one of this version; its number of pages.
 
-    ``instead`` gives the number of pages and the pages, where the old index cannot be read.
-    ``stemmer`` is that of the old index by default; without ``from_old`` the old index is not read
-    but for its link texts. Raises CrawlDirError, RebuildStoppedError; the
-    old index then stands as it was.
+    ``instead`` gives the number of pages and the pages, where the old index cannot be read, and
+    ``links`` the link texts where it has none. ``stemmer`` is that of the old index by default;
+    without ``from_old`` the old index is not read but for its link texts. Raises CrawlDirError,
+    RebuildStoppedError; the old index then stands as it was.
     """
     finish(directory)
     draft, _ = files_of(directory)
@@ -77,6 +81,12 @@ def rebuild(
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
     try:
         with IndexWriter(draft, heap_bytes=heap_bytes, stemmer=stemmer) as writer:
+            if not anchors.exists():
+                for number, (page, texts) in enumerate(links(), 1):
+                    writer.add_anchors(page, texts)
+                    if number % _CHUNK == 0:
+                        writer.commit()
+                writer.commit()
             for done, (key, stored) in enumerate(documents, 1):
                 if stored is None:
                     writer.remove(key)
@@ -91,7 +101,7 @@ def rebuild(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    (draft / _COMPLETE).touch()
+    (draft / _COMPLETE).write_text(_state_of(directory))
     try:
         _swap(directory)
     except OSError as error:
@@ -124,9 +134,19 @@ def _swap(directory: Path) -> None:
 
 
 def _is_newer(draft: Path, directory: Path) -> bool:
-    """Whether ``draft`` was made of the index in ``directory``, which a crawl of this version has
-    not replaced since."""
-    return not (directory / META_NAME).exists() or version_of(directory) != version_of(draft)
+    """Whether ``draft`` was made of the index in ``directory`` as it is: nothing was committed
+    there since."""
+    if not (directory / META_NAME).exists():
+        return True
+    return (draft / _COMPLETE).read_text() == _state_of(directory)
+
+
+def _state_of(directory: Path) -> str:
+    """Another one after each commit; "" where there is no index."""
+    try:
+        return sha1((directory / "meta.json").read_bytes(), usedforsecurity=False).hexdigest()
+    except FileNotFoundError:
+        return ""
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:

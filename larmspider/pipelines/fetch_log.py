@@ -1,18 +1,20 @@
 """fetch.log: time and result of each fetch, of failures and refusals by robots.txt too.
 
 A visit after which the stored page stayed as it is has a line like any other, whose message begins
-with ``kept``.
+with ``kept``. The message of a page that is stored begins with ``noindex`` where it asks for that,
+and with ``charset=NAME`` where a header names one: its body does not say so to who reads it again.
 
 store.log has LARM's columns, and so neither times nor failures.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import re
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from larmspider import signals
 from larmspider.formatting import utc
-from larmspider.items import KNOWN, REDIRECT, FailedFetch, Kept, Page
+from larmspider.items import KNOWN, REDIRECT, FailedFetch, Kept, Outcome, Page
 from larmspider.pipelines.records import LogStore
 from larmspider.urls.syntax import without_userinfo
 
@@ -37,6 +39,13 @@ BY_KIND = frozenset({"same", "login", "empty", "soft-404", "noindex"})
 """Of these the status says nothing."""
 
 
+_REMARKS = re.compile(
+    r"(?P<noindex>noindex(?:; |\Z))?(?:charset=(?P<charset>[\w:.-]+)(?:; |\Z))?(?P<rest>.*)",
+    re.DOTALL,
+)
+_OUTCOMES = frozenset(map(str, Outcome))
+
+
 class FetchLogPipeline(LogStore):
     """Writes fetch.log."""
 
@@ -58,7 +67,8 @@ class FetchLogPipeline(LogStore):
         self._append(page, message)
 
     def write(self, page: Page) -> None:
-        self._append(page, page.unread or _dead_end(page))
+        said = page.unread or _dead_end(page)
+        self._append(page, "; ".join([*_remarks(page), said] if said else _remarks(page)))
 
     def _append(self, page: Page, message: str) -> None:
         self.log.append(
@@ -96,6 +106,36 @@ class FetchLogPipeline(LogStore):
             str(round(kept.latency * 1000)) if kept.latency else "",
             KEPT + (f"{kept.kind}: {kept.message}" if kept.message else kept.kind),
         )
+
+
+class Remarks(NamedTuple):
+    """What the message of a stored page's line says that its body does not."""
+
+    noindex: bool = False
+    charset: str = ""
+    """That of the Content-Type header."""
+    unread: str = ""
+    """Page.unread."""
+
+
+def _remarks(page: Page) -> list[str]:
+    found = ["noindex"] if page.noindex else []
+    if page.charset not in (None, "utf-8"):  # which needs no header to be seen
+        types = (values for name, values in page.headers.items() if name == b"Content-Type")
+        if any(b"charset" in value.lower() for values in types for value in values):
+            found.append(f"charset={page.charset}")
+    return found
+
+
+def remarks_in(message: str) -> Remarks:
+    """
+    >>> remarks_in("noindex; charset=windows-1252")
+    Remarks(noindex=True, charset='windows-1252', unread='')
+    """
+    found = _REMARKS.match(message)
+    assert found is not None  # each group may be empty
+    unread = found["rest"] if found["rest"].partition(":")[0] in _OUTCOMES else ""
+    return Remarks(bool(found["noindex"]), found["charset"] or "", unread)
 
 
 def _dead_end(page: Page) -> str:

@@ -9,12 +9,10 @@ meanwhile stops; the next run continues there.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,20 +21,17 @@ import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
-from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.language import is_in_another, languages_in
+from larmspider.errors import CrawlDirError
+from larmspider.extraction.language import Languages, is_in_another, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.formatting import counted, duration
-from larmspider.index.rebuild import Documents, finish, rebuild
-from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, page_fields
+from larmspider.index.rebuild import finish, rebuild
+from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
 from larmspider.index.version import META_NAME, outdated, version_of
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
-from larmspider.items import REDIRECT, Page, Removed
-from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT
-from larmspider.pipelines.page_files import stored_pages
-from larmspider.pipelines.records import read_records
+from larmspider.items import Page, Removed
+from larmspider.pipelines.reextract import is_for_readers, reextracted
 from larmspider.pipelines.store import Store
-from larmspider.urls.canonical import Forms
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -69,6 +64,7 @@ class SearchIndexPipeline(Store):
         stopping: Callable[[], bool] = lambda: False,
         given_up: Callable[[], bool] = lambda: False,
         readers: Callable[[], Readers] = Readers,
+        speaking: Callable[[], Languages] = lambda: Languages(()),
         languages: Collection[str] = (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
@@ -80,7 +76,7 @@ class SearchIndexPipeline(Store):
         self.counters = counters
         self.languages = languages
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
-        self._readers = readers
+        self._readers, self._speaking = readers, speaking
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -102,6 +98,7 @@ class SearchIndexPipeline(Store):
             stopping=lambda: not (crawler.crawling and crawler.engine.running),
             given_up=lambda: not crawler.crawling,
             readers=partial(Readers.from_settings, settings),
+            speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
@@ -125,10 +122,11 @@ class SearchIndexPipeline(Store):
 
     def _rebuild(self) -> None:
         telling = RebuildLog(self.directory, self.given_up)
-        with self._readers() as readers:
+        with self._readers() as readers, closing(self._speaking()) as speaking:
+            again = self.directory.parent, self._forms, readers, speaking, self.languages
             rebuild(
                 self.directory,
-                partial(from_page_files, self.directory.parent, self._forms, readers),
+                partial(reextracted, *again),
                 heap_bytes=self.heap_bytes,
                 progress=telling,
             )
@@ -167,7 +165,7 @@ class SearchIndexPipeline(Store):
         other = self.languages and is_in_another(page, self.languages)
         if other:
             self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
-        if _is_for_readers(page) and not other:
+        if is_for_readers(page) and not other:
             writer.add(page, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:
@@ -207,7 +205,7 @@ class SearchIndexPipeline(Store):
         if position == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
-                " or start over with -a fresh=force"
+                " or make it anew with 'scrapy reindex'"
             )
 
     async def commit(self) -> None:
@@ -245,15 +243,22 @@ class SearchIndexPipeline(Store):
 
 
 class RebuildLog:
-    """Says in the log how far a rebuild is, every 5 s; False ends it when the crawl stops."""
+    """Says how far a rebuild is, every 5 s; False ends it when the crawl stops."""
 
-    def __init__(self, directory: Path, stopping: Callable[[], bool] = lambda: False) -> None:
-        self.directory, self.stopping = directory, stopping
+    def __init__(
+        self,
+        directory: Path,
+        stopping: Callable[[], bool] = lambda: False,
+        say: Callable[[str], object] = logger.info,
+    ) -> None:
+        self.stopping, self._say = stopping, say
         self._began = self._said = time.monotonic()
         self._done = 0
-        logger.info(
-            "The search index %s has version %s: it is made anew in version %s, beside the old one",
-            *(directory, version_of(directory), SCHEMA_VERSION),
+        version = version_of(directory)
+        say(
+            f"The search index {directory} {f'has version {version}' if version else 'is gone'}:"
+            f" it is made anew in version"
+            f" {SCHEMA_VERSION}, beside the old one"
         )
 
     def __call__(self, done: int, total: int) -> bool:
@@ -262,79 +267,12 @@ class RebuildLog:
         if now - self._said >= _PROGRESS_SECS:
             self._said = now
             left = (now - self._began) / done * max(0, total - done)
-            logger.info(
-                "Making the search index anew: %s of %s, about %s left",
-                *(f"{done:,}", counted(total, "page"), duration(left)),
+            self._say(
+                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
+                f" about {duration(left)} left"
             )
         return not self.stopping()
 
     def end(self) -> None:
         took = duration(time.monotonic() - self._began)
-        logger.info("The search index is new: %s in %s", counted(self._done, "page"), took)
-
-
-def from_page_files(
-    directory: Path, forms: Callable[[str], Forms], readers: Readers
-) -> tuple[int, Documents]:
-    """The number of pages in store.log, and what the index would have of each. What only the server
-    said is not known: a charset or noindex in a header, Last-Modified."""
-    total = sum(1 for _ in stored_pages(directory))
-    return total, _from_page_files(directory, forms, readers)
-
-
-def _from_page_files(directory: Path, forms: Callable[[str], Forms], readers: Readers) -> Documents:
-    times = _FetchTimes(directory / "fetch.log")
-    depths: dict[int, int] = {}
-    last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
-    for number, (fields, body) in enumerate(stored_pages(directory)):
-        from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
-        if status == "0":  # it was taken out
-            continue
-        depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
-        depths[hash(url)], fetched = depth, times.of(url)
-        if last[hash(url)] != number:  # there is a later version
-            continue
-        page = Page(url)
-        if status == "200":
-            page = readers.read_again(mime, body(), url)
-            for link in page.links:
-                with suppress(InvalidURL):
-                    link.normalized, link.exact = forms(link.url)
-        with suppress(InvalidURL):
-            page.exact = forms(url).exact
-        page.normalized, page.status, page.mime = normalized, int(status), mime
-        page.title, page.depth, page.fetched = page.title or title, max(0, depth), fetched
-        digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
-        yield page.name, page_fields(page, digest) if _is_for_readers(page) else None
-
-
-class _FetchTimes:
-    """When pages were fetched, by fetch.log, which has them in nearly the order of store.log."""
-
-    def __init__(self, path: Path) -> None:
-        self._records = iter(read_records(path, len(FETCH_LOG_COLUMNS)) if path.exists() else ())
-        self._passed: dict[str, float] = {}
-        self._last = 0.0
-
-    def of(self, url: str) -> float:
-        while url not in self._passed:
-            fields = next(self._records, None)
-            if fields is None:
-                return self._last
-            if fields[4].isdecimal() and not fields[7].startswith(KEPT):
-                with suppress(ValueError):
-                    self._last = datetime.fromisoformat(fields[0]).timestamp()
-                self._passed[fields[1]] = self._last
-        return self._passed.pop(url)
-
-
-def _is_for_readers(page: Page) -> bool:
-    return page.status == 200 and not page.noindex and not _has_moved(page)
-
-
-def _has_moved(page: Page) -> bool:
-    """Whether a refresh leads to another page at once (to the page itself it is a reload)."""
-    return page.moved and any(
-        link.type == REDIRECT and (link.exact or link.normalized) != page.name
-        for link in page.links
-    )
+        self._say(f"The search index is new: {counted(self._done, 'page')} in {took}")

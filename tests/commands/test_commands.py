@@ -51,34 +51,41 @@ def test_page_prints_the_bytes_that_were_served(server: DemoServer, folder: Path
     assert (record["status"], record["title"], record["mime"]) == (200, "Wiki", "text/html")
 
 
-def test_reindex_makes_an_old_index_anew(folder: Path, tmp_path: Path) -> None:
-    """Of an earlier version, or one that is gone; else there is nothing to do."""
+@pytest.mark.parametrize(
+    "command", [("reindex",), ("crawl", "intranet", "-a", "refresh=index")], ids="+".join
+)
+def test_the_index_is_made_anew(folder: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """By either word: one of an earlier version, of this one, or one that is gone."""
     crawl = shutil.copytree(folder / "crawl", tmp_path / "crawl")
-    assert "nothing to do" in scrapy("reindex", cwd=tmp_path).out
-    (crawl / "index" / "larmspider-index.json").write_text('{"schema": 1, "stemmer": "english"}')
+    meta = crawl / "index" / "larmspider-index.json"
+    meta.write_text('{"schema": 1, "stemmer": "english"}')
     ran = scrapy("search", "Reisekosten", cwd=tmp_path)
     assert ran.status == 1
     assert "scrapy reindex makes it anew" in ran.err
     for _ in range(2):
-        ran = scrapy("reindex", cwd=tmp_path)
+        ran = scrapy(*command, cwd=tmp_path)
         assert ran.status == 0, ran.err
         assert f"{crawl}: the search index is new, " in ran.out
+        assert ": it is made anew in version" in ran.err
         assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
         shutil.rmtree(crawl / "index")
     with lock(crawl / "lock"):
-        ran = scrapy("reindex", cwd=tmp_path)
+        ran = scrapy(*command, cwd=tmp_path)
     assert (ran.status, "is in use" in ran.err) == (1, True)
+    for file in crawl.glob("pagefile_*"):
+        file.unlink()
+    ran = scrapy(*command, cwd=tmp_path)
+    assert (ran.status, "pagefile_0.pfl is gone" in ran.err) == (2, True)
 
 
 def test_reindex_makes_the_indexes_of_all_workers_anew(folder: Path, tmp_path: Path) -> None:
-    """Those that are of an earlier version; which of them keeps a search from being answered."""
-    for worker in ("w1", "w2", "w3"):
+    """Which of them keeps a search from being answered is named."""
+    for worker in ("w1", "w2"):
         shutil.copytree(folder / "crawl", tmp_path / "crawl" / worker)
     manifest = json.loads((folder / "crawl" / "crawl.json").read_text()) | {"workers": {}}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
-    for worker in ("w1", "w2"):
-        meta = tmp_path / "crawl" / worker / "index" / "larmspider-index.json"
-        meta.write_text('{"schema": 1, "stemmer": "english"}')
+    meta = tmp_path / "crawl" / "w1" / "index" / "larmspider-index.json"
+    meta.write_text('{"schema": 1, "stemmer": "english"}')
     ran = scrapy("search", "Reisekosten", cwd=tmp_path)
     assert (ran.status, "w1/index: the search index has version 1" in ran.err) == (1, True)
     ran = scrapy("reindex", "--json", cwd=tmp_path)

@@ -14,11 +14,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from larmspider.crawl.reader import CrawlDir
+from larmspider.extraction.language import Languages
 from larmspider.extraction.process import Readers
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.search import Searcher
 from larmspider.items import Kept, Link, Page
-from larmspider.pipelines.search_index import from_page_files
+from larmspider.pipelines.reextract import reextracted
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://{host}/{page}" for host in ("a", "b") for page in range(3)]
@@ -161,7 +162,7 @@ def test_an_index_of_the_page_files_has_the_last_versions(tmp_path: Path) -> Non
             store.process_item(kept)
     crawl.end()
     with closing(Readers()) as readers:
-        _, documents = from_page_files(crawl.path, CrawlDir(crawl.path).forms, readers)
+        _, documents = reextracted(crawl.path, CrawlDir(crawl.path).forms, readers, Languages(()))
         found = {key: stored for key, stored in documents if stored is not None}
     assert {key: stored["body"] for key, stored in found.items()} == {
         URLS[0]: "word2", URLS[1]: "word1", URLS[3]: "word2",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,8 @@ def _complete(old: Path) -> tuple[Path, Path]:
     rebuild(old)
     new, aside = files_of(old)
     old.rename(new)
-    (new / "complete").touch()
     kept.rename(old)
+    (new / "complete").write_text(sha1((old / "meta.json").read_bytes()).hexdigest())
     return new, aside
 
 
@@ -90,6 +91,23 @@ def test_a_crash_while_they_are_swapped_is_mended(old: Path, killed: str) -> Non
     assert has_index(old)
     assert [path.name for path in old.parent.iterdir()] == ["index"]
     assert not (old / "complete").exists()
+
+
+@pytest.mark.parametrize("since", [False, True])
+def test_a_complete_index_of_the_same_version_counts(old: Path, since: bool) -> None:
+    """A compaction that was killed before the renames, say; but not if a crawl went on since."""
+    rebuild(old)
+    new, _ = files_of(old)
+    shutil.copytree(old, new)
+    (new / "complete").write_text(sha1((old / "meta.json").read_bytes()).hexdigest())
+    with IndexWriter(new) as writer:
+        writer.add(Page("http://h/new", text="zebra"))
+    if since:
+        with IndexWriter(old) as writer:
+            writer.add(Page("http://h/late", text="quagga"))
+    finish(old)
+    assert Searcher.open(old).search("zebra").total == (not since)
+    assert [path.name for path in old.parent.iterdir()] == ["index"]
 
 
 def test_a_later_index_is_not_older_than_this(tmp_path: Path) -> None:

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from scrapy.crawler import Crawler
 
-from larmspider.extraction.process import Readers
 from larmspider.index.schema import SCHEMA_VERSION
 from larmspider.index.search import Searcher
 from larmspider.items import REDIRECT, Link, Page
-from larmspider.pipelines.search_index import SearchIndexPipeline, from_page_files
-from larmspider.urls.canonical import Canonicalizer
+from larmspider.pipelines.search_index import SearchIndexPipeline
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
@@ -72,22 +70,3 @@ def test_an_index_of_an_earlier_version_is_made_anew(
         f"has version 2: it is made anew in version {SCHEMA_VERSION}" in line for line in told
     )
     assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
-
-
-def test_an_index_is_made_from_page_files(tmp_path: Path) -> None:
-    """As the old one: the same pages with their texts, titles, times and depths."""
-    crawl = shutil.copytree(EARLIER, tmp_path / "crawl")
-    old = Searcher.open(crawl / "index")
-    with Readers() as readers:
-        total, found = from_page_files(crawl, Canonicalizer().forms, readers)
-        pages = dict(found)
-    assert total == len(pages) > old.count() > 0  # the crawl was killed before a checkpoint
-    for key, stored in pages.items():
-        assert stored is not None
-        if (page := old.get(key)) is None:
-            continue
-        assert (stored["url"], stored["title"], stored["body"]) == (page.url, page.title, page.text)
-        assert (stored["depth"], stored["size"], stored["mime"], stored["digest"]) == (
-            page.depth, page.size, page.mime, page.digest,
-        )  # fmt: skip
-        assert abs(stored["fetched"].timestamp() - page.fetched) < 0.01

@@ -1,0 +1,158 @@
+"""What the search index would have of each stored page, read again from the page files by the
+readers and rules of today. No request is made.
+
+    total, documents = reextracted(Path("crawl"), forms, readers, languages)
+    rebuild(Path("crawl/index"), lambda: (total, documents), from_old=False)
+
+Page files have bodies only. What servers said is in fetch.log (noindex, a charset, why a document
+was not read) and, with depth and Last-Modified, in the frontier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
+from larmspider.extraction.language import Languages, is_in_another
+from larmspider.extraction.process import Readers
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import url_key
+from larmspider.index.rebuild import Documents
+from larmspider.index.schema import page_fields
+from larmspider.items import REDIRECT, Page
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT, Remarks, remarks_in
+from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.page_files import page_file_name, stored_pages
+from larmspider.pipelines.records import read_records
+from larmspider.urls.canonical import Forms
+from larmspider.workdir.frames import present, stored_size
+
+FormsOf = Callable[[str], Forms]
+
+
+class _Fetched(NamedTuple):
+    time: float = 0.0
+    remarks: Remarks = Remarks()
+
+
+def reextracted(
+    directory: Path,
+    forms: FormsOf,
+    readers: Readers,
+    languages: Languages,
+    only: Collection[str] = (),
+) -> tuple[int, Documents]:
+    """The number of pages in store.log, and what the index would have of each. Of pages in other
+    languages than ``only``, if there are any, it has none. Raises ConfigError where bodies are
+    missing, CrawlDirError where store.log cannot be read."""
+    total, ends = 0, defaultdict[int, int](int)
+    for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
+        number, offset, size = map(int, (fields[8], fields[9], fields[6]))
+        ends[number] = max(ends[number], offset + size)
+    for number, end in ends.items():
+        path = directory / page_file_name(number)
+        if stored_size(path, missing=0) < end:
+            raise ConfigError(
+                f"{path} is gone or cut short: expected all page files that store.log names,"
+                " to read pages again"
+            )
+    return total, _documents(directory, forms, readers, languages, only)
+
+
+def _documents(
+    directory: Path, forms: FormsOf, readers: Readers, languages: Languages, only: Collection[str]
+) -> Documents:
+    fetches = _fetches(directory / "fetch.log")
+    depths: dict[int, int] = {}
+    last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
+    with ExitStack() as stack:
+        frontier = None
+        with suppress(CrawlDirError):  # another scheduler's, or of an earlier version
+            frontier = stack.enter_context(FrontierReader(directory / "frontier"))
+        for number, (fields, body) in enumerate(stored_pages(directory)):
+            from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
+            if status == "0":  # it was taken out
+                continue
+            depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
+            depths[hash(url)] = depth
+            if last[hash(url)] != number:  # there is a later version
+                continue
+            fetched = fetches.get(hash(url), _Fetched())
+            page = Page(url)
+            if status == "200":
+                page = _read_again(readers, mime, body(), url, fetched.remarks)
+                page.language = languages.of_now(page)
+                page.title = page.title or (title if page.unread else "")
+                for link in page.links:
+                    with suppress(InvalidURL):
+                        link.normalized, link.exact = forms(link.url)
+            with suppress(InvalidURL):
+                page.exact = forms(url).exact
+            page.normalized, page.status, page.mime = normalized, int(status), mime
+            page.depth, page.fetched = max(0, depth), fetched.time
+            visit = None if frontier is None else frontier.visit(url_key(page.name))
+            if visit is not None:
+                page.depth, page.last_modified = visit.depth, visit.last_modified
+            digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
+            is_shown = is_for_readers(page) and not (only and is_in_another(page, only))
+            yield page.name, page_fields(page, digest) if is_shown else None
+
+
+def _read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:
+    if not body and remarks.unread:  # a document whose body was not taken
+        return Page(url, unread=remarks.unread)
+    page = readers.read_again(mime, body, url, remarks.charset)
+    page.noindex |= remarks.noindex
+    return page
+
+
+def _fetches(path: Path) -> Mapping[int, _Fetched]:
+    """Of each URL, by its hash, when its page was fetched that is stored."""
+    found: dict[int, _Fetched] = {}
+    for fields in read_records(path, len(FETCH_LOG_COLUMNS)) if path.exists() else ():
+        time, url, *_, result, _, _, message = fields
+        if result.isdecimal() and not message.startswith(KEPT):
+            with suppress(ValueError):
+                when = datetime.fromisoformat(time).timestamp()
+                found[hash(url)] = _Fetched(when, remarks_in(message))
+    return found
+
+
+def link_texts(directory: Path, forms: FormsOf) -> Iterator[tuple[str, set[tuple[str, str]]]]:
+    """Of each page, by exact form, the exact targets and texts of its links, by links.log; of
+    several versions the last one comes last."""
+    path = directory / "links.log"
+    records = read_records(path, len(LINK_LOG_COLUMNS)) if present(path).exists() else ()
+    for url, links in groupby(records, key=itemgetter(0)):
+        found: set[tuple[str, str]] = set()
+        with suppress(InvalidURL):
+            here = forms(url).exact
+            for _, target, _, _, anchor in links:
+                if not target:  # they begin anew
+                    found.clear()
+                    continue
+                with suppress(InvalidURL):
+                    if anchor and (exact := forms(target).exact) != here:
+                        found.add((exact, anchor))
+            yield here, found
+
+
+def is_for_readers(page: Page) -> bool:
+    """Whether a page can be found, if its language is wanted."""
+    return page.status == 200 and not page.noindex and not _has_moved(page)
+
+
+def _has_moved(page: Page) -> bool:
+    """Whether a refresh leads to another page at once (to the page itself it is a reload)."""
+    return page.moved and any(
+        link.type == REDIRECT and (link.exact or link.normalized) != page.name
+        for link in page.links
+    )
