@@ -241,7 +241,7 @@ def test_a_benchmark_takes_the_options_shown(
         "redis_costs membership --blocks 16 --workers 2",
         "redis_costs memory --urls 200 --hosts 2",
         "large_crawl {folder}/large --pages 20 --hosts 2",
-        "house",
+        pytest.param("house", marks=pytest.mark.acceptance),
     ],
 )
 def test_a_benchmark_runs_on_something_small(command: str, tmp_path: Path) -> None:
