@@ -54,6 +54,7 @@ import tantivy
 
 from benchmarks.manuals import HELD_OUT, MANUALS, TUNED, Entry, Manual, installed
 from larmspider.errors import QueryError
+from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
@@ -104,7 +105,7 @@ def measure(cases: Iterable[Case], search: Search) -> Scores:
 
 def build(directory: Path, all_pages: Iterable[Page]) -> Searcher:
     """The product's index of the pages, as a finished crawl leaves it."""
-    with IndexWriter(directory) as writer:
+    with Simhasher() as hasher, IndexWriter(directory, simhashes=hasher.submit) as writer:
         for page in all_pages:
             writer.add(page)
             writer.add_anchors(

@@ -50,6 +50,9 @@ def print_text(explanation: Explanation) -> None:
     if page is not None:
         rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
         rows.append(("title", page.title))
+    rows += [("copy", url) for url in explanation.copied_at]
+    if explanation.copies > len(explanation.copied_at):
+        rows.append(("copies", f"{explanation.copies}; these are the first ones"))
     rows += [("frontier", line) for line in explanation.frontier]
     if explanation.first_referrer is None:
         unknown = "not known" if explanation.known else "no page of this crawl"

@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import asdict
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.formatting import printable
+from larmspider.formatting import counted, printable
 from larmspider.frontier.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
 from larmspider.frontier.factory import politeness_from
+from larmspider.reports.mirrors import Mirror, mirrors
+from larmspider.urls.host_resolver import add_rule
+from larmspider.urls.normalizer import host_resolver_from_settings
 
 _WIDTHS = "{:<32} {:<14} {:>8} {:>8} {:>7} {:>7} {:>6} {:>9} {:>9}  {}"
 _TITLES = (
@@ -41,6 +46,19 @@ class Command(LarmCommand):
         parser.add_argument(
             "-n", type=int, metavar="N", help="only the first N hosts (default all)"
         )
+        parser.add_argument(
+            "--mirrors",
+            action="store_true",
+            help="list hosts that have the pages of another one, each as a line for"
+            " LARM_HOST_RESOLVER_FILE",
+        )
+        parser.add_argument(
+            "--accept",
+            metavar="HOST",
+            action="append",
+            default=[],
+            help="with --mirrors: add the line of this host to LARM_HOST_RESOLVER_FILE; repeatable",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -48,12 +66,18 @@ class Command(LarmCommand):
             raise ConfigError(f"unexpected argument {args[0]!r}")
         if opts.sort not in HOST_COLUMNS:
             raise ConfigError(f"--sort {opts.sort}: expected one of {', '.join(HOST_COLUMNS)}")
+        if opts.accept and not opts.mirrors:
+            raise ConfigError(f"--accept {opts.accept[0]}: expected together with --mirrors")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
         crawl, now = self.open_crawl(), time.time()
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
+            if opts.mirrors:
+                found = mirrors(frontier.visits(), host_resolver_from_settings(self.settings))
+                self._mirrors(found[: opts.n], opts)
+                return
             rows = list(host_rows(frontier, politeness_from(self.settings), now))
         rows = sorted_rows(rows, opts.sort)[: opts.n]
         if opts.json:
@@ -64,6 +88,34 @@ class Command(LarmCommand):
             print(f"scrapy hosts: {crawl.remark}", file=sys.stderr)
         for row in rows:
             print(_WIDTHS.format(*_cells(row, now)).rstrip())
+
+    def _mirrors(self, found: list[Mirror], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        by_host = {mirror.host: mirror for mirror in found}
+        path = options.text(self.settings, "LARM_HOST_RESOLVER_FILE")
+        for host in opts.accept:
+            if host not in by_host:
+                listed = ", ".join(by_host) or "none is one"
+                raise ConfigError(f"--accept {host}: expected a mirror ({listed})")
+            if not path:
+                raise ConfigError(
+                    f"--accept {host}: LARM_HOST_RESOLVER_FILE is empty: expected the name of a"
+                    " file for this line, in the settings of the project or by -s"
+                )
+        for host in opts.accept:
+            add_rule(Path(path).expanduser(), by_host[host].line)
+        if opts.json:
+            rows = [asdict(m) | {"line": m.line, "accepted": m.host in opts.accept} for m in found]
+            print_json({"mirrors": rows})
+            return
+        for mirror in found:
+            accepted = f"added to {path}" if mirror.host in opts.accept else "proposed"
+            share = f"{mirror.equal} of {counted(mirror.common, 'common page')} equal"
+            print(f"{printable(mirror.line)}    {share}, {accepted}")
+        if opts.accept:
+            print("It counts for a crawl that begins; -a fresh=force starts this one over.")
+        elif not found:
+            print("No host has the pages of another one.")
 
 
 def _cells(row: HostRow, now: float) -> tuple[str, ...]:

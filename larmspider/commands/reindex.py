@@ -14,6 +14,7 @@ from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
+from larmspider.extraction.simhasher import Simhasher
 from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
@@ -60,6 +61,7 @@ class Command(LarmCommand):
             locked(crawl.path / LOCK),
             Readers.from_settings(settings) as readers,
             closing(Languages.from_settings(settings)) as speaking,
+            Simhasher() as simhasher,
         ):
             finish(crawl.index_dir)
             only = languages_in(settings, "LARM_INDEX_LANGUAGES")
@@ -72,6 +74,7 @@ class Command(LarmCommand):
                     stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
                     from_old=False,
                     heap_bytes=options.integer(settings, "LARM_INDEX_HEAP_BYTES", minimum=1),
+                    simhashes=simhasher.submit,
                     progress=progress,
                 )
 

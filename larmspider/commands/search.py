@@ -10,7 +10,7 @@ import time
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
-from larmspider.formatting import printable, readable
+from larmspider.formatting import counted, printable, readable
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
@@ -73,6 +73,11 @@ class Command(LarmCommand):
             help="search for what is typed, not for what may have been meant",
         )
         parser.add_argument(
+            "--copies",
+            action="store_true",
+            help="show copies of a page as hits of their own",
+        )
+        parser.add_argument(
             "--since",
             metavar="WHEN",
             help="only pages modified since then, or fetched where that is unknown;"
@@ -99,6 +104,7 @@ class Command(LarmCommand):
             filters=filters,
             facets=opts.json,
             verbatim=opts.exact,
+            copies=opts.copies,
         )
         suggestion = None if opts.offset else searcher.suggestion(query, filters)
         if opts.json:
@@ -115,7 +121,9 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
     for number, hit in enumerate(results.hits, offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip
-        print(f"     {printable(hit.target)}{f'  (page {hit.page})' if hit.page else ''}")
+        notes = [f"page {hit.page}"] if hit.page else []
+        notes += [counted(hit.copies, "copy", "copies")] if hit.copies else []
+        print(f"     {printable(hit.target)}" + "".join(f"  ({note})" for note in notes))
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
     print(found_line(results, f"{results.seconds * 1000:.1f} ms"))

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
+from larmspider.extraction.simhasher import Simhasher
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
@@ -67,7 +68,8 @@ def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
             finish(path)
         taken_out = any(fields[STATUS] == REMOVED for fields in records)
         if taken_out and has_index(crawl.index_dir):
-            rebuild(crawl.index_dir, heap_bytes=heap_bytes)  # Tantivy keeps what was deleted
+            with Simhasher() as simhasher:  # Tantivy keeps what was deleted
+                rebuild(crawl.index_dir, heap_bytes=heap_bytes, simhashes=simhasher.submit)
         return Freed(before, _bytes(path))
 
 

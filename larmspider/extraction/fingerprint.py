@@ -8,6 +8,8 @@
     signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
     link_signature(page, volatile)            # the same of its links, and what else it is found by
 
+    simhash(text)                             # 64 bits; texts that are nearly equal differ in few
+
 What is compared is title and text. A page with little text (a frame set, a menu) is compared by its
 links, too, and a document without either by its bytes. Markup never counts: forms have tokens, and
 scripts have times. Numbers are dates, counters and ids: words with a digit in them.
@@ -60,6 +62,10 @@ _NAMES = (
     "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
     "|[AaPp][Mm]|GMT|UTC|CES?T"
 )
+_LONG_WORD = 16
+"""Characters of a word on average, beyond which a text has no spaces between words."""
+_MAX_WORDS = 100_000
+"""Words whose hashes are remembered: 15 MB."""
 _WORD = re.compile(r"\S+")
 _MIXED = r"(?=\S*[a-z])(?=\S*[A-Z])[\w+/=.~-]{16,}"
 _VARIABLE_WORD = re.compile(rf"\S*\d\S*|{_MIXED}")
@@ -319,6 +325,45 @@ def error_signature(page: Page) -> bytes:
         and _LETTER.search(word)  # of "/" nothing else is left
     )
     return _hash(" ".join(words), 8)
+
+
+class _Words(dict[str, bytes]):
+    """Three hashes of each word, 24 bytes: one for each place in a row of three."""
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= _MAX_WORDS:
+            self.clear()
+        encoded = word.encode("utf-8", "surrogatepass")
+        found = self[word] = blake2b(encoded, digest_size=24).digest()
+        return found
+
+
+_words = _Words()
+
+
+def simhash(text: str) -> int:
+    """64 bits, as a signed number, after Charikar (2002): each row of three words votes on each
+    bit. Texts of which 1 row in 20 differs are about 6 bits apart. Of a text in a script without
+    spaces each character is a word. 0.4 ms for 10 KB; of a long text the first megabyte counts."""
+    text = text[:MAX_BYTES].lower()
+    words = text.split()
+    if len(words) * _LONG_WORD < len(text):
+        words = list("".join(words))
+    rows = max(1, len(words) - 2)
+    words += [""] * (3 - len(words))
+    hashes = memoryview(b"".join(map(_words.__getitem__, words))).cast("Q")
+    mixed = 0
+    for place in range(3):
+        mixed ^= int.from_bytes(hashes[place + 3 * place :: 3][:rows].tobytes())
+    votes = mixed.to_bytes(8 * rows)
+    found = 0
+    masks = [int.from_bytes(bytes([1 << bit]) * rows) for bit in range(8)]
+    for place in range(8):
+        column = int.from_bytes(votes[place::8])
+        for bit, mask in enumerate(masks):
+            if 2 * (column & mask).bit_count() > rows:
+                found |= 1 << (8 * place + bit)
+    return found - (1 << 64) if found >> 63 else found
 
 
 def url_class(url: str) -> str:

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
 import sys
-import threading
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.extraction.process import ChildPath, ExtractionStopped
+from larmspider.extraction.process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page
 
@@ -58,10 +55,7 @@ _SURE_OTHERWISE = 0.9  # than what the page says
 _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
-_PROGRAM = (
-    "import sys; sys.path[:] = {path!r};"
-    " from larmspider.extraction.language import main; main({languages!r})"
-)
+_PROGRAM = "from larmspider.extraction.language import main; main({languages!r})"
 
 
 class Languages:
@@ -138,37 +132,27 @@ class Guesser:
     """The process that guesses; one text after the other."""
 
     def __init__(self, languages: Sequence[str]) -> None:
-        self._languages = tuple(languages)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="language")
-        self._path = ChildPath()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()  # guards a start against close()
-        self._closed = False
+        self._process = HelperProcess(_PROGRAM.format(languages=tuple(languages)), "language")
         self._failed = 0  # times in a row
 
     def start(self) -> None:
         """What goes wrong here goes wrong again, and is said, at the first text."""
-        self._pool.submit(self._started)
+        self._process.pool.submit(self._process.started)
 
     async def guess(self, text: str) -> tuple[str, float]:
         """The most likely language, and how sure that is, from 0 to 1. Raises ExtractionStopped."""
-        if self._closed:
+        if self._process.closed:
             raise ExtractionStopped("the crawl is being stopped")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.guess_now, text)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._process.pool, self.guess_now, text)
 
     def guess_now(self, text: str) -> tuple[str, float]:
         """`guess` for a thread that may wait, one at a time."""
         while self._failed < _TRIED:  # a process that was killed costs no page its language
             with suppress(EOFError, OSError):
-                child = self._started()
-                assert child.stdin is not None
-                assert child.stdout is not None
-                send(child.stdin, text)
-                child.stdin.flush()
-                language, sure = receive(child.stdout)
+                language, sure = self._process.ask(text)
                 self._failed = 0
                 return language, sure
-            self._end()
             self._failed += 1
             if self._failed == _TRIED:
                 logger.error("Languages are not guessed: the process that guesses them ends")
@@ -176,39 +160,7 @@ class Guesser:
 
     def close(self) -> None:
         """End the process. May be called twice."""
-        with self._lock:
-            self._closed = True
-            if self._child is not None:
-                self._child.kill()
-        self._pool.shutdown(wait=True)
-        self._end()
-        self._path.close()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._closed:
-                raise ExtractionStopped("the crawl is being stopped")
-            if self._child is None:
-                program = _PROGRAM.format(path=self._path.entries, languages=self._languages)
-                self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
-                    [sys.executable, "-W", "ignore", "-c", program],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    pass_fds=self._path.fds,
-                    process_group=0,  # signals to the crawl's group are for the crawl
-                )
-            return self._child
-
-    def _end(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        child.wait()
+        self._process.close()
 
 
 def sample(text: str) -> str:

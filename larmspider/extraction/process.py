@@ -250,6 +250,71 @@ class ExtractionProcess:
         return child.wait()
 
 
+class HelperProcess:
+    """A process of our own modules that answers messages, one after the other; for a thread that
+    may wait (`pool`)."""
+
+    def __init__(self, program: str, name: str) -> None:
+        """``program`` is what Python runs there, ``name`` that of the thread."""
+        self._program = program
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._path = ChildPath()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()  # guards a start against close()
+        self.closed = False
+
+    def ask(self, message: Any) -> Any:
+        """The answer to ``message``. Raises EOFError or OSError where the process ends first; the
+        next message has another one. Raises ExtractionStopped."""
+        try:
+            child = self.started()
+            assert child.stdin is not None
+            assert child.stdout is not None
+            send(child.stdin, message)
+            child.stdin.flush()
+            return receive(child.stdout)
+        except (EOFError, OSError):
+            self._end()
+            raise
+
+    def close(self) -> None:
+        """End the process. May be called twice."""
+        with self._lock:
+            self.closed = True
+            if self._child is not None:
+                self._child.kill()
+        self.pool.shutdown(wait=True)
+        self._end()
+        self._path.close()
+
+    def started(self) -> subprocess.Popen[bytes]:
+        """The process. Raises ExtractionStopped."""
+        with self._lock:
+            if self.closed:
+                raise ExtractionStopped("the crawl is being stopped")
+            if self._child is None:
+                start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
+                self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                    [sys.executable, "-W", "ignore", "-c", start],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    pass_fds=self._path.fds,
+                    process_group=0,  # signals to the crawl's group are for the crawl
+                )
+            return self._child
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        child.wait()
+
+
 def helpers_from_settings(settings: Settings) -> Helpers:
     """LARM_SECOND_READER, LARM_OCR and LARM_OCR_SECS. Raises ConfigError for what is not there."""
     second = options.choice(settings, "LARM_SECOND_READER", ("", "tika"))

@@ -25,6 +25,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.query import Clause
 from larmspider.index.results import Document
 from larmspider.index.schema import (
+    FORMS_VERSION,
     SCHEMA_VERSION,
     ExactAnalyzer,
     label,
@@ -91,7 +92,7 @@ class Ranking:
         self._boost = boost
         self._exact = ExactAnalyzer(version)
         self._stems = stems
-        self._current = version >= SCHEMA_VERSION
+        self._current = version >= FORMS_VERSION
         missing = () if self._current else ("rest",)
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]

@@ -22,7 +22,7 @@ import tantivy
 from larmspider.errors import CrawlDirError
 from larmspider.index.schema import stored_fields
 from larmspider.index.version import META_NAME, is_panic, stemmer_of
-from larmspider.index.writer import IndexWriter
+from larmspider.index.writer import IndexWriter, Simhashes
 
 Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
 """Canonical URL and what `page_fields` gives; None: not in the index."""
@@ -55,13 +55,15 @@ def rebuild(
     stemmer: str = "",
     from_old: bool = True,
     heap_bytes: int = 64_000_000,
+    simhashes: Simhashes | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> int:
     """Replace the index in ``directory`` by one of this version; its number of pages.
 
     ``instead`` gives the number of pages and the pages, where the old index cannot be read, and
     ``links`` the link texts where it has none. ``stemmer`` is that of the old index by default;
-    without ``from_old`` the old index is not read but for its link texts. Raises CrawlDirError,
+    without ``from_old`` the old index is not read but for its link texts. ``simhashes`` as in
+    IndexWriter. Raises CrawlDirError,
     RebuildStoppedError; the old index then stands as it was.
     """
     finish(directory)
@@ -80,7 +82,9 @@ def rebuild(
         (draft / "anchors").mkdir(parents=True)
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
     try:
-        with IndexWriter(draft, heap_bytes=heap_bytes, stemmer=stemmer) as writer:
+        with IndexWriter(
+            draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
+        ) as writer:
             if not anchors.exists():
                 for number, (page, texts) in enumerate(links(), 1):
                     writer.add_anchors(page, texts)

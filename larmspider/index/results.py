@@ -14,7 +14,8 @@ class Hit:
     `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
     ``score`` orders the hits of one search only. ``page`` is the page of the document that the
-    snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL."""
+    snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL.
+    ``copies`` are other pages of the index with the same text, or nearly (copies.py)."""
 
     url: str
     normalized: str
@@ -31,6 +32,7 @@ class Hit:
     depth: int
     author: str = ""
     container: str = ""
+    copies: int = 0
 
     @property
     def page(self) -> int:
@@ -47,7 +49,9 @@ class Hit:
 class Results:
     """``total`` pages match, ``total_all`` of them with all words that matter; ``hits`` are some of
     them; ``seconds`` is the time of the search. ``facets`` is None unless asked for. ``instead`` is
-    the query that was searched in place of one that finds next to nothing."""
+    the query that was searched in place of one that finds next to nothing. Of pages that are
+    copies the totals and facets count each, and ``hits`` has the best one. ``more``: there are
+    further hits behind these."""
 
     total: int
     hits: list[Hit]
@@ -55,12 +59,14 @@ class Results:
     facets: Facets | None = None
     total_all: int = 0
     instead: str | None = None
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A stored page; ``text`` is its main text, ``rest`` what stands around it, ``digest`` that of
-    the body, in hex. Units as in `Hit`."""
+    the body, in hex. ``likeness`` as in copies.py; ``elsewhere`` is 1 if the page names another one
+    as its canonical one. Units as in `Hit`."""
 
     url: str
     normalized: str
@@ -78,3 +84,5 @@ class Document:
     author: str = ""
     container: str = ""
     rest: str = ""
+    likeness: int | None = None
+    elsewhere: int = 0

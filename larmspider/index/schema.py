@@ -29,6 +29,7 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from larmspider.index.anchors import LinkTexts
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
+
+FORMS_VERSION = 5
+"""Since which other forms of a word are looked up, and pages have signs, labels and a ``rest``."""
 
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
@@ -151,7 +155,7 @@ class ExactAnalyzer:
 
     def __init__(self, version: int = SCHEMA_VERSION) -> None:
         self._words = _exact_words(version)
-        self._spaced = spaced if version >= SCHEMA_VERSION else str
+        self._spaced = spaced if version >= FORMS_VERSION else str
 
     def analyze(self, text: str) -> list[str]:
         return self._words.analyze(self._spaced(text))
@@ -169,7 +173,7 @@ def spaced(text: str) -> str:
 
 def _exact_words(version: int) -> tantivy.TextAnalyzer:
     """A pattern in place of the simple tokenizer takes 0.7 ms for 10 KB of text, this 0.25 ms."""
-    simple = version >= SCHEMA_VERSION
+    simple = version >= FORMS_VERSION
     return (
         TextAnalyzerBuilder(Tokenizer.simple() if simple else Tokenizer.regex(_EXACT_WORD))
         .filter(Filter.remove_long(WORD_LIMIT_BYTES))
@@ -240,6 +244,10 @@ def build_schema() -> tantivy.Schema:
         builder.add_bytes_field(_STORED.format(name), stored=True)
     # the text of most links to a page without a title
     builder.add_bytes_field("stored_named", stored=True)
+    # by which copies are found (copies.py); 1 if the page names another one as its canonical one
+    builder.add_integer_field("likeness", stored=True, fast=True)
+    builder.add_text_field("blocks", tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("elsewhere", stored=True)
     # values
     builder.add_integer_field("depth", stored=True, fast=True)
     builder.add_integer_field("size", stored=True, fast=True)
@@ -274,6 +282,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "depth": page.depth,
         "size": len(page.body),
         "fetched": datetime.fromtimestamp(page.fetched, UTC),
+        "elsewhere": int(page.canonical not in (None, page.url, page.name)),
     }
     if modified is not None:
         stored["modified"] = modified
@@ -336,6 +345,10 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
     }
     del fields["body"]
     fields.pop("parts", None)
+    if "likeness" not in fields and stored["digest"] and stored["size"]:
+        fields["likeness"] = of_bytes(stored["digest"])
+    if "likeness" in fields:
+        fields["blocks"] = blocks(fields["likeness"])
     if not stored["title"] and links.texts:  # each text as often as it weighs
         named = Counter(links.texts).most_common(1)[0][0]
         fields["stored_named"] = named.encode("utf-8", "replace")

@@ -16,19 +16,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import tantivy
 from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.formatting import counted, utc
+from larmspider.index.copies import Groups, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
-from larmspider.index.schema import SCHEMA_VERSION, kind_of, shown_title, stored_fields
+from larmspider.index.schema import (
+    FORMS_VERSION,
+    SCHEMA_VERSION,
+    kind_of,
+    shown_title,
+    stored_fields,
+)
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
@@ -43,6 +51,10 @@ NEXT_TO_NOTHING = 1
 """Pages with all words that matter, up to which a better query is looked for;"""
 BETTER = 2
 """it is one that finds so many times as many."""
+LOOKED_AT = MAX_LIMIT + MAX_OFFSET
+"""Matches that are looked at for hits that are no copies of better ones."""
+SPARE = 10  # matches that are asked for beyond those wanted: some are copies
+EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
 
@@ -64,7 +76,9 @@ class Searcher:
         self._clock = clock
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
-        self._version, self._current = version, version >= SCHEMA_VERSION
+        self._version, self._current = version, version >= FORMS_VERSION
+        self.knows_copies = version >= SCHEMA_VERSION
+        """Whether pages have a likeness."""
         self._ranking = Ranking(index.schema, self._stems, version=version)
         self._seen: tuple[int, int] | None = None
 
@@ -86,23 +100,25 @@ class Searcher:
         filters: Filters = NO_FILTERS,
         facets: bool = False,
         verbatim: bool = False,
+        copies: bool = False,
     ) -> Results:
         """The best ``limit`` pages (1 to 1,000) after the first ``offset`` (up to 10,000).
 
         With ``facets`` all pages that match are counted too. A query that finds next to nothing is
-        replaced by a better one (`Results.instead`), but not if ``verbatim``.
+        replaced by a better one (`Results.instead`), but not if ``verbatim``. Of pages that are
+        copies the best one is a hit, or each of them with ``copies``.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
         check_window(limit, offset)
         clauses = self._resolved(parse_query(query))
-        found = self._search(clauses, limit, offset, filters, facets)
+        found = self._search(clauses, limit, offset, filters, facets, copies)
         if not verbatim and found.total_all <= NEXT_TO_NOTHING:
             better = self._better(query, clauses, found, filters)
             if better is not None:
                 clauses = self._resolved(parse_query(better))
-                found = self._search(clauses, limit, offset, filters, facets)
+                found = self._search(clauses, limit, offset, filters, facets, copies)
                 found = replace(found, instead=better)
         return replace(found, seconds=time.perf_counter() - started)
 
@@ -126,6 +142,7 @@ class Searcher:
         offset: int,
         filters: Filters,
         facets: bool,
+        copies: bool,
     ) -> Results:
         schema = self._index.schema
         by_facet = None
@@ -133,22 +150,59 @@ class Searcher:
             ranked = self._ranking.build(clauses)
             narrowing = list(filters.queries(schema).values())
             wanted = narrowed(ranked, narrowing)
-            found = searcher.search(
-                wanted, limit, count=True, offset=offset, weight_by_field=self.prior
-            )
-            total = int(found.count)  # type: ignore[attr-defined]  # its stub forgets it
-            total_all = total
+            total = total_all = count_of(searcher, wanted)
+            stream = self.matches(searcher, wanted, offset + limit + SPARE, self.prior)
+            groups = grouped(stream, offset + limit + 1, copies=copies)
             if len(clauses) > 1:
                 every = narrowed(self._ranking.build(clauses, every=True), narrowing)
                 total_all = count_of(searcher, every)
             maker = self._ranking.snippet_maker(clauses)
-            hits = [
-                hit_of(stored_of(searcher, address), score, maker) for score, address in found.hits
-            ]
+            hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
             if facets:
                 found_by = self._ranking.build(clauses, ranks=False)
                 by_facet = count_facets(searcher, schema, found_by, filters, self._clock())
-        return Results(total, hits, 0.0, by_facet, total_all)
+        return Results(total, hits, 0.0, by_facet, total_all, more=len(groups) > offset + limit)
+
+    def matches(
+        self, searcher: tantivy.Searcher, ranked: Query, size: int, prior: str | None = None
+    ) -> Iterator[Match]:
+        """Matches by score, times the field ``prior``, read in portions that double; the first has
+        ``size``."""
+        start = 0
+        while True:
+            found = searcher.search(
+                ranked, size, count=False, offset=start, weight_by_field=prior
+            ).hits
+            alike: Sequence[Any] = [None] * len(found)
+            if self.knows_copies:
+                alike = searcher.fast_field_values("likeness", [address for _, address in found])
+            for (score, address), likeness in zip(found, alike, strict=True):
+                yield Match(score, address, likeness)
+            if len(found) < size:
+                return
+            start += size
+            size *= 2
+
+    def _hit(self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker) -> Hit:
+        best = group[0]
+        equal = [match for match in group if match.score >= EQUAL * best.score]
+        stored = best_of([stored_of(searcher, match.address) for match in equal])
+        copies = self.copies_of(searcher, best.likeness)
+        return hit_of(stored, best.score, maker, max(0, len(copies) - 1))
+
+    def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
+        """How many copies a page has in the index, and the first ones, by URL."""
+        with self.reading() as searcher:
+            found = [
+                hit_of(stored_of(searcher, address), 0.0, self.beginnings)
+                for address in self.copies_of(searcher, document.likeness)
+            ]
+        others = [hit for hit in found if hit.normalized != document.normalized]
+        return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
+
+    def copies_of(self, searcher: tantivy.Searcher, likeness: int | None) -> list[DocAddress]:
+        """Where a page and its copies are; nothing in an index that does not know."""
+        return copies_in(searcher, self.schema, likeness) if self.knows_copies else []
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
         """``-Wall`` beside other words is no minus, but a flag, where pages have it."""
@@ -189,11 +243,11 @@ class Searcher:
         index. The document and its copies are left out; ``total`` counts the hits."""
         started = time.perf_counter()
         with self.reading() as searcher:
-            found = searcher.search(
-                self._ranking.more_like_this(document, searcher), limit, count=False
-            ).hits
-            maker = self._ranking.snippet_maker([])
-            hits = [hit_of(stored_of(searcher, address), score, maker) for score, address in found]
+            like_it = self._ranking.more_like_this(document, searcher)
+            groups = grouped(
+                without_copies(self.matches(searcher, like_it, limit + SPARE), document), limit
+            )
+            hits = [self._hit(searcher, group, self.beginnings) for group in groups]
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
@@ -239,6 +293,11 @@ class Searcher:
             return sum(segment["max_doc"] for segment in meta["segments"])
 
     @property
+    def beginnings(self) -> SnippetMaker:
+        """For pages that are found by no words."""
+        return self._ranking.snippet_maker([])
+
+    @property
     def prior(self) -> str | None:
         """The field that scores are multiplied by."""
         return "prior" if self._current else None
@@ -274,6 +333,43 @@ class Searcher:
             if not is_panic(error):
                 raise
             raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
+
+
+class Match(NamedTuple):
+    """A page that a query finds."""
+
+    score: float
+    address: DocAddress
+    likeness: int | None
+
+
+def grouped(stream: Iterable[Match], most: int, *, copies: bool = False) -> list[list[Match]]:
+    """The first ``most`` matches that are no copies of a better one, each with its copies as far as
+    they were looked at; with ``copies`` each match by itself."""
+    known, groups = Groups(), list[list[Match]]()
+    for match in islice(stream, LOOKED_AT):
+        at = known.place(None if copies else match.likeness)
+        if at < len(groups):
+            groups[at].append(match)
+        elif len(groups) == most:
+            break
+        else:
+            groups.append([match])
+    return groups
+
+
+def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Match]:
+    """Matches that are no copies of ``document``."""
+    for match in stream:
+        one, other = match.likeness, document.likeness
+        if one is None or other is None or not near(one, other):
+            yield match
+
+
+def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of copies that answer a query as well as each other: one that does not name another page as
+    the canonical one, with the shortest URL."""
+    return min(copies, key=lambda one: (one.get("elsewhere", 0), len(one["url"]), one["url"]))
 
 
 def check_window(limit: int, offset: int) -> None:
@@ -317,7 +413,7 @@ def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]
     return stored
 
 
-def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
+def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: int = 0) -> Hit:
     return Hit(
         url=stored["url"],
         normalized=stored["key"],
@@ -334,6 +430,7 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker) -> Hit:
         depth=stored["depth"],
         author=one_line(stored.get("author", "")),
         container=split_part(stored["url"])[0] if "container" in stored else "",
+        copies=copies,
     )
 
 
@@ -358,6 +455,7 @@ def results_json(
         "total_all": results.total_all,
         "instead": results.instead,
         "offset": offset,
+        "more": results.more,
         "seconds": round(results.seconds, 6),
         "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},
         "filters": _filters(filters),
@@ -385,6 +483,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "page": hit.page or None,
         "target": hit.target,
         "container": hit.container or None,
+        "copies": hit.copies,
     }
 
 

@@ -19,20 +19,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
-from tantivy import DocAddress, Occur, Query
+from tantivy import Occur, Query
 
+from larmspider.index.copies import Groups
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
 from larmspider.index.query import Clause, Filters, narrowed
 from larmspider.index.ranking import GlobalIdf
 from larmspider.index.search import (
+    EQUAL,
+    LOOKED_AT,
+    SPARE,
     Document,
     Hit,
+    Match,
     Results,
     Searcher,
+    best_of,
     count_of,
     hit_of,
     stored_of,
+    without_copies,
 )
 
 EXACT_TOTAL = 300
@@ -54,11 +61,10 @@ class Deduplicator:
 
 
 class _Found(NamedTuple):
-    """A match of one shard, sorted by score."""
+    """A match of one shard."""
 
-    order: float
     shard: int
-    address: DocAddress
+    match: Match
 
 
 class WorkersSearcher(Searcher):
@@ -81,6 +87,7 @@ class WorkersSearcher(Searcher):
         offset: int,
         filters: Filters,
         facets: bool,
+        copies: bool,
     ) -> Results:
         """As in one index. Raises QueryError, CrawlDirError."""
         with ExitStack() as stack:
@@ -106,26 +113,65 @@ class WorkersSearcher(Searcher):
                 every = narrowed(ranking.build(clauses, every=True), narrowing)
                 total_all += count_of(reader, every)
                 size = min(offset + limit, _CHUNK)
-                streams.append(_matches(reader, ranked, number, size, shard.prior))
+                matches = shard.matches(reader, ranked, size, shard.prior)
+                streams.append(_of_shard(number, matches))
                 makers.append(ranking.snippet_maker(clauses))
-            hits: list[Any] = []
-            passed = looked_at = 0
-            for match in merge(*streams):
-                if passed == offset + limit and (looked_at >= EXACT_TOTAL or not any(doubtful)):
+            known, groups, more = Groups(), list[list[_Found]](), False
+            for looked_at, found in enumerate(merge(*streams, key=lambda one: -one.match.score)):
+                exact = looked_at >= EXACT_TOTAL or not any(doubtful)
+                if (more and exact) or looked_at == LOOKED_AT:
                     break
-                looked_at += 1
-                shown = offset <= passed < offset + limit
-                if shown or doubtful[match.shard]:
-                    stored = stored_of(readers[match.shard], match.address)
+                if doubtful[found.shard]:
+                    stored = stored_of(readers[found.shard], found.match.address)
                     when = stored["fetched"].timestamp()
-                    if doubtful[match.shard] and not dedup.counts(match.shard, stored["key"], when):
+                    if not dedup.counts(found.shard, stored["key"], when):
                         total -= 1
                         continue
-                    if shown:
-                        hits.append(hit_of(stored, -match.order, makers[match.shard]))
-                passed += passed < offset + limit
+                at = known.place(None if copies else found.match.likeness)
+                if at < len(groups):
+                    groups[at].append(found)
+                elif len(groups) < offset + limit:
+                    groups.append([found])
+                else:
+                    more = True
+            hits = []
+            for group in groups[offset:]:
+                best = group[0]
+                equal = [f for f in group if f.match.score >= EQUAL * best.match.score]
+                stored = best_of([stored_of(readers[f.shard], f.match.address) for f in equal])
+                others = self._copies(readers, dedup, best.match.likeness, stored["key"])
+                hits.append(hit_of(stored, best.match.score, makers[best.shard], len(others)))
         merged = merge_facets(counted) if facets else None
-        return Results(total, hits, 0.0, merged, min(total, total_all))
+        return Results(total, hits, 0.0, merged, min(total, total_all), more=more)
+
+    def _copies(
+        self,
+        readers: Sequence[tantivy.Searcher],
+        dedup: Deduplicator,
+        likeness: int | None,
+        key: str,
+    ) -> dict[str, tuple[int, dict[str, Any]]]:
+        """The copies of the page ``key``: by theirs the shard, and what it has stored."""
+        found = {}
+        for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+            for address in shard.copies_of(reader, likeness):
+                stored = stored_of(reader, address)
+                when = stored["fetched"].timestamp()
+                if stored["key"] != key and dedup.counts(number, stored["key"], when):
+                    found[stored["key"]] = number, stored
+        return found
+
+    def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
+        """As in one index; of several records of a page the one that counts."""
+        with ExitStack() as stack:
+            readers = [stack.enter_context(shard.reading()) for shard in self._shards]
+            dedup = stack.enter_context(self._deduplicating())
+            found = self._copies(readers, dedup, document.likeness, document.normalized)
+            hits = [
+                hit_of(stored, 0.0, self._shards[shard].beginnings)
+                for shard, stored in found.values()
+            ]
+        return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
 
     @property
     def corrects(self) -> bool:
@@ -145,23 +191,28 @@ class WorkersSearcher(Searcher):
     def similar(self, document: Document, limit: int = 10) -> Results:
         """As in one index; a page of several is shown once."""
         started = time.perf_counter()
-        best: dict[str, Hit] = {}
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
+            dedup = stack.enter_context(self._deduplicating())
             sizes = [shard.documents() for shard in self._shards]
             global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
+            streams = []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
-                maker = ranking.snippet_maker([])
-                found = reader.search(
-                    ranking.more_like_this(document, reader), limit, count=False
-                ).hits
-                for score, address in found:
-                    hit = hit_of(stored_of(reader, address), score, maker)
-                    kept = best.setdefault(hit.normalized, hit)
-                    if kept.fetched < hit.fetched:
-                        best[hit.normalized] = hit
-        hits = sorted(best.values(), key=lambda hit: -hit.score)[:limit]
+                like_it = ranking.more_like_this(document, reader)
+                matches = without_copies(shard.matches(reader, like_it, limit + SPARE), document)
+                streams.append(_of_shard(number, matches))
+            known, hits = Groups(), list[Hit]()
+            for found in merge(*streams, key=lambda one: -one.match.score):
+                if len(hits) == limit:
+                    break
+                stored = stored_of(readers[found.shard], found.match.address)
+                counts = dedup.counts(found.shard, stored["key"], stored["fetched"].timestamp())
+                if not counts or known.place(found.match.likeness) < len(hits):
+                    continue
+                others = self._copies(readers, dedup, found.match.likeness, stored["key"])
+                maker = self._shards[found.shard].beginnings
+                hits.append(hit_of(stored, found.match.score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def words(self, text: str) -> list[str]:
@@ -214,16 +265,5 @@ def _current(
     return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
 
-def _matches(
-    reader: tantivy.Searcher, ranked: Query, shard: int, size: int, prior: str | None
-) -> Iterator[_Found]:
-    """Matches by score, read in portions that double."""
-    start = 0
-    while True:
-        found = reader.search(ranked, size, count=False, offset=start, weight_by_field=prior).hits
-        for score, address in found:
-            yield _Found(-score, shard, address)
-        if len(found) < size:
-            return
-        start += size
-        size *= 2
+def _of_shard(shard: int, matches: Iterable[Match]) -> Iterator[_Found]:
+    return (_Found(shard, match) for match in matches)

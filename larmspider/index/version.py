@@ -21,7 +21,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
-_SEARCHED = frozenset((2, 3, SCHEMA_VERSION))
+_SEARCHED = frozenset((2, 3, 5, SCHEMA_VERSION))
 """Versions that can be searched; only the newest is written. The words of version 2 are not
 normalized."""
 _BLOCK_BYTES = 131_072

@@ -20,17 +20,20 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
+from larmspider.index.copies import LEAST_TEXT
 from larmspider.index.schema import page_fields, stored_fields, to_document
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index, is_panic
@@ -45,6 +48,42 @@ _MAX_PACKS = 16  # queued during a commit before `add` waits
 _PACK_CHARS = 4_000_000  # of long documents fewer are handed over together, or queued
 _REFRESH_ROUND = 500  # pages between the commits of refresh_all_anchors()
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
+_COMPARED = 32  # pages whose likeness is asked for together
+
+Simhashes: TypeAlias = Callable[[Sequence[str]], Future[list[int]]]
+"""Takes the simhash of each text, signed numbers of 64 bits, in another thread."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A page in the queue, or the removal of one. ``compared``: those of its texts, and of others'
+    that were asked for together, whose likeness is to come."""
+
+    key: str
+    stored: dict[str, Any] | None
+    compared: tuple[list[dict[str, Any]], Future[list[int]]] | None = None
+
+    @property
+    def texts(self) -> Iterator[dict[str, Any]]:
+        """The page and its parts, as far as they are to be compared by their text."""
+        for text in (self.stored, *self.stored.get("parts", ())) if self.stored else ():
+            if "likeness" not in text and len(text["body"]) >= LEAST_TEXT:
+                yield text
+
+    @property
+    def chars(self) -> int:
+        texts = (self.stored, *self.stored.get("parts", ())) if self.stored else ()
+        return sum(len(text["body"]) for text in texts)
+
+    @property
+    def ready(self) -> bool:
+        return self.stored is None or (self.compared is not None and self.compared[1].done())
+
+    def settle(self) -> None:
+        """Wait for the likeness of each text."""
+        if self.compared is not None:
+            for one, likeness in zip(self.compared[0], self.compared[1].result(), strict=True):
+                one["likeness"] = likeness
 
 
 class IndexWriter:
@@ -57,11 +96,13 @@ class IndexWriter:
         heap_bytes: int = 64_000_000,
         threads: int = 1,
         stemmer: str = "english",
+        simhashes: Simhashes | None = None,
     ) -> None:
         """Open the index in ``directory``, or create it.
 
         Tantivy's ``threads`` share ``heap_bytes`` and write a segment when they are full.
-        ``stemmer`` is one of schema.STEMMERS.
+        ``stemmer`` is one of schema.STEMMERS. Without ``simhashes`` copies are pages with the same
+        bytes.
 
         Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
         or stemmer, or one that another writer has open.
@@ -84,7 +125,9 @@ class IndexWriter:
                 ) from error
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
-        self._queue: deque[tuple[str, dict[str, Any] | None]] = deque()
+        self._simhashes = simhashes
+        self._queue: deque[_Waiting] = deque()
+        self._uncompared: list[_Waiting] = []
         self._queued_chars = 0
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
@@ -206,17 +249,21 @@ class IndexWriter:
         self.close()
 
     def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
-        self._queue.append((normalized, stored))
+        page = _Waiting(normalized, stored)
+        self._queue.append(page)
         if stored is not None:
-            self._queued_chars += len(stored["body"])
-            for part in stored.get("parts", ()):
-                self._queued_chars += len(part["body"])
+            self._uncompared.append(page)
+            if len(self._uncompared) == _COMPARED:
+                asked, self._uncompared = self._uncompared, []
+                self._compare(asked)
+            self._queued_chars += page.chars
         waiting = len(self._queue)
         packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
-        if packs >= 1 and self._lock.acquire(blocking=packs >= _MAX_PACKS):
+        full = packs >= _MAX_PACKS
+        if packs >= 1 and self._lock.acquire(blocking=full):
             try:
                 with self._errors_named():
-                    self._drain()
+                    self._drain(wait=full)
             finally:
                 self._lock.release()
 
@@ -241,19 +288,33 @@ class IndexWriter:
         except OSError:  # the directory is gone, or cannot be read
             return False
 
-    def _drain(self) -> None:
-        """Hand the queue to Tantivy, with the anchor texts of the last commit."""
-        self._queued_chars = 0
-        pack = [self._queue.popleft() for _ in range(len(self._queue))]
-        for (normalized, stored), links in zip(
-            pack, self.anchors.links_to(normalized for normalized, _ in pack), strict=True
-        ):
-            if stored is None:
-                self._writer.delete_documents_by_term("key", normalized)
-                self._writer.delete_documents_by_term("container", normalized)
-                self._indexed[normalized] = None
+    def _compare(self, pages: Sequence[_Waiting]) -> None:
+        """Ask for the likeness of pages."""
+        if self._simhashes is not None:
+            texts = [text for page in pages for text in page.texts]
+            compared = texts, self._simhashes([text["body"] for text in texts])
+            for page in pages:
+                page.compared = compared
+
+    def _drain(self, *, wait: bool = True) -> None:
+        """Hand the queue to Tantivy, with the anchor texts of the last commit; as far as likeness
+        is known, unless ``wait``."""
+        pack: list[_Waiting] = []
+        for _ in range(len(self._queue)):
+            if not (wait or self._simhashes is None or self._queue[0].ready):
+                break
+            pack.append(self._queue.popleft())
+            self._queued_chars -= pack[-1].chars
+        self._compare([page for page in pack if page.compared is None])
+        links_to = self.anchors.links_to(page.key for page in pack)
+        for page, links in zip(pack, links_to, strict=True):
+            page.settle()
+            if page.stored is None:
+                self._writer.delete_documents_by_term("key", page.key)
+                self._writer.delete_documents_by_term("container", page.key)
+                self._indexed[page.key] = None
             else:
-                self._upsert(stored, links)
+                self._upsert(page.stored, links)
 
     def _upsert(self, stored: dict[str, Any], links: LinkTexts) -> None:
         document = to_document(stored, links, self._stems)

@@ -24,6 +24,7 @@ from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.language import Languages, is_in_another, languages_in
 from larmspider.extraction.process import Readers
+from larmspider.extraction.simhasher import Simhasher
 from larmspider.formatting import counted, duration
 from larmspider.index.rebuild import finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
@@ -77,6 +78,7 @@ class SearchIndexPipeline(Store):
         self.languages = languages
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._readers, self._speaking = readers, speaking
+        self._simhasher = Simhasher()
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -113,7 +115,12 @@ class SearchIndexPipeline(Store):
         return None
 
     def _open(self) -> None:
-        self._writer = IndexWriter(self.directory, heap_bytes=self.heap_bytes, stemmer=self.stemmer)
+        self._writer = IndexWriter(
+            self.directory,
+            heap_bytes=self.heap_bytes,
+            stemmer=self.stemmer,
+            simhashes=self._simhasher.submit,
+        )
 
     async def _open_anew(self) -> None:
         """Rebuild the index while the crawl waits, and keep its lease."""
@@ -128,6 +135,7 @@ class SearchIndexPipeline(Store):
                 self.directory,
                 partial(reextracted, *again),
                 heap_bytes=self.heap_bytes,
+                simhashes=self._simhasher.submit,
                 progress=telling,
             )
         telling.end()
@@ -229,6 +237,7 @@ class SearchIndexPipeline(Store):
     async def close_spider(self) -> None:
         writer = self._writer
         if writer is None:
+            self._simhasher.close()
             return
         self._closing = True
         if self._refresh is not None:
@@ -240,6 +249,7 @@ class SearchIndexPipeline(Store):
             logger.error("%s", error)  # and flush() raises it
         finally:
             self._writer = None  # not before: a checkpoint meanwhile must wait for this commit
+            self._simhasher.close()
 
 
 class RebuildLog:

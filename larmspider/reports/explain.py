@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
-from larmspider.errors import ConfigError, InvalidURL
+from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.extraction.process import Readers
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.describe import merged_in_words, url_report
@@ -75,6 +76,10 @@ class Explanation:
     """Which URL stands for a merged one, and why."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    copies: int = 0
+    """Pages of the search index with the same text, or nearly;"""
+    copied_at: list[str] = field(default_factory=list)
+    """where the first of them are."""
     notes: list[str] = field(default_factory=list)
     """Files of rules and filters that have changed since the crawl; what is not known, and why."""
 
@@ -133,6 +138,13 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
     explanation.sites = _sites_that_apply(fetched, settings)
+    with suppress(CrawlDirError):  # no index
+        searcher = crawl.searcher()
+        stored = explanation.stored
+        document = searcher.get(stored.exact) if stored else None
+        if document is not None:
+            explanation.copies, hits = searcher.copies(document)
+            explanation.copied_at = [hit.url for hit in hits]
     return explanation
 
 

@@ -38,6 +38,7 @@ import can_ada
 import javaproperties
 
 from larmspider.errors import ConfigError
+from larmspider.files import replace_file
 from larmspider.urls.syntax import LONGEST_HOST
 
 STARTS_WITH = "startsWith"
@@ -94,6 +95,26 @@ def canonical_host(text: str) -> str | None:
     except (ValueError, TypeError):  # TypeError: lone surrogates
         return None
     return host if 0 < len(host) <= LONGEST_HOST and ".." not in f".{host}." else None
+
+
+def property_line(keyword: str, part: str, value: str) -> str:
+    """A rule as a line of the file, with the escapes that it needs."""
+    line: str = javaproperties.join_key_value(f"{keyword}({part})", value)
+    return line
+
+
+def add_rule(path: Path, line: str) -> None:
+    """Append a rule to a file, which is made where there is none. Raises ConfigError for one that
+    contradicts others there, or a file that cannot be read or written; then it is as it was."""
+    try:
+        before = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+        text = before + ("\n" if before and not before.endswith(("\n", "\r")) else "") + line + "\n"
+        HostResolver.from_properties(text, os.fspath(path))
+        replace_file(path, text.encode())
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8; expected UTF-8 and \\uXXXX escapes") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; expected a file to write") from error
 
 
 def _entries(text: str, source: str) -> Iterator[tuple[str, str, int]]:

@@ -18,6 +18,7 @@ from larmspider.extraction.fingerprint import (
     fingerprint,
     link_signature,
     signature,
+    simhash,
     was_noindex,
 )
 from larmspider.extraction.html import extract
@@ -246,3 +247,19 @@ def test_the_expressions_for_volatile_words_are_linear() -> None:
     volatile.learn(page(LONG + "it is 12:01 now, sir"), page(LONG + "it is 12:02 now, sir"))
     for text in ("x" * 1_000_000, "Mon " * 250_000 + "12:03 now, sir", "a1 " * 300_000):
         assert len(signature(page(text), volatile)) == 8
+
+
+def bits_between(one: str, other: str) -> int:
+    return ((simhash(one) ^ simhash(other)) & (1 << 64) - 1).bit_count()
+
+
+def test_texts_that_are_nearly_equal_have_simhashes_that_are() -> None:
+    words = [f"word{n}" for n in range(500)]
+    changed = [*words[:250], "another", *words[251:]]
+    assert bits_between(" ".join(words), " ".join(changed)) <= 6
+    assert bits_between(" ".join(words), "  ".join(words).upper()) == 0
+    assert bits_between(" ".join(words), " ".join(reversed(words))) > 15
+    one = "".join(chr(0x4E00 + 7 * n) for n in range(300))  # no spaces between words
+    assert bits_between(one, one[:150] + "\u3042" + one[151:]) <= 6
+    assert bits_between(one, one[::-1]) > 15
+    assert {-(2**63) <= simhash(text) < 2**63 for text in ("", "a", "a b", "\ud800")} == {True}

@@ -82,8 +82,8 @@ def test_the_process_is_started_before_the_first_page() -> None:
     languages.start()
     languages.start()  # of one crawl that begins twice there is one
     assert languages._guesser is not None
-    languages._guesser._pool.shutdown(wait=True)
-    child = languages._guesser._child
+    languages._guesser._process.pool.shutdown(wait=True)
+    child = languages._guesser._process._child
     assert child is not None
     assert child.poll() is None
     languages.close()
@@ -92,8 +92,8 @@ def test_the_process_is_started_before_the_first_page() -> None:
 
 def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     guesser.guess_now(GERMAN)
-    assert guesser._child is not None
-    guesser._child.kill()
+    assert guesser._process._child is not None
+    guesser._process._child.kill()
     assert guesser.guess_now(GERMAN)[0] == "de"
 
 

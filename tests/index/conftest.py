@@ -22,7 +22,7 @@ def make_page() -> MakePage:
             "url": url,
             "normalized": url,
             "text": text,
-            "body": text.encode("utf-8", "replace"),
+            "body": f"{text}<!-- {url} -->".encode("utf-8", "replace"),
             "mime": "text/html",
             "fetched": 1_700_000_000.5,
         }

@@ -20,9 +20,10 @@ FOOD = "The canteen serves soup on Monday and dumplings on Friday."
 @pytest.fixture
 def searcher(writer, make_page) -> Searcher:
     for n in range(4):
-        writer.add(make_page(f"vpn{n}", f"{VPN} Step {n}", title=f"Tunnel {n}"))
+        digest = "" if n else "the same"
+        writer.add(make_page(f"vpn{n}", f"{VPN} Step {n}", title=f"Tunnel {n}"), digest)
         writer.add(make_page(f"food{n}", f"{FOOD} Week {n}", title=f"Menu {n}"))
-        writer.add(make_page(f"copy{n}", f"{VPN} Step 0"))
+        writer.add(make_page(f"copy{n}", f"{VPN} Step 0"), digest="the same")
     writer.commit()
     return Searcher.open(writer.directory)
 

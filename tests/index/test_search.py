@@ -10,6 +10,7 @@ import pytest
 import tantivy
 
 from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index.copies import of_bytes
 from larmspider.index.search import Document, Searcher
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
@@ -157,7 +158,7 @@ def test_hit_and_document_carry_the_page(writer, make_page) -> None:
     searcher = Searcher.open(writer.directory)
     (hit,) = searcher.search("text").hits
     assert (hit.url, hit.title, hit.host) == (page.url, "A  title", "wiki.example")
-    assert (hit.mime, hit.language, hit.size) == ("text/html", "de", 8)
+    assert (hit.mime, hit.language, hit.size) == ("text/html", "de", len(page.body))
     assert (hit.fetched, hit.depth) == (1_700_000_000.5, 3)
     assert searcher.get("http://wiki.example/canonical") == Document(
         url=page.url,
@@ -169,9 +170,10 @@ def test_hit_and_document_carry_the_page(writer, make_page) -> None:
         mime="text/html",
         language="de",
         depth=3,
-        size=8,
+        size=len(page.body),
         digest="abc",
         fetched=1_700_000_000.5,
+        likeness=of_bytes("abc"),
     )
     assert searcher.get(page.url) is None
     assert searcher.get("\ud800") is None

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import canonicalize
-from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.host_resolver import HostResolver, add_rule, property_line
 from larmspider.urls.normalizer import host_resolver_from_settings
 
 RULES = """\
@@ -263,3 +263,22 @@ def test_a_file_in_the_users_home_is_found(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "hosts.properties").write_text("startsWith(www.)=\n")
     settings = Settings({"LARM_HOST_RESOLVER_FILE": "~/hosts.properties"})
     assert host_resolver_from_settings(settings).resolve("www.h") == "h"
+
+
+def test_a_rule_is_added_to_a_file(tmp_path: Path) -> None:
+    """What stands there stays as it was, also where the rule contradicts it."""
+    path = tmp_path / "hosts.properties"
+    add_rule(path, property_line("synonym", "b.example", "a.example"))
+    path.write_text(path.read_text() + "# ours\nstartsWith(www.)=")
+    add_rule(path, property_line("synonym", "[::1]", "a.example"))
+    before = path.read_text()
+    assert before.splitlines()[1:3] == ["# ours", "startsWith(www.)="]
+    resolver = HostResolver.from_file(path)
+    assert {resolver.resolve(host) for host in ("b.example", "[::1]", "www.a.example")} == {
+        "a.example"
+    }
+    with pytest.raises(ConfigError, match="contradicts line 1"):
+        add_rule(path, "synonym(b.example)=c.example")
+    assert path.read_text() == before
+    with pytest.raises(ConfigError, match="expected a file to write"):
+        add_rule(tmp_path / "none" / "hosts", "synonym(a)=b")

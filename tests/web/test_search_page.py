@@ -183,19 +183,38 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     answer = got.json
     assert set(answer) == {
         "query", "total", "total_all", "instead", "offset", "seconds", "suggestion", "filters",
-        "hits", "facets",
+        "hits", "facets", "more",
     }  # fmt: skip
     assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
     hit = answer["hits"][0]
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
         "modified", "depth", "author", "page", "target", "container",
+        "copies",
     }  # fmt: skip
     assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date"}
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
     for name in (*answer, *hit, *answer["facets"]):
         assert f"`{name}`" in documented, name
     assert site.get("/search?q=siren&page=3&format=json").json["offset"] == 20
+
+
+def test_copies_are_one_hit_that_says_so(served: Serve, demo_crawl: Path, tmp_path: Path) -> None:
+    """The number leads to the page of the URL; each may be shown, and pages of hits end in time."""
+    shutil.copy(demo_crawl / "crawl.json", tmp_path)
+    with IndexWriter(tmp_path / "index") as index:
+        for n in range(24):
+            index.add(Page(f"http://h/{n}", text="needle", body=b"%d" % (n % 12)))
+    site = served(tmp_path)
+    page = LexborHTMLParser(site.get("/search?q=needle").text)
+    link = page.css_first(".about a")
+    assert (link.text(), link.attributes["href"]) == ("1 copy", "/url?u=http%3A%2F%2Fh%2F0#copies")
+    assert "24 pages found" in page.text()
+    last = LexborHTMLParser(site.get("/search?q=needle&page=2").text)
+    assert (len(last.css(".hit")), last.css("a[rel=next]")) == (2, [])
+    each = LexborHTMLParser(site.get("/search?q=needle&page=2&copies=1").text)
+    assert (len(each.css(".hit")), len(each.css("a[rel=next]"))) == (10, 1)
+    assert "copies=1" in each.css_first("a[rel=next]").attributes["href"]
 
 
 def test_pages_of_results_follow_one_another(hostile_site: Served) -> None:

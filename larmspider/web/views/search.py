@@ -2,6 +2,7 @@
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=lisence&exact=1                     what is typed, not what may have been meant
+/search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
 """
@@ -38,6 +39,7 @@ class Asked:
     page: int
     narrow: Mapping[str, str]
     exact: bool = False
+    copies: bool = False
 
     @classmethod
     def of(cls, request: WebRequest) -> Asked:
@@ -45,7 +47,8 @@ class Asked:
             name: value for name in FILTERS if (value := request.text(name, limit=255).strip())
         }
         page = request.number("page", 1, 1, MAX_PAGES)
-        return cls(request.text("q").strip(), page, narrow, request.text("exact") == "1")
+        exact, copies = (request.text(name) == "1" for name in ("exact", "copies"))
+        return cls(request.text("q").strip(), page, narrow, exact, copies)
 
     @property
     def offset(self) -> int:
@@ -64,8 +67,8 @@ class Asked:
 
     def link(self, **changed: Any) -> dict[str, Any]:
         """Parameters of a link to the first page of this search with ``changed``."""
-        exact = {"exact": "1"} if self.exact else {}
-        return {"q": self.query, **exact, **self.narrow, **changed}
+        flags = {name: "1" for name in ("exact", "copies") if getattr(self, name)}
+        return {"q": self.query, **flags, **self.narrow, **changed}
 
 
 def search(request: WebRequest) -> WebResponse:
@@ -93,7 +96,8 @@ def search(request: WebRequest) -> WebResponse:
         found=found_line(results, f"{results.seconds * 1000:.0f} ms"),
         anywhere=anywhere,
         groups=_groups(asked, results),
-        last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)),
+        # copies of hits are found too: how many pages these leave is not known before the last one
+        last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)) if results.more else asked.page,
     )
 
 
@@ -105,6 +109,7 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
         filters=filters,
         facets=True,
         verbatim=asked.exact,
+        copies=asked.copies,
     )
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 

@@ -1,0 +1,103 @@
+"""Hosts that have the same pages: proposals for LARM_HOST_RESOLVER_FILE.
+
+    for mirror in mirrors(frontier.visits(), HostResolver()):
+        print(mirror.line, mirror.equal, mirror.common)   # synonym(b.example)=a.example 212 212
+
+A mirror is a host of which at least `LEAST_COMMON` paths are those of another one, and
+`EQUAL_SHARE` of these pages are equal: the same bytes, or the same text. Compared is a sample of
+each host, the paths with the smallest hashes. It is a guess, so an operator has to accept it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import heappush, heappushpop
+
+from larmspider.frontier.storage.records import FetchRecord, host_of
+from larmspider.urls.host_resolver import SYNONYM, HostResolver, canonical_host, property_line
+
+LEAST_COMMON = 20
+"""Paths that two hosts have in common."""
+EQUAL_SHARE = 0.95
+SAMPLE = 500
+"""Paths of a host that are compared; 0.1 MB."""
+_BODY = 20  # bytes of FetchRecord.digest that are the body's; the rest is of the text
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """``host`` has pages of ``stands``: of ``common`` paths in the sample ``equal`` are equal."""
+
+    host: str
+    stands: str
+    common: int
+    equal: int
+
+    @property
+    def line(self) -> str:
+        """As it goes into the file."""
+        return property_line(SYNONYM, self.host, self.stands)
+
+
+@dataclass(slots=True)
+class _Host:
+    name: str
+    port: str
+    pages: int = 0
+    sample: list[tuple[int, bytes]] = field(default_factory=list)
+    """A heap of the smallest hashes, negative, and digests."""
+
+    def add(self, visit: FetchRecord) -> None:
+        self.pages += 1
+        path = visit.url.partition("://")[2].partition("/")[2]
+        number = int.from_bytes(blake2b(path.encode("utf-8", "replace"), digest_size=7).digest())
+        (heappush if len(self.sample) < SAMPLE else heappushpop)(
+            self.sample, (-number, visit.digest)
+        )
+
+
+def mirrors(visits: Iterable[tuple[bytes, FetchRecord]], resolver: HostResolver) -> list[Mirror]:
+    """The mirrors that ``resolver`` does not know yet, each of the host with most pages."""
+    hosts: dict[str, _Host] = {}
+    for _, visit in visits:
+        if visit.stands and visit.digest:
+            name = host_of(visit.url)
+            if name not in hosts:
+                host, _, port = name.rpartition(":")
+                hosts[name] = _Host(canonical_host(host) or host, port)
+            hosts[name].add(visit)
+    ranked = sorted(hosts.values(), key=lambda host: (-host.pages, len(host.name), host.name))
+    return list(_pairs(ranked, resolver))
+
+
+def _pairs(hosts: list[_Host], resolver: HostResolver) -> Iterator[Mirror]:
+    """Each host is compared with those before it that are no mirrors."""
+    pages: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    for number, host in enumerate(hosts):
+        common, equal = Counter[int](), Counter[int]()
+        for path, digest in host.sample:
+            for other, its in pages[path]:
+                common[other] += 1
+                equal[other] += _are_equal(digest, its)
+        at = next(
+            (
+                at
+                for at, paths in common.most_common()
+                if paths >= LEAST_COMMON
+                and equal[at] >= EQUAL_SHARE * paths
+                and hosts[at].port == host.port
+            ),
+            None,
+        )
+        if at is None:
+            for path, digest in host.sample:
+                pages[path].append((number, digest))
+        elif resolver.resolve(host.name) != resolver.resolve(hosts[at].name):
+            yield Mirror(host.name, hosts[at].name, common[at], equal[at])
+
+
+def _are_equal(one: bytes, other: bytes) -> bool:
+    return one[:_BODY] == other[:_BODY] or one[_BODY:] == other[_BODY:] != b""

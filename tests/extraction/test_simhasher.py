@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from larmspider.extraction import simhasher
+from larmspider.extraction.fingerprint import simhash
+from larmspider.extraction.simhasher import Simhasher
+
+TEXTS = ["one text", "another text \ud800", ""]
+
+
+def test_a_process_answers_as_the_crawl_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first texts are done in a thread; a process that is killed costs no text its hash."""
+    expected = list(map(simhash, TEXTS))
+    monkeypatch.setattr(simhasher, "DONE_HERE", len(TEXTS))
+    with Simhasher() as hasher:
+        assert hasher.submit(TEXTS).result() == expected
+        assert hasher._process._child is None
+        assert hasher.submit(TEXTS).result() == expected
+        assert hasher._process._child is not None
+        hasher._process._child.kill()
+        waiting = [hasher.submit(TEXTS) for _ in range(3)]
+    assert [one.result() for one in waiting] == [expected] * 3

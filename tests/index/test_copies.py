@@ -1,0 +1,145 @@
+"""Pages with the same text, or nearly: one hit, all of them counted, none lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from larmspider.extraction.fingerprint import simhash
+from larmspider.index.copies import NEAR, Groups, blocks, near
+from larmspider.index.query import Filters
+from larmspider.index.search import Searcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
+from larmspider.index.writer import IndexWriter
+
+WORDS = [f"word{n}" for n in range(400)]
+TEXT = " ".join(WORDS)
+NEARLY = " ".join(["other", *WORDS[1:]])
+DIFFERENT = " ".join(reversed(WORDS))
+
+
+def simhashes(texts: list[str]) -> Future[list[int]]:
+    done: Future[list[int]] = Future()
+    done.set_result(list(map(simhash, texts)))
+    return done
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[IndexWriter]:
+    with IndexWriter(tmp_path / "index", simhashes=simhashes) as index:
+        yield index
+
+
+def hits(writer: IndexWriter, query: str = "word7", **options: object) -> dict[str, int]:
+    writer.commit()
+    found = Searcher.open(writer.directory).search(query, **options).hits  # type: ignore[arg-type]
+    return {hit.url.removeprefix("http://wiki.example/"): hit.copies for hit in found}
+
+
+@pytest.mark.parametrize("differing", range(NEAR + 1))
+def test_likenesses_that_are_near_share_a_pair_of_blocks(differing: int) -> None:
+    """Four bands of 16 bits have none in common for 38% of those with 6 bits between them."""
+    chance = random.Random(differing)
+    for _ in range(500):
+        one = other = chance.getrandbits(64)
+        for bit in chance.sample(range(64), differing):
+            other ^= 1 << bit
+        assert near(one, other)
+        assert not set(blocks(one)).isdisjoint(blocks(other))
+
+
+def test_a_group_is_what_is_near_its_first_page() -> None:
+    groups = Groups()
+    assert [groups.place(one) for one in (0, 1 << 40, 0b111, None, -1, 0, None)] == [
+        *(0, 0, 0, 1, 2, 0, 3)
+    ]
+
+
+def test_the_best_of_copies_is_a_hit_and_all_are_counted(writer, make_page) -> None:
+    for name, text in {"a": TEXT, "longer": TEXT, "nearly": NEARLY, "far": DIFFERENT}.items():
+        writer.add(make_page(name, text))
+    writer.add(make_page("print", TEXT, canonical="http://wiki.example/a"))
+    assert hits(writer) == {"a": 3, "far": 0}
+    assert hits(writer, copies=True).keys() == {"a", "longer", "nearly", "far", "print"}
+    searcher = Searcher.open(writer.directory)
+    found = searcher.search("word7", facets=True)
+    assert (found.total, found.total_all, found.more) == (5, 5, False)
+    assert found.facets.hosts == {"wiki.example": 5}
+    (count, copies) = searcher.copies(searcher.get("http://wiki.example/a"), limit=2)
+    assert (count, [hit.url.rpartition("/")[2] for hit in copies]) == (3, ["longer", "nearly"])
+    assert [hit.url for hit in searcher.similar(searcher.get("http://wiki.example/a")).hits] == [
+        "http://wiki.example/far"
+    ]
+
+
+def test_what_only_a_copy_has_is_found_there(writer, make_page) -> None:
+    """By a word, and by a filter that the best one does not pass."""
+    writer.add(make_page("http://a.example/", TEXT))
+    writer.add(make_page("http://mirror.example/longer", NEARLY))
+    assert hits(writer) == {"http://a.example/": 1}
+    assert hits(writer, "other") == {"http://mirror.example/longer": 1}
+    only = Filters.of(hosts=["mirror.example"])
+    assert hits(writer, filters=only) == {"http://mirror.example/longer": 1}
+
+
+def test_a_copy_that_changes_or_goes_is_none_any_more(writer, make_page) -> None:
+    """Also where the first page of the group does, and after a page's link texts have changed."""
+    for name in ("a", "bb", "ccc"):
+        writer.add(make_page(name, TEXT))
+    assert hits(writer) == {"a": 2}
+    writer.add_anchors("http://wiki.example/x", {("http://wiki.example/bb", "hello")})
+    writer.commit()
+    writer.refresh_all_anchors()
+    assert list(hits(writer).values()) == [2]
+    writer.add(make_page("a", DIFFERENT))
+    assert hits(writer) == {"a": 0, "bb": 1}
+    writer.remove("http://wiki.example/bb")
+    assert hits(writer) == {"a": 0, "ccc": 0}
+
+
+def test_pages_with_little_text_are_compared_by_their_bytes(writer, make_page) -> None:
+    """Menus with the same words lead elsewhere; what has no bytes is no copy."""
+    writer.add(make_page("a", "home back", body=b"<a href=1>home <a href=2>back"))
+    writer.add(make_page("b", "home back", body=b"<a href=3>home <a href=4>back"))
+    writer.add(make_page("cc", "home back", body=b"<a href=3>home <a href=4>back"))
+    for name in ("empty", "empty2"):
+        writer.add(make_page(name, "home back", body=b""))
+    assert hits(writer, "home") == {"a": 0, "b": 1, "empty": 0, "empty2": 0}
+
+
+def test_pages_of_hits_go_on_where_the_last_one_ended(writer, make_page) -> None:
+    for n in range(30):
+        writer.add(make_page(f"{n}", f"needle {n % 15}", body=b"%d" % (n % 15)))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    parts = [searcher.search("needle", 6, offset) for offset in (0, 6, 12)]
+    assert [(len(part.hits), part.more, part.total) for part in parts] == [
+        *((6, True, 30), (6, True, 30), (3, False, 30))
+    ]
+    assert len({hit.url for part in parts for hit in part.hits}) == 15
+
+
+def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_page) -> None:
+    @contextmanager
+    def all_count() -> Iterator[Deduplicator]:
+        yield Deduplicator()
+
+    searchers = []
+    for worker, names in {"w1": ("a", "bb"), "w2": ("ccc", "a")}.items():
+        with IndexWriter(tmp_path / worker, simhashes=simhashes) as index:
+            for name in names:
+                index.add(make_page(name, TEXT))
+            index.add(make_page(f"far-{worker}", f"{DIFFERENT} {worker} " + worker * 99))
+        searchers.append(Searcher.open(tmp_path / worker))
+    both = WorkersSearcher(searchers, all_count)
+    found = both.search("word7", 5)
+    names = [hit.url.rpartition("/")[2] for hit in found.hits]
+    assert (sorted(names), {hit.copies for hit in found.hits}) == (["a", "far-w1"], {2, 1})
+    page = both.get("http://wiki.example/a")
+    assert both.copies(page)[0] == 2
+    assert [hit.copies for hit in both.similar(page).hits] == [1]

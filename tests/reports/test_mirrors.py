@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.reports import mirrors as module
+from larmspider.reports.mirrors import Mirror, mirrors
+from larmspider.urls.host_resolver import HostResolver
+
+
+def visits(host: str, pages: int, other: int = 0, **fields: object) -> Iterator[FetchRecord]:
+    """``other`` pages have another text, all have other bytes."""
+    for n in range(pages):
+        text = b"other" if n < other else b"text"
+        digest = f"{host:>10.10}{n:>10}".encode() + b"%-5s%03d" % (text, n)
+        values = {"status": 200, "url": f"{host}/{n}", "digest": digest} | fields
+        yield FetchRecord(UrlState.STORED, 1.0, **values)  # type: ignore[arg-type]
+
+
+def found(*hosts: Iterator[FetchRecord], rules: str = "") -> list[Mirror]:
+    every = [(b"", visit) for host in hosts for visit in host]
+    return mirrors(every, HostResolver.from_properties(rules))
+
+
+def test_hosts_with_the_same_pages_are_proposed() -> None:
+    """The one with most pages stands for the others; further paths of either do not count."""
+    a, b, c = (visits(f"http://{name}.example", n) for name, n in (("a", 60), ("b", 40), ("c", 20)))
+    (first, second) = found(c, a, b)
+    assert first == Mirror("b.example", "a.example", 40, 40)
+    assert second.line == "synonym(c.example)=a.example"
+
+
+@pytest.mark.parametrize(
+    "host, rules",
+    [
+        (visits("http://b.example", 19), ""),
+        (visits("http://b.example", 40, other=3), ""),
+        (visits("http://b.example:8080", 40), ""),
+        (visits("http://b.example", 40, status=404), ""),
+        (visits("http://b.example", 40), "synonym(b.example)=a.example"),
+    ],
+    ids=["few", "differ", "port", "errors", "known"],
+)
+def test_others_are_not(host: Iterator[FetchRecord], rules: str) -> None:
+    assert found(visits("http://a.example", 60), host, rules=rules) == []
+
+
+def test_a_sample_of_each_host_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAMPLE", 30)
+    a, b = visits("http://[::1]", 100), visits("http://b.example", 90)
+    (mirror,) = found(a, b)
+    assert 20 <= mirror.common == mirror.equal <= 30
+    assert mirror.stands == "[::1]"
