@@ -1,18 +1,25 @@
-"""scrapy page URL: the stored body of a page, or of a part of it, to standard output."""
+"""scrapy page URL: the stored body of a page, or of a part of it, to standard output; or of an
+earlier version (--at), its history (--versions), and what changed (--diff)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.formatting import counted, printable, readable, size
 from larmspider.items import split_part
 from larmspider.urls.normalizer import forms_from_settings
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
+    from larmspider.reports.versions import History
 
 
 class Command(LarmCommand):
@@ -20,7 +27,22 @@ class Command(LarmCommand):
         return "[options] URL"
 
     def short_desc(self) -> str:
-        return "Print the stored body of a page (--json: its record in store.log)"
+        return "Print the stored body of a page (--json: its record in store.log), or its history"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--at",
+            metavar="DATE",
+            help="the version of that time: 2026-01-31 (its end), 2026-01-31T12:00 (UTC)",
+        )
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--versions", action="store_true", help="list visits and versions")
+        what.add_argument(
+            "--diff",
+            action="store_true",
+            help="what has changed in the text since the version of --at, else the one before",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -38,6 +60,17 @@ class Command(LarmCommand):
                 f"{url} is not stored in {options.crawl_root(self.settings)}"
                 f" (looked up as {exact}); 'scrapy explain URL' says why"
             )
+        if opts.versions or opts.diff or opts.at is not None:
+            from larmspider.reports.versions import history, moment
+
+            found = history(crawl, page.exact)
+            if opts.versions:
+                _print_history(found, as_json=opts.json)
+                return
+            if opts.diff:
+                self._print_changes(crawl, found, opts)
+                return
+            page = found.at(moment(opts.at))[1]
         if opts.json:
             print_json(asdict(page))
         else:
@@ -48,6 +81,28 @@ class Command(LarmCommand):
             sys.stdout.buffer.write(body)
             sys.stdout.buffer.flush()
 
+    def _print_changes(self, crawl: CrawlDir, found: History, opts: argparse.Namespace) -> None:
+        from larmspider.reports.versions import changes, moment, text_of
+
+        assert self.settings is not None
+        if opts.at is None and len(found.versions) < 2:
+            raise CrawlDirError(f"{found.url} has one version")
+        new = found.versions[-1]
+        before = found.versions[-2].time if opts.at is None else ""
+        old, old_page = found.at(moment(before or opts.at))
+        assert new.page is not None
+        lines, left = changes(
+            *(text_of(crawl, page, self.settings) for page in (old_page, new.page))
+        )
+        if opts.json:
+            print_json({"from": old.time, "to": new.time, "changes": lines, "left_out": left})
+            return
+        print(f"--- {old.time}\n+++ {new.time}")
+        for sign, block in lines:
+            print(f"{sign} {readable(block)}")
+        if left:
+            print(f"({left})")
+
     def _part(self, page: StoredPage, body: bytes, part: str) -> bytes:
         """Raises CrawlDirError for a part that is not there or cannot be read."""
         assert self.settings is not None
@@ -56,3 +111,14 @@ class Command(LarmCommand):
                 return readers.documents.member(page.mime, body, page.url, part)
             except ExtractionRefused as refused:
                 raise CrawlDirError(f"{page.url}: {refused}") from None
+
+
+def _print_history(found: History, *, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(found))
+        return
+    for visit in found.visits:
+        print(f"{visit.time}  {visit.result}  {printable(visit.message)}".rstrip())
+    print(counted(len(found.versions), "version"))
+    for version in found.versions:
+        print(f"{version.time}  {version.status}  {size(version.size)}  {version.why}".rstrip())

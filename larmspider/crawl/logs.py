@@ -126,6 +126,10 @@ class CrawlLogs:
                 found.append((worker, last))
         return found
 
+    def all_of(self, name: str, exact: str) -> Iterator[list[str]]:
+        """All records of an exact form in store.log or fetch.log of one directory."""
+        return self._records_of(self, name, exact, 0)
+
     def _records_of(
         self, logs: CrawlLogs, name: str, exact: str, start: int
     ) -> Iterator[list[str]]:

@@ -36,7 +36,7 @@ class StoredCrawl:
         self.path = path
         path.mkdir(exist_ok=True)
         stores = {f"{one.__module__}.{one.__qualname__}": list(one.files) for one in STORES}
-        manifest = {"format": FORMAT, "began": "b", "stores": stores}
+        manifest = {"format": FORMAT, "began": "b", "stores": stores, "seeds": ["http://h/"]}
         (path / "crawl.json").write_text(json.dumps(manifest))
         self.spider = Spider("test", start_urls=["http://h/"])
         self.refresh = "due" if refresh else ""

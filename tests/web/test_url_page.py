@@ -11,8 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from larmspider.crawl.reader import CrawlDir
+from larmspider.items import Page
 from tests.support.crawling import crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.stored_crawl import StoredCrawl
 from tests.support.web.browser import Browser
 from tests.support.web.serving import Got, Served
 
@@ -319,3 +321,38 @@ def test_the_pages_of_the_same_crawl_run_nothing(
     for link in [link.get_attribute("href") for link in browser.all("main th a")]:
         browser.open(link or "")
         assert browser.all("#ran, main script, main img") == []
+
+
+EVIL_TEXT = "</td><script>document.title='ran'</script>"
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """A page of two versions, whose text is markup."""
+    stored = StoredCrawl(tmp_path / "crawl", refresh=True)
+    for number in (1, 2):
+        body = f"Same. {EVIL_TEXT} {number} here. End.".encode()
+        stored.store("http://h/", Page("http://h/", "http://h/", mime="text/plain", body=body))
+    stored.end()
+    return stored.path
+
+
+@pytest.mark.acceptance
+def test_the_history_of_a_page(changed: Path, served: Callable[..., Served]) -> None:
+    """Each version can be seen, and what changed; all of it is text."""
+    site = served(changed)
+    page = site.get("/url?u=http://h/").text
+    assert [page.count(one) for one in ('id="versions"', 'id="visits"', "what changed")] == [
+        1,
+        1,
+        1,
+    ]
+    at = "1970-01-01T00:16:41.000Z"
+    assert b" 1 here." in site.get(f"/copy?u=http://h/&at={at}").body
+    assert b" 2 here." in site.get("/copy?u=http://h/").body
+    text = site.get("/diff?u=http://h/").text
+    assert f"<del>{html.escape(EVIL_TEXT)}" in text.replace("&#39;", "&#x27;")
+    assert "<script>document" not in text
+    assert "no version before" in site.get(f"/diff?u=http://h/&at={at}").text
+    for wrong in ("nonsense", "1970-01-01T00:00"):
+        assert site.get(f"/copy?u=http://h/&at={wrong}").status == 404

@@ -1,4 +1,5 @@
-"""/url?u=...: why is this page in the crawl, or why not; /copy: what is stored of it."""
+"""/url?u=...: why is this page in the crawl, or why not, and its history; /copy: what is stored
+of it; /diff: what changed from one version to the next."""
 
 from __future__ import annotations
 
@@ -6,17 +7,20 @@ import time
 from contextlib import suppress
 
 from larmspider.crawl.reader import StoredPage
-from larmspider.errors import CrawlDirError, HttpError, InvalidURL
+from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
 from larmspider.frontier.describe import host_row
 from larmspider.frontier.storage.records import host_of
 from larmspider.reports.explain import explain
 from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
+from larmspider.reports.versions import changes, history, moment, text_of
 from larmspider.urls.normalizer import exact_from_settings
 from larmspider.web.auth import HEADERS
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
+VISITS = 20
+"""That are shown, the last ones."""
 SEARCH_SECS = 2.0
 """How long a page may search the logs that are not indexed yet."""
 _FRAMING = HEADERS["Content-Security-Policy"] + "; frame-src 'self'"
@@ -41,6 +45,7 @@ def url(request: WebRequest) -> WebResponse:
         row = frontier and host_row(frontier, source.politeness, host, now)
     return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
+        history=None if found.exact is None else history(crawl, found.exact), visits=VISITS,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
         shown=found.stored is not None and is_shown(found.stored.mime),
     )  # fmt: skip
@@ -51,7 +56,7 @@ def view(request: WebRequest) -> WebResponse:
     asked, page = _stored(request)
     if not is_shown(page.mime):
         raise HttpError(f"A document of type {printable(page.mime)} is not shown here.", 415)
-    response = request.render("view.html", asked=asked, page=page)
+    response = request.render("view.html", asked=asked, page=page, at=request.text("at"))
     return WebResponse(
         response.body, response.content_type, headers={"Content-Security-Policy": _FRAMING}
     )
@@ -60,7 +65,7 @@ def view(request: WebRequest) -> WebResponse:
 def copy(request: WebRequest) -> WebResponse:
     _, page = _stored(request)
     download = request.text("download") == "yes"
-    text = "" if download else _text_of(request, page)
+    text = "" if download or request.text("at") else _text_of(request, page)
     got = stored_copy(request.source.crawl, page, text=text, download=download)
     return WebResponse(got.body, got.content_type, headers=got.headers)
 
@@ -73,7 +78,27 @@ def _text_of(request: WebRequest, page: StoredPage) -> str:
     return ""
 
 
+def diff(request: WebRequest) -> WebResponse:
+    """What changed in a page's text from the version before ``at`` to that."""
+    asked, page = _stored(request)
+    crawl, at = request.source.crawl, request.text("at")
+    versions = history(crawl.within(SEARCH_SECS), page.exact).versions
+    times = [version.time for version in versions]
+    number = times.index(at) if at in times else len(times) - 1
+    before = versions[number - 1] if number > 0 else None
+    lines: list[tuple[str, str]] = []
+    left = ""
+    if before is not None and before.page is not None:
+        settings = request.source.settings
+        lines, left = changes(*(text_of(crawl, one, settings) for one in (before.page, page)))
+    return request.render(
+        "diff.html", asked=asked, after=versions[number] if versions else None, before=before,
+        lines=lines, left=left,
+    )  # fmt: skip
+
+
 def _stored(request: WebRequest) -> tuple[str, StoredPage]:
+    """The page, in its version of the time ``at``."""
     asked = request.text("u").strip()
     crawl = request.source.crawl.within(SEARCH_SECS)
     try:
@@ -83,7 +108,17 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
     page = crawl.stored(exact)
     if page is None:
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
+    if at := request.text("at"):
+        try:
+            page = history(crawl, exact).at(moment(at))[1]
+        except (ConfigError, CrawlDirError) as error:
+            raise HttpError(printable(str(error)), 404) from None
     return asked, page
 
 
-PAGES = (PageView("/url", url, "URL"), PageView("/view", view), PageView("/copy", copy))
+PAGES = (
+    PageView("/url", url, "URL"),
+    PageView("/view", view),
+    PageView("/copy", copy),
+    PageView("/diff", diff),
+)

@@ -1,0 +1,195 @@
+"""The history of a page: its visits, its versions, and what changed from one to another.
+
+found = history(crawl, "http://wiki/start")
+version = found.at(moment("2026-01-31"))                    # that day's last one
+changes(text_of(crawl, version.page, settings), ...)        # ("-", "Old."), ("+", "New.")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from larmspider.crawl.logs import REMOVED, STATUS
+from larmspider.crawl.reader import CrawlDir, StoredPage
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted, utc
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
+from larmspider.pipelines.fetch_log import KEPT
+from larmspider.pipelines.records import read_records
+from larmspider.reports.explain import read_again
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+TAKEN_OUT = "taken out"
+MAX_VISITS = 1_000
+"""The last ones are kept."""
+MAX_BLOCKS = 5_000
+"""Of a text that is compared."""
+MAX_CHANGES = 200
+"""Lines that are shown."""
+LONG_SENTENCE = 12
+"""Words after which a block may end inside of a sentence: menus and tables have no full stops."""
+_COPIES = ("same page as ", "asked again, ", "differs from ")
+_SENTENCE_END = re.compile(r"[.!?\u2026\u3002]['\")\u201d]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """``result`` and ``message`` as in fetch.log; TAKEN_OUT and why, as in deleted.log."""
+
+    time: str
+    result: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """``time`` as in fetch.log, "" where it is not known. ``page`` is None where it is not stored
+    any more, ``why`` says why."""
+
+    time: str
+    status: int
+    size: int
+    page: StoredPage | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """In the order of time."""
+
+    url: str
+    visits: list[Visit] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
+
+    def at(self, when: float) -> tuple[Version, StoredPage]:
+        """The version that was the last one then. Raises CrawlDirError where there is none."""
+        text = utc(when)
+        until = [visit for visit in self.visits if visit.time <= text]
+        then = [version for version in self.versions if version.time <= text]
+        if not then:
+            first = f"; the first version is of {self.versions[0].time}" if self.versions else ""
+            raise CrawlDirError(f"{self.url} was not stored by {text}{first}")
+        version = then[-1]
+        out = [visit for visit in until if visit.result == TAKEN_OUT and visit.time >= version.time]
+        if out:
+            raise CrawlDirError(f"{self.url} was taken out {out[-1].time}: {out[-1].message}")
+        if version.page is None:
+            raise CrawlDirError(f"{self.url}: the version of {version.time} {version.why}")
+        return version, version.page
+
+
+def moment(text: str) -> float:
+    """Seconds since the epoch of ``2026-01-31`` (its end) or ``2026-01-31T12:00`` (UTC, where it
+    names no zone). Raises ConfigError."""
+    try:
+        found = datetime.fromisoformat(text)
+        if "T" not in text and " " not in text:
+            found = datetime.combine(found, time.max)
+        when = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        utc(when)  # within the years that can be written
+        return when
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"--at {text}: expected a date such as 2026-01-31 or 2026-01-31T12:00"
+        ) from None
+
+
+def history(crawl: CrawlDir, exact: str) -> History:
+    """All that the logs have of a URL, by its exact form; of several workers by time."""
+    exact = crawl.name_of(exact)
+    found = History(exact)
+    for part in crawl.parts:
+        fetches = list(part.logs.all_of("fetch.log", exact))
+        found.visits.extend(Visit(one[0], one[4], one[7]) for one in fetches[-MAX_VISITS:])
+        found.visits.extend(_taken_out(part, exact))
+        found.versions.extend(_versions(part, exact, fetches))
+    found.visits.sort(key=lambda visit: visit.time)
+    found.versions.sort(key=lambda version: version.time)
+    return found
+
+
+def _taken_out(part: CrawlDir, exact: str) -> Iterator[Visit]:
+    path = part.path / "deleted.log"
+    if path.exists():
+        for when, _, of, reason in read_records(path, len(DELETED_LOG_COLUMNS)):
+            if of == exact:
+                yield Visit(when, TAKEN_OUT, reason)
+
+
+def _versions(part: CrawlDir, exact: str, fetches: Iterable[list[str]]) -> Iterator[Version]:
+    """Records of store.log have no time: the last one belongs to the last fetch, and so on."""
+    stored: list[StoredPage] = []
+    gone = ""
+    for fields in part.logs.all_of("store.log", exact):
+        if fields[STATUS] == REMOVED:
+            stored, gone = [], fields[7]
+        else:
+            stored.append(part.page_of(fields))
+    got = [one for one in fetches if one[4].isdecimal() and not one[7].startswith((KEPT, *_COPIES))]
+    for before_last, (when, _, _, _, result, size, _, _) in zip(
+        range(len(got) - 1, -1, -1), got, strict=True
+    ):
+        if before_last < len(stored):
+            page = stored[-1 - before_last]
+            yield Version(when, page.status, page.size, page)
+            continue
+        why = "was taken away by scrapy compact (LARM_VERSIONS says how many stay)"
+        if when <= gone:
+            why = f"does not count since the page was taken out {gone}"
+        yield Version(when, int(result), int(size or 0), None, why)
+    if not got:  # no fetch.log
+        yield from (Version("", page.status, page.size, page) for page in stored)
+
+
+def text_of(crawl: CrawlDir, page: StoredPage, settings: BaseSettings) -> list[str]:
+    """The blocks of a version's text, its title first: sentences, or parts of them that end where
+    they did before if words come in or go. Raises CrawlDirError."""
+    read = read_again(crawl.body(page), page, settings)
+    texts = [read.text, *(f"{part.name}: {part.title} {part.text}" for part in read.parts)]
+    blocks = (block for text in texts for block in _blocks(text))
+    return [read.title or page.title, *islice(blocks, MAX_BLOCKS)]
+
+
+def _blocks(text: str) -> Iterator[str]:
+    block: list[str] = []
+    for word in text.split():
+        block.append(word)
+        ends = _SENTENCE_END.search(word)
+        if ends or (
+            len(block) >= LONG_SENTENCE and crc32(word.encode("utf-8", "replace")) % 4 == 0
+        ):
+            yield " ".join(block)
+            block = []
+    if block:
+        yield " ".join(block)
+
+
+def changes(old: list[str], new: list[str]) -> tuple[list[tuple[str, str]], str]:
+    """Blocks that went ("-"), came ("+") or stand beside those (" "), and what is not shown."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    found: list[tuple[str, str]] = []
+    for group in matcher.get_grouped_opcodes(1):
+        if found:
+            found.append((" ", "\u2026"))
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                found += ((" ", block) for block in old[old_from:old_to])
+            else:
+                found += (("-", block) for block in old[old_from:old_to])
+                found += (("+", block) for block in new[new_from:new_to])
+    more = len(found) - MAX_CHANGES
+    left = f"{counted(more, 'further line')} not shown" if more > 0 else ""
+    if max(len(old), len(new)) > MAX_BLOCKS:
+        left = "; ".join(
+            filter(None, (left, f"only the first {MAX_BLOCKS:,} blocks were compared"))
+        )
+    return found[:MAX_CHANGES], left
