@@ -226,7 +226,8 @@ class Kept:
 @dataclass(slots=True)
 class Removed:
     """A stored page that counts no more, at ``time``, for a ``reason`` in one line. A visit that
-    led to it has a `Kept` before it."""
+    led to it has a `Kept` before it. Without a reason another worker has its newest version, or has
+    taken it out."""
 
     url: str
     exact: str

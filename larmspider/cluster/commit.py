@@ -30,9 +30,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from secrets import token_hex
 from typing import Any
+
+import msgpack
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
@@ -48,9 +51,11 @@ from larmspider.cluster.redis_client import (
 )
 from larmspider.cluster.redis_records import (
     GONE,
+    Outdated,
     StoredPage,
     buckets,
     member,
+    pack_outdated,
     pack_pages,
     pack_queued,
     pack_visits,
@@ -59,6 +64,7 @@ from larmspider.cluster.redis_records import (
 )
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.formatting import counted
+from larmspider.frontier.revisiting import PLANNED, SIGNALLED
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import WriteBatch
@@ -67,6 +73,8 @@ from larmspider.urls.normalizer import UrlForms
 
 logger = logging.getLogger(__name__)
 
+MAX_OUTDATED = 100
+"""Lists of outdated pages that a commit reads."""
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
 TRIES = 100
@@ -77,7 +85,8 @@ something."""
 @dataclass(slots=True)
 class CommitRecord:
     """The last commit of a worker. ``log`` is b"" once it is applied and dropped; ``visits`` are
-    the URLs that became done; ``taken``: how often the worker took a partition so far."""
+    the URLs that became done; ``outdated`` is what other workers hear of then; ``taken``: how often
+    the worker took a partition so far."""
 
     serial: int = 0
     id: bytes = b""
@@ -85,6 +94,7 @@ class CommitRecord:
     positions: dict[str, bytes] = field(default_factory=dict)
     log: bytes = b""
     visits: bytes = b""
+    outdated: bytes = b""
 
 
 @dataclass(slots=True)
@@ -94,8 +104,10 @@ class _Attempt:
     serial: int
     id: bytes
     stored: int
+    visits: int
     fields: list[Any]
     log: Sequence[Step]
+    outdated: bytes
 
 
 class Committer:
@@ -127,6 +139,10 @@ class Committer:
         self.not_done: dict[bytes, UrlState] = {}
         """URLs that were reopened or forgotten: the next commit that has them takes their members,
         of these states, out of the visited table."""
+        self.outdated: Sequence[bytes] = ()
+        """Lists of pages in the own directory that count no more, as the last commit read them."""
+        self.outdated_done: list[bytes] = []
+        """Those that the next commit takes out of Redis."""
         self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
 
     @property
@@ -141,18 +157,22 @@ class Committer:
         unchanged: Container[bytes],
         positions: Mapping[str, bytes],
         write: Callable[[], None],
+        visits: int = 0,
     ) -> None:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
-        nothing new. Raises Fenced, BackendError."""
+        nothing new. ``visits`` again are paid by the crawl's budget. Raises Fenced,
+        BackendError."""
         already = self._resolve_last()
-        changes = BatchChanges(self.keys, self.files, batch, unchanged, self.not_done, self.forms)
+        changes = BatchChanges(
+            self.keys, self.files, batch, unchanged, self.not_done, self.worker, self.forms
+        )
         changes.gather(self._owned.partition_of)
         visited = changes.add_visited(self._owned.visited)
         log = self._log(changes)
         in_redis = bool(log) or positions != self.positions or not self.serial
         attempt = None
         if in_redis:
-            attempt = self._attempt(log, positions, changes.visits, changes.stored)
+            attempt = self._attempt(log, positions, changes, visits)
             self._unsure = attempt
             self._carry_out(attempt, already)  # 1, 2, 3
             self.serial += 1
@@ -195,15 +215,21 @@ class Committer:
         self,
         log: Sequence[Step],
         positions: Mapping[str, bytes],
-        visits: Sequence[tuple[bytes, bytes]],
-        stored: int,
+        changes: BatchChanges,
+        visits: int,
     ) -> _Attempt:
         changed = sorted({step.partition for step in log if step.token})
         fields: list[Any] = [b"positions", records.pack_positions(positions)]
-        fields += [b"visits", pack_visits(visits), b"redo", pack_log(log) if log else b""]
+        fields += [b"visits", pack_visits(changes.visits), b"redo", pack_log(log) if log else b""]
         fields += [b"steps", b"" if self.link.is_cluster else len(log)]
         fields += [b"partitions", f" {' '.join(map(str, changed))} ".encode()]
-        return _Attempt(self.serial + 1, token_hex(8).encode(), stored, fields, log)
+        outdated = b""
+        if changes.outdated:
+            packed = {who: pack_outdated(pages) for who, pages in changes.outdated.items()}
+            outdated = msgpack.packb(packed)
+        fields += [b"outdated", outdated]
+        number, name = self.serial + 1, token_hex(8).encode()
+        return _Attempt(number, name, changes.stored, visits, fields, log, outdated)
 
     def _carry_out(self, attempt: _Attempt, already: int) -> None:
         """Steps 1 to 3, again where Redis has forgotten them. ``already``: pages that Redis has
@@ -224,7 +250,8 @@ class Committer:
         keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
         taken: Any = b"" if self.link.is_cluster else self.taken
         arguments = [self.worker, self.epoch, attempt.serial, attempt.id, taken, stored]
-        command = call(COMMIT, keys, [*arguments, int(bool(attempt.log)), *attempt.fields])
+        arguments += [int(bool(attempt.log)), attempt.visits]
+        command = call(COMMIT, keys, [*arguments, *attempt.fields])
         (answer,) = self.link.run([command])
         while answer == b"UNAPPLIED":
             self.replay(self.worker)
@@ -263,26 +290,36 @@ class Committer:
         for _ in range(TRIES):
             drop: list[Command] = []
             if attempt is not None:
-                drop = [self._drop_log(self.worker, attempt.serial, attempt.id, attempt.log)]
+                about = attempt.serial, attempt.id, attempt.log, attempt.outdated
+                drop = [self._drop_log(self.worker, *about)]
             known = self._outbox.marked(self._owned.tokens)
             reads = self._outbox.read_commands(known)
-            answers = self.link.run([*drop, self._outbox.marks_command(), *reads])
+            outdated = self.keys.outdated(self.worker)
+            look: Command = ("LRANGE", outdated, 0, MAX_OUTDATED - 1)
+            reads += [("LREM", outdated, 1, packed) for packed in self.outdated_done]
+            answers = self.link.run([*drop, self._outbox.marks_command(), look, *reads])
             if attempt is None or answers.pop(0) == b"DONE":
                 break
             self._carry_out(attempt, already)  # some steps were forgotten, or all
             self._outbox.committed()
         else:
             raise self._forgetful(self.worker)
-        self._outbox.received(known, answers[1:])
+        self.outdated = [packed for packed in answers[1] if packed not in self.outdated_done]
+        self.outdated_done = []
+        self._outbox.received(known, answers[2 : 2 + len(known)])
         self._outbox.note_marks(answers[0])
         more = [at for at in self._outbox.marked(self._owned.tokens) if at not in known]
         if more:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
-    def _drop_log(self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step]) -> Command:
+    def _drop_log(
+        self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step], outdated: bytes
+    ) -> Command:
         keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail"))]
+        told: dict[str, bytes] = msgpack.unpackb(outdated) if outdated else {}
+        keys += map(self.keys.outdated, told)
         filled = sorted({step.partition for step in log if not step.token})
-        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id, *filled])
+        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id, *told.values(), *filled])
 
     # commits of any worker
 
@@ -297,6 +334,7 @@ class Committer:
             records.unpack_positions(fields.get(b"positions", b"")),
             fields.get(b"redo", b""),
             fields.get(b"visits", b""),
+            fields.get(b"outdated", b""),
         )
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
@@ -317,7 +355,8 @@ class Committer:
             key = self.keys.commit(worker)
             commit_id = b"" if self.link.is_cluster else record.id
             answers = self.link.run([s.command(key, record.serial, commit_id) for s in log])
-            (answer,) = self.link.run([self._drop_log(worker, record.serial, record.id, log)])
+            about = record.serial, record.id, log, record.outdated
+            (answer,) = self.link.run([self._drop_log(worker, *about)])
             replayed = True
             if answer == b"DONE":
                 return True
@@ -339,6 +378,12 @@ class Committer:
         )
 
 
+def _is_planned(before: FetchRecord, now: FetchRecord) -> bool:
+    """Whether a URL is only to be visited in this run, which its next owner plans anew."""
+    is_planned = 0.0 < now.due <= PLANNED and now.due != SIGNALLED
+    return is_planned and replace(now, due=before.due) == before
+
+
 class BatchChanges:
     """What a batch changes in Redis, by partition; and the URLs that it brings to their end."""
 
@@ -349,15 +394,19 @@ class BatchChanges:
         batch: WriteBatch,
         unchanged: Container[bytes],
         not_done: Mapping[bytes, UrlState],
+        worker: str,
         forms: UrlForms | None = None,
     ) -> None:
         self._keys, self._files, self._batch, self._unchanged = keys, files, batch, unchanged
-        self._not_done, self._forms = not_done, forms
+        self._not_done, self._worker, self._forms = not_done, worker, forms
         self._pages: dict[int, list[StoredPage]] = {}
         self._no_members: dict[int, list[int]] = {}
         self.by_partition: dict[int, PartitionChanges] = {}
         self.stored = 0
+        self.outdated: dict[str, list[Outdated]] = {}
+        """By the worker that has the page."""
         self.visits: list[tuple[bytes, bytes]] = []
+        """URLs that are done, with their records; FORGOTTEN for those that are known no more."""
         self._members: dict[int, list[int]] = {}
 
     def gather(self, partition_of: Callable[[str], int]) -> None:
@@ -367,12 +416,17 @@ class BatchChanges:
                 self._leave_table(key, self._not_done[key])
             if record == records.FORGOTTEN:
                 self._visited_again(key, FetchRecord(UrlState.UNKNOWN))
+                self._no_record(key)
+                self._replaced(key, inf)
+                self.visits.append((key, record))
             elif records.is_final(record):
                 self._done(key, record)
             elif record[0] == UrlState.MERGED:
                 self._merged(key, record)
             elif key not in self._unchanged:
                 self._queued(key, record)
+                if key in self._not_done:
+                    self._no_record(key)
         for partition, pages in self._pages.items():
             packed = pack_pages(pages)
             self.of(partition).put("RPUSH", self._keys.partition("pages", partition), packed)
@@ -417,14 +471,18 @@ class BatchChanges:
     def _done(self, key: bytes, record: bytes) -> None:
         partition = self._keys.partition_of_key(key)
         changes, name = self.of(partition), self._keys.partition
-        self.visits.append((key, record))
         state, before = UrlState(record[0]), self._files.record(key, partition)
+        visit = records.unpack_visit(record)
         if before is not None and records.is_final(before) and key not in self._not_done:
             if before[0] == record[0]:
-                self._visited_again(key, records.unpack_visit(record))
+                if not _is_planned(records.unpack_visit(before), visit):
+                    self.visits.append((key, record))
+                    self._visited_again(key, visit)
+                    self._record(key, visit, record)
                 return
             self._leave_table(key, UrlState(before[0]))
-        visit = records.unpack_visit(record)
+        self.visits.append((key, record))
+        self._record(key, visit, record)
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
         changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
@@ -442,6 +500,30 @@ class BatchChanges:
             self._page(key, first, GONE)
         elif visit.stands and not first.stands:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
+
+    def _record(self, key: bytes, visit: FetchRecord, record: bytes) -> None:
+        """What the next owner needs to visit the URL again."""
+        if visit.state is UrlState.REFUSED and not visit.due:
+            self._no_record(key)
+            return
+        if visit.stored and not visit.shard:
+            self._replaced(key, visit.stored)
+            inlinks = records.inlinks_of(record)
+            record = records.pack_visit(replace(visit, shard=self._worker), inlinks)
+        partition = self._keys.partition_of_key(key)
+        visits = self._keys.partition("visits", partition)
+        self.of(partition).put("HSET", visits, key, record)
+
+    def _replaced(self, key: bytes, time: float) -> None:
+        """Tell the worker that has the version before this one, if another one has."""
+        before = self._files.get(key, self._files.urls)
+        if before is not None and records.is_final(before) and records.is_elsewhere(before):
+            visit = records.unpack_visit(before)
+            self.outdated.setdefault(visit.shard, []).append(Outdated(key, visit.url, time))
+
+    def _no_record(self, key: bytes) -> None:
+        partition = self._keys.partition_of_key(key)
+        self.of(partition).put("HDEL", self._keys.partition("visits", partition), key)
 
     def _page(self, key: bytes, visit: FetchRecord, fingerprint: bytes) -> None:
         if self._forms is None or len(fingerprint) != 8:

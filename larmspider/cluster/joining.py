@@ -14,7 +14,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -23,10 +23,11 @@ from larmspider.cluster.heartbeat import UNREACHABLE
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with, partitions_of
 from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
-from larmspider.cluster.redis_client import RedisLink, lasting, link_to, patiently, why
+from larmspider.cluster.redis_client import RedisLink, lasting, link_to, pairs, patiently, why
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
+from larmspider.frontier.storage.records import unpack_visit
 from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
 
@@ -66,6 +67,7 @@ SHARED = (
     "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
     "LARM_STRATEGY", "LARM_LEASE_SECS", "USER_AGENT", "ROBOTSTXT_USER_AGENT", "LARM_GROUP_BY",
+    "LARM_REFRESH", "LARM_REFRESH_PER_DAY", "LARM_REFRESH_ORDER",
 )  # fmt: skip
 """Settings in which workers that run at the same time may not differ: hosts pass between them."""
 LIMITS = (
@@ -202,6 +204,8 @@ class SharedCrawl:
 
     def __init__(self, settings: BaseSettings, spider: str) -> None:
         self._link = link_to(settings)
+        self.where = self._link.name
+        """The server, without its password."""
         shared = cluster_settings(settings)
         partitions = partitions_of(self._link, spider, shared.partitions)
         self._keys = Keys(spider, partitions)
@@ -222,6 +226,22 @@ class SharedCrawl:
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
             refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
+
+    def has_ended(self) -> bool:
+        """Whether the crawl has come to its end once; False for one that Redis does not have."""
+        totals, ended = self._keys.crawl("totals"), self._keys.crawl("ended")
+        found, now = self._link.run([("HGET", totals, "ended"), ("EXISTS", ended)])
+        return bool(found or now)
+
+    def urls(self) -> Iterator[str]:
+        """URLs that may be visited again, in no order; none of what earlier versions have done."""
+        for partition in range(self._keys.partitions):
+            name, cursor = self._keys.partition("visits", partition), b"0"
+            while True:
+                ((cursor, found),) = self._link.run([("HSCAN", name, cursor, "COUNT", _AT_ONCE)])
+                yield from (unpack_visit(record).url for record in pairs(found).values())
+                if int(cursor) == 0:
+                    break
 
     def refuse_other_partitions(self) -> None:
         """Raise ConfigError where the crawl has another number of partitions."""

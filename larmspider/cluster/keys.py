@@ -42,7 +42,7 @@ class Keys:
 
     def partition(self, name: str, partition: int) -> bytes:
         """``owner``, ``entries``, ``delayed``, ``hosts``, ``counts``, ``notes``, ``merged``,
-        ``pages``, ``inbox``."""
+        ``pages``, ``visits``, ``inbox``."""
         return b"%b:%b:{%d}" % (self.prefix.encode(), name.encode(), partition)
 
     def requests(self, partition: int, host: str) -> bytes:
@@ -58,6 +58,10 @@ class Keys:
     def crawl(self, name: str) -> bytes:
         """``format``, ``workers``, ``commits``, ``idle``, ``totals``, ``token``."""
         return b"%b:{crawl}:%b" % (self.prefix.encode(), name.encode())
+
+    def outdated(self, worker: str) -> bytes:
+        """What a worker has in its directory that counts no more."""
+        return self.crawl("outdated:" + worker)
 
     def commit(self, worker: str) -> bytes:
         """The commit record of a worker."""

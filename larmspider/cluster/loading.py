@@ -25,7 +25,7 @@ from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queue
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
-from larmspider.frontier.storage.records import Counts
+from larmspider.frontier.storage.records import FORGOTTEN, Counts
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
 _BLOCKS = re.compile(rb"(\d+) blocks$")
@@ -70,6 +70,7 @@ class Loading:
             if used:
                 self._load_hosts(used, loaded)
                 self._load_queues(used, loaded)
+                self._load_visits(used)
             self._load_visited(part, loaded)
             self._load_merged(part)
             self._load_pages(used)
@@ -175,16 +176,26 @@ class Loading:
         self._local.write(rows)
 
     def _load_merged(self, partitions: Sequence[int]) -> None:
+        for found in self._scan("merged", partitions):
+            self._local.keep_merged(found)
+
+    def _load_visits(self, partitions: Sequence[int]) -> None:
+        worker, forms = self._committer.worker, self._committer.forms
+        for found in self._scan("visits", partitions):
+            self._local.keep_visits(found, worker, forms)
+
+    def _scan(self, table: str, partitions: Sequence[int]) -> Iterator[dict[bytes, bytes]]:
+        """Fields and values of a hash that each partition has, some at a time."""
         cursors: dict[int, Any] = dict.fromkeys(partitions, 0)
         while cursors:
             scans: list[Command] = [
-                ("HSCAN", self._key("merged", partition), cursor, "COUNT", self._batch)
+                ("HSCAN", self._key(table, partition), cursor, "COUNT", self._batch)
                 for partition, cursor in cursors.items()
             ]
             for partition, (cursor, found) in zip(
                 list(cursors), self._link.run(scans), strict=True
             ):
-                self._local.keep_merged(pairs(found))
+                yield pairs(found)
                 cursors[partition] = cursor
                 if int(cursor) == 0:
                     del cursors[partition]
@@ -247,7 +258,8 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
     local.wipe()
     if on_disk < record.serial:
         visits = unpack_visits(record.visits)
-        local.write([(local.files.urls, key, visit) for key, visit in visits])
+        urls = local.files.urls
+        local.write([(urls, key, None if v == FORGOTTEN else v) for key, v in visits])
     elif on_disk > record.serial:
         for partition in range(committer.keys.partitions):
             if next(local.own_visits(partition), None) is not None:

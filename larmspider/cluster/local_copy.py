@@ -8,12 +8,14 @@
 What became of the URLs that this worker fetched stays, whoever owns their partition: their pages
 lie beside it. URLs that others fetched are in the database ``others``: number of the partition (2
 bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord of those that may
-stand for other spellings: URL, depth and fingerprint.
+stand for other spellings: URL, depth and fingerprint. Those that are visited again are in ``urls``,
+and their records name the worker that has their pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -90,6 +92,11 @@ def _fetched(value: bytes | None) -> bytes | None:
     return STATE_ONLY[UrlState(value[0])] if value and len(value) == 1 else value
 
 
+def _is_foreign(record: bytes) -> bool:
+    """Whether it is of a page that another worker has in its directory."""
+    return records.is_final(record) and records.is_elsewhere(record)
+
+
 def _rows_of(key: bytes, record: bytes) -> tuple[bytes, bytes]:
     merged = records.unpack_merged(record)
     return records.merged_rows(merged.entry.host, key, merged.into)
@@ -111,12 +118,16 @@ class LocalCopy:
         self.files, self.keys = files, keys
 
     def wipe(self) -> None:
-        """Forget everything but what this worker fetched itself. O(queued URLs)."""
+        """Forget everything but what this worker fetched itself. O(URLs), 1 us each."""
         files = self.files
         self.write(self._without_merged(self._all_merged()))
         while queued := self._some_queued():
             self.write([(files.urls, key, None) for _, key in queued])
             self.write([(files.queue, place, None) for place, _ in queued])
+        after = b""
+        while rows := self._some_rows(after, b"\xff" * 17):
+            self.write([(files.urls, key, None) for key, record in rows if _is_foreign(record)])
+            after = rows[-1][0] + b"\0"
         files.insist(self._drop)
 
     def _some_queued(self) -> list[tuple[bytes, bytes]]:
@@ -128,6 +139,7 @@ class LocalCopy:
         with self.files.env.begin(write=True) as txn:
             txn.drop(self.files.hosts, delete=False)
             txn.drop(self.files.others, delete=False)
+            txn.drop(self.files.revisits, delete=False)
             cursor = txn.cursor(self.files.meta)
             more = cursor.set_range(b"n")
             while more and cursor.key()[:1] == b"n":  # notes of hosts have a space in their names
@@ -171,6 +183,29 @@ class LocalCopy:
             changes += [(self.files.aliases, row, b"") for row in _rows_of(key, record)]
         self.write(changes)
 
+    def keep_visits(
+        self, found: Mapping[bytes, bytes], worker: str, forms: UrlForms | None
+    ) -> None:
+        """Records of URLs that are visited again, by key. They replace those that this worker,
+        named ``worker``, has of its own visits."""
+        files = self.files
+        changes: list[Row] = []
+        for key, packed in found.items():
+            visit, record = records.unpack_visit(packed), packed
+            if visit.shard == worker:
+                visit.shard = ""
+                record = records.pack_visit(visit, records.inlinks_of(packed))
+            changes.append((files.urls, key, record))
+            if visit.due:
+                place = records.revisit_key(records.host_of(visit.url), visit.due, key)
+                changes.append((files.revisits, place, b""))
+            if forms is not None and visit.stands:
+                with suppress(InvalidURL):  # the settings are others now
+                    guess = records.url_key(forms(visit.url).normalized)
+                    if guess != key:
+                        changes.append((files.aliases, records.guess_row(guess, key), b""))
+        self.write(changes)
+
     def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
         """Of one commit. Those that this worker fetched itself are known, unless another one has
         visited them since: then their records say so."""
@@ -188,7 +223,8 @@ class LocalCopy:
                 own = None if state else txn.get(key, None, files.urls)
                 if own is not None and records.is_final(own):
                     visit = records.unpack_visit(own)
-                    if visit.stands and not changes and visit.digest[-8:] == fingerprint:
+                    is_own = not visit.shard
+                    if is_own and visit.stands and not changes and visit.digest[-8:] == fingerprint:
                         return  # a commit of this worker
                     gone = fingerprint == GONE
                     if visit.stands if gone else visit.missing_as == _ELSEWHERE:
@@ -303,6 +339,14 @@ class LocalCopy:
             rows: list[Row] = []
             for key, record in self._url_rows(partition):
                 rows += self._without_merged([(key, record)])
+                if records.is_final(record):
+                    visit = records.unpack_visit(record)
+                    if visit.due:
+                        host = records.host_of(visit.url)
+                        place = records.revisit_key(host, visit.due, key)
+                        rows.append((files.revisits, place, None))
+                    if visit.shard:
+                        rows.append((files.urls, key, None))
                 if records.is_waiting(record):
                     place = records.unpack_waiting(record)[2]
                     rows += [(files.urls, key, None), (files.queue, place, None)]

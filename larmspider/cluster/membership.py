@@ -36,7 +36,7 @@ SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire
 """lua/NAME.lua, each behind lua/membership.lua."""
 KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
-    "ended", "runs", "load", "moves",
+    "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
 """Behind ``<crawl>:{crawl}:``; docs/workers.md says what each holds. Scripts get the commit record
 of a worker too."""

@@ -128,6 +128,7 @@ APPLY = _read("apply")
 CARRIED_OUT = _read("carried_out")
 OWN = _read("own")
 SEEDS = _read("seeds")
+REFILL = _read("refill")
 SCRIPTS = (COMMIT, APPLY, CARRIED_OUT, OWN)
 
 

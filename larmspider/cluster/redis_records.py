@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgpack
 
@@ -39,6 +39,17 @@ _LENGTH = struct.Struct(">I")
 
 StoredPage: TypeAlias = tuple[str, int, bytes]
 """URL, depth, fingerprint of 8 bytes."""
+
+
+class Outdated(NamedTuple):
+    """A page in the directory of a worker that counts no more, if it was stored there before
+    ``time``: another one has a newer version, or has taken the page out."""
+
+    key: bytes
+    url: str
+    time: float
+
+
 GONE = bytes(8)
 """The fingerprint of a page that stands for no other any more."""
 
@@ -110,6 +121,15 @@ def unpack_visits(data: bytes) -> list[tuple[bytes, bytes]]:
         visits.append((data[at : at + 16], data[at + 20 : at + 20 + length]))
         at += 20 + length
     return visits
+
+
+def pack_outdated(pages: Iterable[Outdated]) -> bytes:
+    packed: bytes = msgpack.packb(list(pages))
+    return packed
+
+
+def unpack_outdated(data: bytes) -> list[Outdated]:
+    return [Outdated(*page) for page in msgpack.unpackb(data)]
 
 
 def pack_pages(pages: Iterable[StoredPage]) -> bytes:

@@ -16,6 +16,7 @@ gets the changes of each commit before the disk does (commit.py), and is right w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -28,12 +29,19 @@ from larmspider.cluster.memory import change_bytes
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_records import compact
+from larmspider.cluster.redis_records import Outdated, compact, unpack_outdated
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
-from larmspider.frontier.storage.records import Counts, MergedUrl, QueuedUrl, Recovery, UrlState
+from larmspider.frontier.storage.records import (
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    Recovery,
+    UrlState,
+)
 from larmspider.urls.normalizer import UrlForms
 
 BATCH_ENTRIES = 256
@@ -84,6 +92,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._loading = Loading(self._committer, self._local, batch_entries)
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
         self._url_bytes_new = self._url_bytes_sealed = 0
+        self._visits_new = self._visits_sealed = 0
+        self._outdated: list[bytes] = []  # lists that were taken in the batch under way
         self.committed_bytes = 0
         """What commit() has brought to Redis since the start, about."""
 
@@ -151,6 +161,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._owned.take(loaded)
         for host, counts in loaded.counts.items():
             self._counters.put(host, counts)
+            self._revisits.forget(host)
         self._queues.serial = max(self._queues.serial, loaded.serial)
         self._outbox.mark(loaded.tokens)
         return list(loaded.counts)
@@ -164,11 +175,12 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Give up partitions, which stay as they are in Redis, for the next owner. RuntimeError
         where something of them is leased, or the end of a URL is not committed.
 
-        What the batch under way changes in queued URLs is dropped; those that it has added are
-        forwarded to the next owner.
+        What the batch under way changes in queued URLs, and in the times of visits again, is
+        dropped; URLs that it has added are forwarded to the next owner.
         """
         gone = frozenset(partitions) & self.owned
-        if any(self.keys.partition_of_key(key) in gone for key in self._leases):
+        leased = (*self._leases, *self._revisits.leased)
+        if any(self.keys.partition_of_key(key) in gone for key in leased):
             raise RuntimeError(f"some of partitions {sorted(gone)} are leased")
         added = self._drop_changes(gone)
         for host in self._owned.give_up(gone, list(self._counters.by_host)):
@@ -177,18 +189,22 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._outbox.forward_again(added)
 
     def _drop_changes(self, gone: Collection[int]) -> list[QueuedUrl]:
-        """Drop changes of queued URLs: the entries of those that Redis does not know."""
+        """Drop changes of queued URLs, and what is scheduled: the entries of those that Redis does
+        not know."""
         batches, added = (self._overlay.new, self._overlay.sealed), []
         changed = {key for batch in batches for key in batch.urls}
         keys = [key for key in changed if self.keys.partition_of_key(key) in gone]
         for key in keys:
             record, on_disk = self._overlay.url(key), self.files.get(key, self.files.urls)
-            assert record is not None
+            if record is None:
+                raise RuntimeError(f"URLs of {sorted(gone)} were forgotten, and not committed")
             if record[0] == UrlState.MERGED:
                 if on_disk is None:  # came while the partition was leaving: its next owner decides
                     added.append(records.unpack_merged(record).entry)
                 continue
             if records.is_final(record) and on_disk is not None:
+                if _is_scheduled(on_disk, record):
+                    continue
                 raise RuntimeError(f"the end of some URLs of {sorted(gone)} is not committed")
             if records.is_waiting(record) and on_disk is None:
                 entry = self.entry(key)
@@ -199,11 +215,16 @@ class RedisBackend(LmdbBackend, SharedBackend):
                 record = batch.urls.pop(key, None)
                 if record is not None and records.is_waiting(record):
                     batch.queue.pop(records.unpack_waiting(record)[2], None)
+        for batch in batches:
+            places = [at for at in batch.revisits if self.keys.partition_of_key(at[14:]) in gone]
+            for place in places:
+                del batch.revisits[place]
         return added
 
     def _forget(self, host: str) -> None:
         self._counters.forget(host)
         self._queues.forget(host)
+        self._revisits.forget(host)
         for batch in (self._overlay.new, self._overlay.sealed):
             for name in (b"h" + host.encode(), b"c" + host.encode()):
                 batch.hosts.pop(name, None)
@@ -259,6 +280,33 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """How many links others have found to which URLs; to be called after take_inbox()."""
         return self._outbox.take_links()
 
+    def take_outdated(self) -> list[Outdated]:
+        """Pages in the directory of this worker that count no more, as the last commit read them.
+        To be taken out of the stores in the same batch, whose commit then forgets them."""
+        lists, self._committer.outdated = self._committer.outdated, ()
+        self._outdated += lists
+        found = [page for packed in lists for page in unpack_outdated(packed)]
+        return [page for page in found if self._is_outdated(page)]
+
+    def _is_outdated(self, page: Outdated) -> bool:
+        record = self._overlay.url(page.key)
+        if record is None or not records.is_final(record) or records.is_elsewhere(record):
+            return True
+        visit = records.unpack_visit(record)
+        outdated = (visit.stored or visit.time) < page.time
+        if outdated and not self.owns(page.key):
+            self._overlay.forget_url(page.key)
+        return outdated
+
+    def count_visit(self) -> None:
+        """A visit again that the budget of the crawl pays."""
+        self._visits_new += 1
+
+    @property
+    def uncounted_visits(self) -> int:
+        """Those that Redis does not know of yet."""
+        return self._visits_new + self._visits_sealed
+
     # URLs
 
     def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
@@ -296,6 +344,18 @@ class RedisBackend(LmdbBackend, SharedBackend):
         for item in items:
             self._owned.learn(item.entry)
         super().merge(items)
+
+    def _finish(self, key: bytes, visit: FetchRecord, entry: QueuedUrl) -> None:
+        if not visit.stored and visit.has_page:
+            visit = replace(visit, stored=visit.time)
+        super()._finish(key, visit, entry)
+
+    def _final(self, key: bytes) -> FetchRecord | None:
+        return super()._final(key) if self.owns(key) else None
+
+    def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
+        found = super().visits(after, limit)
+        return [(key, visit if self.owns(key) else None) for key, visit in found]
 
     def hosts(self) -> dict[str, bytes]:
         found, owned = super().hosts(), self._owned.tokens
@@ -341,6 +401,10 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._outbox.seal()
         self._url_bytes_sealed += self._url_bytes_new
         self._url_bytes_new = 0
+        self._visits_sealed += self._visits_new
+        self._visits_new = 0
+        self._committer.outdated_done += self._outdated
+        self._outdated = []
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
@@ -350,9 +414,11 @@ class RedisBackend(LmdbBackend, SharedBackend):
         changes = len(self._overlay.sealed) + self._outbox.sealed
         brought = change_bytes(changes, self._url_bytes_sealed)
         write = partial(super().commit, positions)
-        self._committer.commit(self._overlay.sealed, self._unchanged, self._positions, write)
+        self._committer.commit(
+            self._overlay.sealed, self._unchanged, self._positions, write, self._visits_sealed
+        )
         self.committed_bytes += brought
-        self._url_bytes_sealed = 0
+        self._url_bytes_sealed = self._visits_sealed = 0
         while self._owned.given_up:
             self._local.purge(dict([self._owned.given_up.popitem()]))
 
@@ -360,6 +426,14 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._unchanged.clear()
         self._outbox.deliver()
         super().discard()
+
+
+def _is_scheduled(before: bytes, now: bytes) -> bool:
+    """Whether a record of a URL differs from that before in the time of its next visit alone."""
+    if not records.is_final(before):
+        return False
+    visit = records.unpack_visit(before)
+    return replace(records.unpack_visit(now), due=visit.due) == visit
 
 
 def _url_bytes(entries: Sequence[QueuedUrl]) -> int:

@@ -26,7 +26,7 @@ import redis
 
 from larmspider import options
 from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
-from larmspider.cluster.joining import join
+from larmspider.cluster.joining import insist, join
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import (
@@ -46,6 +46,7 @@ from larmspider.cluster.redis_client import (
     passing,
 )
 from larmspider.cluster.shared_backend import RedisBackend
+from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.frontier.overrides import HostOverride, Overrides, host_as_json
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.revisiting import Revisiting
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +120,7 @@ class ClusterWorker:
             partitions=partitions,
         )
         self.overrides = SharedOverrides(own_client, self.keys)
+        self._refresh = SharedRefresh(own_client, self.keys)
         forms = UrlForms.from_settings(settings)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
@@ -225,6 +228,8 @@ class ClusterWorker:
             with suppress(*UNREACHABLE):
                 own = frontier.control.overrides.copy()
                 frontier.control.merge(self.overrides.read(own), own)
+            if self._revisiting.mode:
+                self._revisiting.begin(insist(self._run_began, self.link.name))
             given, new_run = self._take_given()
             self._enter(self.backend.load(given), new_run)
         logger.info(
@@ -380,10 +385,32 @@ class ClusterWorker:
             partitions.leave(going)
         assert self._budget is not None
         await self._budget.look()
+        await self._fill_refresh()
         owns_seeds = self.backend.owns_partition(0) and 0 not in partitions.leaving
         await self.start_urls.read(mine=owns_seeds and self.stores_open)
         await self._look_for_end()
         await self._look_at_memory()
+
+    @property
+    def _revisiting(self) -> Revisiting:
+        assert self.frontier.refresh is not None
+        return self.frontier.refresh
+
+    def _run_began(self) -> float:
+        return self._refresh.began(self._revisiting.mode, self.frontier.clock())
+
+    async def _fill_refresh(self) -> None:
+        """Visits again are planned by what the budget of the whole crawl has left."""
+        refresh = self._revisiting
+        if not refresh.wants_budget or self._checkpointing.locked():
+            return
+        async with self._checkpointing:
+            pages = await asyncio.to_thread(self.membership.stored)
+            per_day = refresh.per_day_of(pages)
+            now = self.frontier.clock()
+            left = await asyncio.to_thread(self._refresh.refill, now, per_day)
+            refresh.grant(left, pages)
+        self._wake()
 
     async def _look_at_memory(self) -> None:
         committed, pending = self.backend.committed_bytes, self.backend.uncommitted_bytes
@@ -414,6 +441,8 @@ class ClusterWorker:
             control = self.frontier.control
             own = control.overrides.copy()
             control.merge(await asyncio.to_thread(self.overrides.read, own), own)
+            if self._revisiting.mode:
+                self._revisiting.begin(await asyncio.to_thread(self._run_began))
             given, new_run = self._take_given()
             self._enter(await asyncio.to_thread(self.backend.load, given), new_run)
 
@@ -483,9 +512,27 @@ class ClusterWorker:
             self._empty_at = commits
         if not commits or self._keep_alive or await self.start_urls.waiting():
             return
+        living = await asyncio.to_thread(membership.living)
+        if waiting := await asyncio.to_thread(self._outdated, living):
+            self._commit_wanted = self.name in waiting
+            return
         if await asyncio.to_thread(membership.finish, commits):
             self.ended = True
             self._wake()
+            absent = await asyncio.to_thread(self.ended_workers) if self._revisiting.mode else []
+            if left := await asyncio.to_thread(self._outdated, absent):
+                logger.warning(
+                    "Pages that were taken out, or have newer versions, are in the directories of"
+                    " workers that do not run: %s. They count no more once these have run",
+                    ", ".join(left),
+                )
+
+    def _outdated(self, workers: Sequence[str]) -> list[str]:
+        """Those of some workers that are still to hear of pages that count no more."""
+        if not workers:
+            return []
+        found = self.link.run([("LLEN", self.keys.outdated(name)) for name in workers])
+        return [name for name, length in zip(workers, found, strict=True) if int(length)]
 
     def _filled(self, inboxes: Sequence[int]) -> frozenset[int]:
         lengths = self.link.run([("LLEN", self.keys.partition("inbox", at)) for at in inboxes])

@@ -26,7 +26,12 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
-from larmspider.extensions.preflight import check, check_components
+from larmspider.extensions.preflight import (
+    asked_refresh,
+    check,
+    check_components,
+    check_shared_refresh,
+)
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir import worker_name
@@ -120,6 +125,12 @@ class Command(ScrapyCommand):
         directory = ClusterDirectory.from_crawler(crawler)
         directory.check()
         private.fresh = bool(directory.fresh)
+        asked, _ = asked_refresh(settings)
+        if asked and is_private and not (root / MANIFEST).exists():
+            raise ConfigError(
+                f"refresh={asked}: expected a crawl that has ended in LARM_DIR={root}, there is"
+                " none"
+            )
         if not is_private:
             shared = SharedCrawl.of(crawler)
             if directory.fresh:
@@ -127,6 +138,7 @@ class Command(ScrapyCommand):
                 shared.wipe()
             else:
                 shared.refuse_other(crawler)
+                check_shared_refresh(crawler)
         with ExitStack() as stack:
             stop = stack.enter_context(StopSignals())
             options.writable_dir(root)
@@ -138,6 +150,7 @@ class Command(ScrapyCommand):
                 settings.set("REDIS_URL", private.url, priority="cmdline")
                 shared = SharedCrawl(settings, crawler.spidercls.name)
                 shared.refuse_other_partitions()
+                check_shared_refresh(crawler)
                 shared.expire_ended(root)
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")

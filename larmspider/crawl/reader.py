@@ -286,8 +286,8 @@ def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
 
 
 def has_page(visit: FetchRecord) -> bool:
-    """Whether the page is in store.log: it was stored, or is an error that the server answered."""
-    return visit.state is UrlState.STORED or (visit.state is UrlState.FAILED and visit.status > 0)
+    """Whether the page is in store.log."""
+    return visit.has_page
 
 
 def fetch_of(fields: list[str]) -> LoggedFetch:
@@ -409,10 +409,11 @@ class WorkerDirectory(CrawlDir):
             yield replace(page, shard=str(self.path))
 
     def visit_time(self, exact: str) -> float:
-        """When this worker was last done with a URL; 0.0: it does not know it."""
+        """When this worker stored its version of a URL, or was last done with one that it did not
+        store; 0.0: it does not know it."""
         with self.frontier() as frontier:
             visit = None if frontier is None else last_visit(frontier, exact)
-        return 0.0 if visit is None else visit.time
+        return 0.0 if visit is None or visit.shard else visit.stored or visit.time
 
     def host_prefixes(self) -> set[bytes]:
         """The first bytes of the keys of all URLs here, one value a host; read once a commit."""

@@ -387,4 +387,6 @@ class LatestWins(Deduplicator):
         """When a worker has stored the page last; None: it has not."""
         reader = self._readers[at]
         visit = None if reader is None else last_visit(reader, exact)
-        return visit.time if visit is not None and has_page(visit) else None
+        if visit is None or visit.shard or not has_page(visit):
+            return None
+        return visit.stored or visit.time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -32,7 +32,9 @@ from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
+from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import UrlForms, canonicalizer_from_settings
+from larmspider.urls.patterns import Pattern
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
@@ -130,6 +132,7 @@ def check(crawler: Crawler) -> None:
     for warning in Sites.from_settings(crawler.settings).warnings:
         logger.warning("%s", warning)
     keep_private(crawler.settings)
+    asked_refresh(crawler.settings)
     if crawler.settings.get("JOBDIR") and _is_a(
         load_object(crawler.settings["SCHEDULER"]), FrontierScheduler
     ):
@@ -252,26 +255,61 @@ class PreflightExtension:
                 raise
             except CrawlDirError:
                 pass  # left by a kill while it was made, or the scheduler will complain
-        check_refresh(crawler.settings, directory)
+        if options.many_workers(crawler.settings):
+            check_shared_refresh(crawler)
+        else:
+            check_refresh(crawler.settings, directory.path)
         raise NotConfigured
 
 
-def check_refresh(settings: BaseSettings, directory: CrawlDirectory) -> None:
-    """Raise ConfigError where LARM_REFRESH asks for what cannot be visited again."""
+def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
+    """LARM_REFRESH, and the pattern that it is, if it is one. Raises ConfigError."""
     asked = options.text(settings, "LARM_REFRESH").strip()
-    if not asked:
-        return
-    path = directory.path
     if asked == INDEX:
         raise ConfigError(f"refresh={INDEX}: expected the command scrapy crawl, or scrapy reindex")
-    if options.many_workers(settings):
+    pattern = None if not asked or asked in REFRESH_WORDS else refresh_pattern(asked)
+    if asked and (fresh := asked_fresh(settings)):
+        raise ConfigError(f"refresh={asked} and fresh={fresh}: expected one of them")
+    return asked, pattern
+
+
+def check_shared_refresh(crawler: Crawler) -> None:
+    """As check_refresh(), for a crawl that workers share."""
+    asked, pattern = asked_refresh(crawler.settings)
+    if not asked:
+        return
+    from larmspider.cluster.joining import SharedCrawl
+
+    shared = SharedCrawl.of(crawler)
+    if not shared.has_ended():
         raise ConfigError(
-            f"refresh={asked}: expected a crawl of one process; pages that workers share through"
-            " REDIS_URL are not visited again (scrapy merge makes one directory of theirs)"
+            f"refresh={asked}: expected a crawl that has ended in Redis at {shared.where}, there is"
+            " none; the same command without refresh begins or continues it"
         )
-    pattern = None if asked in REFRESH_WORDS else refresh_pattern(asked)
-    if directory.fresh:
-        raise ConfigError(f"refresh={asked} and fresh={directory.fresh}: expected one of them")
+    if next(shared.urls(), None) is None:
+        raise ConfigError(
+            f"refresh={asked}: the crawl in Redis at {shared.where} was made by an earlier version,"
+            " which kept there nothing to visit again: scrapy merge makes one directory of it,"
+            " which can be"
+        )
+    normalize = UrlForms.from_settings(crawler.settings)
+    if pattern is not None:
+        _refuse_unmatched(asked, pattern, map(normalize, shared.urls()), shared.where)
+
+
+def _refuse_unmatched(asked: str, pattern: Pattern, known: Iterable[Forms], where: object) -> None:
+    if not any(pattern.fullmatch(forms.normalized) for forms in known):
+        raise ConfigError(
+            f"refresh={asked}: no page of the crawl in {where} has such a URL: expected"
+            f" {', '.join(REFRESH_WORDS)}, or a regular expression that whole URLs match"
+        )
+
+
+def check_refresh(settings: BaseSettings, path: Path) -> None:
+    """Raise ConfigError where LARM_REFRESH asks for what cannot be visited again."""
+    asked, pattern = asked_refresh(settings)
+    if not asked:
+        return
     try:
         reader = FrontierReader(path / "frontier")
     except CrawlDirError:
@@ -284,16 +322,10 @@ def check_refresh(settings: BaseSettings, directory: CrawlDirectory) -> None:
                 f"refresh={asked}: the crawl in {path} has not ended yet; run the same command"
                 " without refresh to continue it"
             )
-        if pattern is None:
-            return
         normalize = UrlForms.from_settings(settings)
-        if not any(
-            pattern.fullmatch(normalize(visit.url).normalized) for _, visit in reader.visits()
-        ):
-            raise ConfigError(
-                f"refresh={asked}: no page of the crawl in {path} has such a URL: expected"
-                f" {', '.join(REFRESH_WORDS)}, or a regular expression that whole URLs match"
-            )
+        if pattern is not None:
+            known = (normalize(visit.url) for _, visit in reader.visits())
+            _refuse_unmatched(asked, pattern, known, path)
 
 
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")

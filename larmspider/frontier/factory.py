@@ -87,8 +87,7 @@ def build_frontier(
     if options.boolean(settings, "LARM_SITEMAPS"):
         frontier.sources = Sources(backend)
     forms = UrlForms.from_settings(settings)
-    if shared is None:  # what became of a URL is on the disk of the worker that fetched it
-        frontier.refresh = revisiting(settings, frontier, forms)
+    frontier.refresh = revisiting(settings, frontier, forms)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
     return frontier

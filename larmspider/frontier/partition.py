@@ -66,6 +66,15 @@ class SharedBackend(Backend):
         """As forward(), also what was forwarded lately."""
 
     @abstractmethod
+    def count_visit(self) -> None:
+        """A visit again that the budget of the whole crawl pays."""
+
+    @property
+    @abstractmethod
+    def uncounted_visits(self) -> int:
+        """Those that no commit has yet."""
+
+    @abstractmethod
     def forward_links(self, keys: Iterable[bytes]) -> None:
         """Forward one more link to each URL."""
 
@@ -149,7 +158,10 @@ class Partitions:
             if frontier.merger is not None:
                 frontier.merger.recover([name])
             dispatch.schedule(frontier, host)
-        self._committed_pages += self._stored() - before
+        came = self._stored() - before
+        self._committed_pages += came
+        if came and frontier.refresh is not None:
+            frontier.refresh.entered()
         return len(names)
 
     # going
@@ -215,6 +227,15 @@ class Partitions:
         )
 
     # budgets
+
+    def count_visit(self) -> None:
+        """As SharedBackend.count_visit()."""
+        self._backend.count_visit()
+
+    @property
+    def uncounted_visits(self) -> int:
+        """As SharedBackend.uncounted_visits."""
+        return self._backend.uncounted_visits
 
     def stored_in_all(self, pages: int) -> None:
         """``pages`` are stored by all workers, as of their last commits; no commit of this worker

@@ -123,6 +123,8 @@ class Revisiting:
         self._room = 0  # of it
         self._took = 0.0  # seconds, for this plan
         self._next_plan = 0.0
+        self._share = 1.0  # this worker's of all pages
+        self._granted: float | None = None  # visits that it may plan; None: to be asked for
 
     def __repr__(self) -> str:
         return f"<Revisiting {self.mode or 'nothing'} until {self.until:.0f}, {self._budget}>"
@@ -141,6 +143,17 @@ class Revisiting:
         self._ended = backend.note(NOTE_ENDED) is not None
         if self._visits_all:
             self._cursor, self.until = b"", ASKED
+
+    def begin(self, since: float) -> None:
+        """Workers that visit all began then."""
+        self._since = since
+
+    def entered(self) -> None:
+        """Pages came from another worker: they are looked through, too."""
+        if self._visits_all:
+            self._cursor = b""
+        elif self.mode:
+            self._cursor, self._next_plan, self._granted = None, 0.0, None
 
     @property
     def _visits_all(self) -> bool:
@@ -184,17 +197,43 @@ class Revisiting:
     @property
     def next_time(self) -> float | None:
         """When work() has something to do; None: never."""
+        if self.wants_budget:
+            return None
         if self._cursor is not None or self._wants_plan:
             return 0.0
         return self._next_plan if self.mode == WATCH else None
+
+    @property
+    def wants_budget(self) -> bool:
+        """Whether grant() has to be called before the next plan, of a worker among many."""
+        shared = self._frontier.partitions is not None and self._granted is None
+        due = self._wants_plan or (self.mode == WATCH and self.clock() >= self._next_plan)
+        return shared and self._cursor is None and due
+
+    def grant(self, left: float, pages: int) -> None:
+        """The budget of the crawl, which has so many ``pages``, has ``left`` so many visits. This
+        worker makes its share of them, by the pages that it has."""
+        assert self._frontier.partitions is not None
+        own = self._frontier.backend.counts().stored
+        self._share = own / max(own, pages, 1)
+        self._granted = max(0.0, left * self._share - self._frontier.partitions.uncounted_visits)
+
+    def per_day_of(self, pages: int) -> float:
+        """Visits a day of a crawl that has so many pages."""
+        return self._per_day or max(1.0, pages * PAGES_A_DAY)
 
     def work(self, now: float) -> bool:
         """Look for pages to visit, in a slice. False: there is nothing to look for now."""
         if self._cursor is None:
             if not (self._wants_plan or (self.mode == WATCH and now >= self._next_plan)):
                 return False
+            if self.wants_budget:
+                return False
             self._budget.per_day = self.per_day
-            self._budget.fill(now)
+            if self._granted is None:
+                self._budget.fill(now)
+            else:
+                self._budget.left, self._granted = self._granted, None
             self._best, self._room, self._took = [], int(self._budget.left), 0.0
             self._cursor = b""
         began = time.perf_counter()
@@ -217,7 +256,7 @@ class Revisiting:
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
         """In a run that visits all that match."""
-        if _is_refused(visit) or visit.time >= self._since:
+        if _is_refused(visit) or visit.time >= self._since or visit.due == ASKED:
             return False
         if self.matches is not None and not self.matches(self._forms(visit.url).normalized):
             return False
@@ -271,7 +310,8 @@ class Revisiting:
     @property
     def per_day(self) -> float:
         """Visits a day."""
-        return self._per_day or max(1.0, self._frontier.backend.counts().stored * PAGES_A_DAY)
+        own = self.per_day_of(self._frontier.backend.counts().stored)
+        return own * self._share if self._per_day else own
 
     @property
     def theta(self) -> float:
@@ -283,7 +323,7 @@ class Revisiting:
         """Seconds in which the budget visits every page once."""
         if not self._per_day:
             return DAY / PAGES_A_DAY
-        return max(DAY, self._frontier.backend.counts().stored / self._per_day * DAY)
+        return max(DAY, self._frontier.backend.counts().stored / max(self.per_day, 1e-9) * DAY)
 
     # one page
 
@@ -304,6 +344,8 @@ class Revisiting:
                 later = max(entry.visit.time + SOONEST, self.until + 1)  # not in this plan
                 backend.acknowledge([(entry.key, replace(entry.visit, due=later))])
             elif self._budget.spend():
+                if self._frontier.partitions is not None:
+                    self._frontier.partitions.count_visit()
                 return entry
             else:
                 backend.release([(entry.key, 0.0, 0)])

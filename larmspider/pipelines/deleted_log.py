@@ -48,5 +48,7 @@ class DeletedLogPipeline(LogStore):
             raise DropItem(f"taken out by the operator ({FILE})")
 
     def remove(self, removed: Removed) -> None:
+        if not removed.reason:
+            return
         url = without_userinfo(removed.url)
         self.log.append(utc(removed.time), url, removed.exact, removed.reason)

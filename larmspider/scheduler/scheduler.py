@@ -15,6 +15,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -24,7 +25,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
-from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
+from larmspider.errors import CommittedGoneError, CrawlDirError, InvalidURL, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
@@ -32,7 +33,9 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.items import Removed
 from larmspider.pipelines.compaction import finish as finish_compaction
+from larmspider.pipelines.store import Store
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
@@ -40,6 +43,7 @@ from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_rob
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.scheduler.source_fetch import SourceFetch
+from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
 
@@ -103,6 +107,7 @@ class FrontierScheduler:
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
         self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
+        self._forms = forms_from_settings(crawler.settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -307,6 +312,19 @@ class FrontierScheduler:
         self.frontier.discard()
         if self.worker is not None:
             await self.worker.committed()
+            self._take_out_outdated(self.worker)
+
+    def _take_out_outdated(self, worker: ClusterWorker) -> None:
+        """Other workers have newer versions of some pages that this one has stored, or have taken
+        them out: the stores let go of them."""
+        chain = self.crawler.engine.scraper.itemproc.middlewares
+        stores = [one for one in chain if isinstance(one, Store)]
+        for page in worker.backend.take_outdated():
+            when = min(page.time, self.frontier.clock()) - 1  # before the version that counts
+            with suppress(InvalidURL):
+                removed = Removed(page.url, self._forms(page.url).exact, "", when)
+                for store in stores:
+                    store.process_item(removed)
 
     async def _commit_last(self) -> None:
         """The whole of the last checkpoint; the stores' slow part must be done. Where Redis has to

@@ -15,7 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge as merge_sorted
 from itertools import chain, groupby
 from operator import itemgetter
@@ -237,7 +237,7 @@ class _Merge:
                     batch.urls[key] = pack_merged(one, 1)
                     batch.aliases |= dict.fromkeys(merged_rows(one.entry.host, key, one.into), b"")
                 for key, visit in frontier.visits():
-                    batch.urls[key] = pack_visit(visit, 0)
+                    batch.urls[key] = pack_visit(replace(visit, shard=""), 0)
                     if len(batch) >= _AT_ONCE:
                         files.write(batch)
                         batch = WriteBatch()

@@ -18,11 +18,14 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.redis_records import pack_outdated
 from larmspider.cluster.shared_backend import RedisBackend
+from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.politeness import Limits
+from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.records import (
     Counts,
@@ -92,7 +95,8 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     assert two.audit() == counts[0]
     known = [first.key, second.key, third.key, url_key("http://a/no"), url_key("http://b/1")]
     assert two.check(known) == [S, F, Q, R, Q]
-    assert two.visit(first.key) == FetchRecord(S)
+    assert two.visit(first.key) == one.visit(first.key)
+    assert (two.visit(first.key).shard, one.visit(first.key).shard) == ("w1", "")
     assert two.hosts() == two.host_records(["a:80", "b:80", "c:80"])
     assert two.hosts() == {"a:80": b"slow", "b:80": b"quick"}
     assert two.note("robots a:80") == b"Disallow: /no"
@@ -101,6 +105,120 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     again, *rest = two.pop("a:80", 60.0, 99)
     assert (again.key, again.attempts, again.payload) == (third.key, 2, b"\0")
     assert urls(rest) == [f"http://a/{n}" for n in (1, 4, 7, 0, 3, 6)]
+
+
+def test_visits_again_are_due_with_the_next_owner(store, workers):
+    """With their records; what is planned for this run alone the next owner plans anew."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries(*"1234"))
+    visits = [replace(OK, due=50.0 + n, signature=b"12345678", a=1.5) for n in range(4)]
+    one.acknowledge([(e.key, v) for e, v in zip(one.pop("a:80", 0.0, 4), visits, strict=True)])
+    one.checkpoint({})
+    keys = [e.key for e in entries(*"1234")]
+    one.schedule([(keys[0], PLANNED), (keys[1], 0.0), (keys[2], SIGNALLED)])
+    one.checkpoint({})
+    one.schedule([(keys[3], ASKED)])
+    (leased,) = one.due("a:80", 60.0, until=SIGNALLED)
+    with pytest.raises(RuntimeError, match="leased"):
+        one.give_up(BLOCKS)
+    one.release([(leased.key, 0.0, 0)])
+    pass_on(store, one, two)
+    one.checkpoint({})
+    assert one.next_due("a:80") is None
+    assert not list(one.due_times())
+    assert [key for key, visit in one.visits(b"", 9) if visit] == []
+    one.schedule([(keys[0], 1.0)])
+    assert not list(one.due_times())
+    assert sorted(two.due_times()) == [SIGNALLED, 50.0, 53.0]
+    assert {key for key, visit in two.visits(b"", 9) if visit} == set(keys)
+    found = two.due("a:80", 60.0, 9)
+    assert [e.url for e in found] == ["http://a/3", "http://a/1", "http://a/4"]
+    assert [(e.visit.signature, e.visit.a, e.visit.shard) for e in found[:1]] == [
+        (b"12345678", 1.5, "w1")
+    ]
+    same, changed, gone = found
+    two.acknowledge([(same.key, replace(same.visit, time=70.0, due=99.0))])
+    two.acknowledge([(changed.key, replace(OK, time=70.0, due=98.0))])
+    two.forget([gone.key])
+    two.checkpoint({})
+    pass_on(store, two, one)
+    assert one.check(keys) == [S, S, S, U]
+    shards = {key: one.visit(key).shard for key in keys[:3]}
+    assert shards == {keys[0]: "w2", keys[1]: "", keys[2]: ""}, "who has the version that counts"
+    assert [one.visit(key).stored for key in keys[:3]] == [70.0, OK.time, OK.time]
+    assert sorted(one.due_times()) == [98.0, 99.0]
+    assert one.counts() == one.audit() == Counts(discovered=3, stored=3)
+
+
+def test_a_worker_that_comes_back_after_a_kill_has_what_was_committed_of_visits_again(store):
+    one = store.join("w1", BLOCKS)
+    one.add(entries("1", "2"))
+    one.acknowledge([(e.key, replace(OK, due=50.0)) for e in one.pop("a:80", 0.0, 2)])
+    one.checkpoint({})
+    first, second = one.due("a:80", 60.0, 2)
+    one.acknowledge([(first.key, replace(first.visit, due=80.0))])
+    one.checkpoint({})
+    one.forget([second.key])
+    store.crash(one)
+    store.fence("w1")
+    again = store.join("w1", BLOCKS)
+    assert sorted(again.due_times()) == [50.0, 80.0]
+    assert again.check([first.key, second.key]) == [S, S]
+    assert urls(again.due("a:80", 60.0, 9)) == [second.url]
+    again.close()
+
+
+def test_who_has_the_version_before_hears_that_it_counts_no_more(store, workers):
+    """Also of a page that was taken out; not where it has stored the page again since."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1", "2", "3"))
+    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 3)])
+    one.checkpoint({})
+    pass_on(store, one, two)
+    same, changed, gone = two.due("a:80", 60.0, 3)
+    two.acknowledge([(same.key, replace(same.visit, time=OK.time + 1))])
+    two.acknowledge([(changed.key, replace(OK, time=OK.time + 1, due=9.0))])
+    two.forget([gone.key])
+    two.checkpoint({})
+    one.checkpoint({})
+    found = one.take_outdated()
+    assert sorted((page.url, page.time) for page in found) == [
+        (changed.url, OK.time + 1),
+        (gone.url, inf),
+    ]
+    assert one.check([same.key, changed.key, gone.key]) == [S, U, U]
+    one.checkpoint({})
+    assert one.take_outdated() == []
+    assert store.client.llen(store.keys.outdated("w1")) == 0
+    pass_on(store, two, one)
+    (back,) = [e for e in one.due("a:80", 60.0, 3) if e.key == changed.key]
+    one.acknowledge([(back.key, replace(OK, time=OK.time + 2))])
+    one.checkpoint({})
+    two.checkpoint({})
+    assert [page.key for page in two.take_outdated()] == [changed.key]
+    store.client.rpush(store.keys.outdated("w1"), pack_outdated(found))
+    one.checkpoint({})
+    assert [page.key for page in one.take_outdated()] == [gone.key]
+
+
+def test_the_budget_of_all_is_what_the_commits_have_left(store, workers):
+    one, two = workers("w1", "w2")
+    refresh = SharedRefresh(store.client, store.keys)
+    assert refresh.refill(1_000.0, 48.0) == 48, "a day's visits at the first time"
+    for backend, visits in ((one, 5), (two, 3)):
+        for _ in range(visits):
+            backend.count_visit()
+        assert backend.uncounted_visits == visits
+        backend.checkpoint({"log": b"%d" % visits})
+        assert backend.uncounted_visits == 0
+    assert refresh.refill(1_000.0, 48.0) == 40
+    assert refresh.refill(4_600.0, 48.0) == 42
+    assert refresh.refill(1_000.0, 48.0) == 42, "a clock that was set back"
+    assert refresh.refill(100 * 86_400.0, 48.0) == 7 * 48
+    assert refresh.began("all", 5.0) == refresh.began("all", 9.0) == 5.0
+    assert refresh.began("due", 9.0) == 9.0
 
 
 def test_merged_urls_come_with_their_block_and_go_again(store, workers):
@@ -185,7 +303,7 @@ def test_who_gives_up_a_block_counts_it_no_more(store, workers):
 
 
 def test_a_block_that_comes_back_brings_what_happened_meanwhile(store, workers):
-    """There and back: own visits in full, the other's by state."""
+    """There and back: own visits and those of the other."""
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     one.add(entries(*"1234"))
@@ -195,8 +313,8 @@ def test_a_block_that_comes_back_brings_what_happened_meanwhile(store, workers):
         backend.checkpoint({})
         pass_on(store, backend, other)
     assert one.check([one_.key for one_ in entries(*"1234")]) == [S, S, Q, Q]
-    assert one.visit(url_key("http://a/1")).status == 200
-    assert one.visit(url_key("http://a/2")) == FetchRecord(S)
+    assert [one.visit(url_key(f"http://a/{n}")).status for n in (1, 2)] == [200, 200]
+    assert [one.visit(url_key(f"http://a/{n}")).shard for n in (1, 2)] == ["", "w2"]
     assert one.counts() == one.audit() == Counts(discovered=4, queued=2, stored=2)
     assert urls(one.pop("a:80", 0.0, 9)) == ["http://a/3", "http://a/4"]
 

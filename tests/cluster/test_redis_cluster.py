@@ -94,7 +94,8 @@ def test_each_script_changes_keys_of_one_slot(cluster, node, tmp_path):
     calls = [keys for link in links for keys in link.calls]
     kinds = {key.split(b":")[1] for keys in calls for key in keys}
     assert kinds == {
-        b"owner", b"entries", b"requests", b"delayed", b"hosts", b"counts", b"notes", b"inbox",
+        b"owner", b"entries", b"requests", b"delayed", b"hosts", b"counts", b"notes", b"visits",
+            b"inbox",
         b"dupefilter", b"{crawl}",
     }  # fmt: skip
     for keys in calls:

@@ -114,8 +114,9 @@ def rewound(store: RedisStore, at: int, to: int) -> tuple[int, list[int]]:
     return scene.check(), began
 
 
-READS = 1
-"""The last command of a commit: it is finished, and its worker asks which inboxes were filled."""
+READS = 2
+"""The last commands of a commit: it is finished, and its worker asks which inboxes were filled, and
+which of its pages are outdated."""
 
 
 @pytest.fixture

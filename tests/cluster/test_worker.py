@@ -33,6 +33,10 @@ def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends
     worker.membership = SimpleNamespace(  # type: ignore[assignment]
         idle=lambda owned, known: (17, False),
         finish=lambda commits: finished.append(commits) or True,
+        living=list,
+    )
+    worker._frontier = SimpleNamespace(  # type: ignore[assignment]
+        refresh=SimpleNamespace(mode=""), finished=True
     )
     worker.backend = SimpleNamespace(  # type: ignore[assignment]
         owned=frozenset({0}), pending=0, known="0 0", has_mail=lambda: False

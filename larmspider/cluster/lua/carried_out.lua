@@ -1,6 +1,7 @@
 -- The commit has been applied in all partitions: its log may go, unless there is a newer one.
--- KEYS: commit record, commits, mail
--- ARGV: serial, id ('' where it has none), then the partitions whose inboxes the log has filled
+-- KEYS: commit record, commits, mail, lists of outdated pages of other workers
+-- ARGV: serial, id ('' where it has none), the packed pages for each of these lists, then the
+--       partitions whose inboxes the log has filled
 
 -- A number larger than every one before, also where Redis has come back without its last second: by
 -- the time, in microseconds.
@@ -19,9 +20,13 @@ if redis.call('HSTRLEN', KEYS[1], 'redo') > 0 then
     return 'UNAPPLIED'
   end
   -- out of memory: it fails here, before any change
-  if #ARGV > 2 then
+  local first = #KEYS
+  for at = 4, #KEYS do
+    redis.call('RPUSH', KEYS[at], ARGV[at - 1])
+  end
+  if #ARGV >= first then
     local number = next_number(redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2])
-    for at = 3, #ARGV do
+    for at = first, #ARGV do
       redis.call('ZADD', KEYS[3], number, ARGV[at])
     end
   end

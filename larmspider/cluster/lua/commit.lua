@@ -2,7 +2,8 @@
 -- KEYS: commit record, workers, commits, idle, totals
 -- ARGV: worker, epoch, serial, id, number of times that the worker took a partition (''
 --       where that is not counted), pages stored, 1 if partitions change by it (else only the
---       worker's own positions do, which is no sign of work), then fields and values of the record
+--       worker's own positions do, which is no sign of work), visits again that the budget pays,
+--       then fields and values of the record
 
 -- A number larger than every one before, also where Redis has come back without its last second: by
 -- the time, in microseconds.
@@ -29,12 +30,15 @@ end
 if redis.call('HSTRLEN', KEYS[1], 'redo') > 0 then
   return 'UNAPPLIED' -- Redis has forgotten that the commit before was applied
 end
-redis.call('HSET', KEYS[1], 'serial', ARGV[3], 'id', ARGV[4], 'applied', '0', unpack(ARGV, 8))
+redis.call('HSET', KEYS[1], 'serial', ARGV[3], 'id', ARGV[4], 'applied', '0', unpack(ARGV, 9))
 if ARGV[7] == '1' then
   redis.call('SET', KEYS[3], next_number(redis.call('GET', KEYS[3])))
   redis.call('HDEL', KEYS[4], ARGV[1])
 end
 if ARGV[6] ~= '0' then
   redis.call('HINCRBY', KEYS[5], 'stored', ARGV[6])
+end
+if ARGV[8] ~= '0' then
+  redis.call('HINCRBY', KEYS[5], 'visits', ARGV[8])
 end
 return 'DONE'

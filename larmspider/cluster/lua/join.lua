@@ -25,7 +25,9 @@ end
 note_pulse(others)
 local new = next_token()
 redis.call('HSET', WORKERS, name, new .. ' ' .. whole(now + lease))
-redis.call('DEL', ENDED)
+if redis.call('DEL', ENDED) == 1 then
+  redis.call('HSET', TOTALS, 'ended', '1')
+end
 touch()
 if living == 0 then
   redis.call('HSET', PULSE, 'begun', new)

@@ -2,7 +2,7 @@
 -- KEYS: those of the crawl, and the commit record of the worker that it is about
 -- ARGV: name, epoch, lease in ms, number of blocks, and for tests the time and the run of Redis.
 local WORKERS, BLOCKS, TOKEN, DEAD, PULSE, COMMITS, IDLE, TOTALS, DESCRIPTION, ENDED, RUNS, LOAD,
-  MOVES, RECORD = unpack(KEYS)
+  MOVES, REFRESH, RECORD = unpack(KEYS)
 local name, epoch = ARGV[1], ARGV[2]
 local lease, total = tonumber(ARGV[3]), tonumber(ARGV[4])
 

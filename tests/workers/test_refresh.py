@@ -1,0 +1,240 @@
+"""Workers visit pages again: each once, whichever worker has them, and what they hold together is
+what a fresh crawl of the same sites holds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.index.rebuild import stored_documents
+from tests.support.crawling import FAST, Ran, begin, crawl, records, scrapy
+from tests.support.forking import Forked
+from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        shutil.which("redis-server") is None,
+        reason="redis-server is not installed (Debian: redis-server)",
+    ),
+]
+DAY = 86_400.0
+SETTINGS = FAST | {
+    "LARM_MONITOR_SECS": "1",
+    "LARM_LEASE_SECS": "12",
+    "LARM_CHECKPOINT_SECS": "0.3",
+}
+
+
+@dataclass
+class Sites:
+    """Hosts with pages by path, "" for one that is gone; the first start page names all hosts, each
+    one its ``named`` pages."""
+
+    servers: list[ScriptedServer]
+    pages: list[dict[str, str]]
+    named: list[list[str]] = field(default_factory=list)
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.named = [list(pages) for pages in self.pages]
+        for number, server in enumerate(self.servers):
+            server.routes["*"] = lambda request, number=number: self.answer(number, request)
+
+    def answer(self, number: int, request: Request) -> Resolution:
+        if request.path == "/robots.txt":
+            return Reply(404)
+        html = {"Content-Type": "text/html"}
+        if request.path == "/":
+            links = "".join(f"<a href={path}>{path[1:]}</a> " for path in self.named[number])
+            links += "".join(f"<a href={one.url('/')}>{at}</a>" for at, one in self._others(number))
+            return Reply(200, html, f"start {links}".encode(), self.delay)
+        text = self.pages[number].get(request.path)
+        if not text:
+            return Reply(404 if text is None else 410, {}, b"nothing here")
+        body = f"<title>{request.path}</title><p>{text} on {number}</p>"
+        return Reply(200, html, body.encode(), self.delay)
+
+    def _others(self, number: int) -> list[tuple[int, ScriptedServer]]:
+        return list(enumerate(self.servers)) if number == 0 else []
+
+    def asked(self) -> Counter[str]:
+        found = Counter(
+            server.url(one.path)
+            for server in self.servers
+            for one in server.log
+            if one.path != "/robots.txt" and not one.path.startswith("/larmspider-")
+        )
+        for server in self.servers:
+            server.log.clear()
+        return found
+
+    @property
+    def urls(self) -> set[str]:
+        return {
+            server.url(path)
+            for server, pages in zip(self.servers, self.pages, strict=True)
+            for path in ("/", *pages)
+        }
+
+
+class Crew:
+    """``days``: how far the clocks of the crawl are ahead."""
+
+    def __init__(self, sites: Sites, folder: Path) -> None:
+        self.sites, self.folder, self.days = sites, folder, 0.0
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "crawl"
+
+    def run(self, refresh: str = "", number: int = 2, **settings: str) -> Ran:
+        words = self._command(refresh, number, settings)
+        return scrapy(*words, cwd=self.folder, settings_module="ahead", timeout=300)
+
+    def begin(self, refresh: str, number: int, **settings: str) -> Forked:
+        """The same, beside the test."""
+        words = self._command(refresh, number, settings)
+        with (self.folder / "out").open("ab") as out:
+            return begin(*words, cwd=self.folder, settings_module="ahead", out=out)
+
+    def kill(self, supervisor: Forked, name: str) -> None:
+        """SIGKILL for a worker, which the supervisor starts again."""
+        children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text()
+        for pid in map(int, children.split()):
+            if f"LARM_WORKER={name}" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                os.kill(pid, signal.SIGKILL)
+                return
+        raise AssertionError(f"{name} does not run")
+
+    def names(self) -> list[str]:
+        return sorted(path.parent.name for path in self.path.glob("*/fetch.log"))
+
+    def deleted(self) -> list[str]:
+        """URLs in the deleted.log of all workers."""
+        logs = self.path.glob("*/deleted.log")
+        return [record["url"] for log in logs for record in records(log)]
+
+    def _command(self, refresh: str, number: int, settings: dict[str, str]) -> list[str]:
+        (self.folder / "ahead.py").write_text(
+            "import time\nfrom larmspider.settings import *\n"
+            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
+        )
+        words = ["workers", "-n", str(number), "-a", f"start={self.sites.servers[0].url('/')}"]
+        words += ["-a", r"restrict=http://127\.60\.[0-9.]+:.*"]
+        words += [f"-s{name}={value}" for name, value in {**SETTINGS, **settings}.items()]
+        return [*words, *(["-a", f"refresh={refresh}"] if refresh else [])]
+
+    def state(self, url: str) -> UrlState:
+        with open_crawl(self.path).frontier() as frontier:
+            assert frontier is not None
+            return frontier.state(url_key(url))
+
+    def held(self) -> tuple[dict[str, bytes], Counter[str], Counter[tuple[str, str]]]:
+        return held(self.path)
+
+
+def held(path: Path) -> tuple[dict[str, bytes], Counter[str], Counter[tuple[str, str]]]:
+    """Bodies by URL, documents of all indexes, links of all logs."""
+    found = open_crawl(path)
+    bodies = {page.exact: found.body(page) for page in found.pages()}
+    documents: Counter[str] = Counter()
+    links: Counter[tuple[str, str]] = Counter()
+    for part in found.parts:
+        if part.index_dir.exists():
+            documents.update(key for key, stored in stored_documents(part.index_dir)[1] if stored)
+        links.update((fields[0], fields[1]) for fields in part.logs.links())
+    return bodies, documents, links
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(ScriptedServer({}, f"127.60.0.{number + 1}")) for number in range(6)
+        ]
+        texts = [
+            {f"/p{n}": f"text {n} of {number}" for n in range(5)} for number in range(len(servers))
+        ]
+        folder = tmp_path / "many"
+        folder.mkdir()
+        yield Crew(Sites(servers, texts), folder)
+
+
+def check_as_fresh(crew: Crew, tmp_path: Path) -> None:
+    fresh = crawl(crew.sites.servers[0].url("/"), tmp_path, restrict=r"http://127\.60\.[0-9.]+:.*")
+    assert fresh.status == 0, fresh.err
+    crew.sites.asked()
+    assert crew.held() == held(tmp_path / "crawl")
+
+
+def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
+    crew: Crew, tmp_path: Path
+) -> None:
+    assert crew.run().status == 0
+    assert crew.sites.asked().keys() == crew.sites.urls
+    for number, pages in enumerate(crew.sites.pages):
+        pages["/p0"] = f"changed on {number} <a href=/new>new</a> <a href=/p2>two</a>"
+        pages["/new"] = f"new on {number}"
+    crew.days = 1
+    done = crew.run("all")
+    assert done.status == 0, done.err
+    asked = crew.sites.asked()
+    assert asked.keys() == crew.sites.urls
+    again = {url for url, number in asked.items() if number > 1}
+    assert all(url.endswith(("/p0", "/p1", "/p2")) for url in again), "what changes is learned"
+    check_as_fresh(crew, tmp_path)
+    crew.days = 2
+    done = crew.run("all", number=3)
+    assert done.status == 0, done.err
+    assert crew.sites.asked() == Counter(crew.sites.urls)
+    crew.days = 2.01
+    done = crew.run("due")
+    assert done.status == 0, done.err
+    assert not crew.sites.asked(), "no page is visited twice within an hour"
+
+
+def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
+    """Nothing is lost, stored twice or taken out twice; only what the worker that was killed had
+    not committed is visited again."""
+    assert crew.run(number=3).status == 0
+    gone = set()
+    for number, pages in enumerate(crew.sites.pages):
+        pages["/p0"] = f"changed on {number} <a href=/new>new</a>"
+        pages["/new"], pages["/p4"] = f"new on {number}", ""
+        gone.add(crew.sites.servers[number].url("/p4"))
+    crew.sites.asked()
+    crew.days, crew.sites.delay = 1, 0.3
+    running = crew.begin("all", 3, CONCURRENT_REQUESTS_PER_DOMAIN="1")
+    try:
+        end = time.monotonic() + 60
+        while sum(len(server.log) for server in crew.sites.servers) < 20:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        crew.kill(running, crew.names()[1])
+        assert running.wait(200) == 0, (crew.folder / "out").read_text()
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.wait()
+    asked = crew.sites.asked()
+    assert asked.keys() == crew.sites.urls, "also those that are gone"
+    assert Counter(crew.deleted()) == Counter(gone)
+    crew.sites.named = [[path for path in named if path != "/p4"] for named in crew.sites.named]
+    for pages in crew.sites.pages:
+        del pages["/p4"]
+    crew.days, crew.sites.delay = 2, 0.0
+    assert crew.run("all", number=3).status == 0
+    check_as_fresh(crew, tmp_path)
+    assert Counter(crew.deleted()) == Counter(gone)
