@@ -117,6 +117,8 @@ class IndexWriter:
         self._stems = Stems(stemmer)
         try:
             self._writer = self._index.writer(heap_bytes, threads)
+            # a kill in mid-commit leaves files whose names the same commit takes again
+            self._writer.garbage_collect_files()
         except ValueError as error:
             if "LockBusy" in str(error):
                 raise CrawlDirError(

@@ -16,6 +16,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.search import Searcher
 from larmspider.index.writer import _PACK, IndexWriter
 from larmspider.items import Part
+from tests.index.conftest import MakePage
 
 
 def test_adding_a_page_again_replaces_it(find, writer, make_page) -> None:
@@ -200,6 +201,31 @@ def test_whatever_fails_on_the_way_to_the_index_is_an_error_of_the_index(
             patched.setattr(writer.anchors, name, fail)
         with pytest.raises(CrawlDirError, match="cannot write the index"):
             uses[when]()
+
+
+def test_files_of_a_commit_that_was_interrupted_are_no_harm(
+    tmp_path: Path, make_page: MakePage
+) -> None:
+    """Tantivy wrote which pages are deleted, and did not come to its meta.json: the same commit
+    gives that file the same name again."""
+
+    def replace(*texts: str) -> None:
+        with IndexWriter(tmp_path) as writer:
+            for text in texts:
+                writer.add(make_page("a", text))
+                writer.add(make_page(text, text))
+                writer.commit()
+
+    replace("first", "second")
+    meta = (tmp_path / "meta.json").read_bytes()
+    before = set(tmp_path.glob("*.del"))
+    replace("third")
+    assert set(tmp_path.glob("*.del")) - before
+    (tmp_path / "meta.json").write_bytes(meta)
+    replace("third")
+    assert [hit.url for hit in Searcher.open(tmp_path).search("second").hits] == [
+        "http://wiki.example/second"
+    ]
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:
