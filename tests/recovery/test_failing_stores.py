@@ -88,7 +88,7 @@ def _complete(server: ScriptedServer, crawl: Path) -> None:
     assert Counter(line["url"] for line in records(crawl / "fetch.log")) == Counter(urls)
     assert len(records(crawl / "links.log")) == len(PAGES)
     assert counts(crawl).stored == len(urls)
-    found = Searcher.open(crawl / "index").search("word", limit=100)
+    found = Searcher.open(crawl / "index").search("word", limit=100, copies=True)
     assert sorted(hit.url for hit in found.hits) == sorted(urls[1:])
 
 
