@@ -557,6 +557,18 @@ LARM_WEB_HOSTS: list[str] = []
 # `/metrics`.
 LARM_WEB_OPEN: list[str] = []
 
+# Who finds pages of hosts that were asked with credentials, and of files, without the token: the
+# groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
+# (docs/search.md#who-may-see-what).
+LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
+
+# The header in which a reverse proxy names the groups of who asks, separated by commas. A request
+# that has it may search without the token.
+LARM_SEARCH_GROUPS_HEADER = ""
+
+# Addresses and networks of reverse proxies, whose header is believed. Nobody else's is.
+LARM_TRUSTED_PROXIES: list[str] = []
+
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,

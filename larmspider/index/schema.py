@@ -71,6 +71,9 @@ MAX_LABEL = 60
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
 
+FILES = "file://"
+"""Stands for a host where pages of file URLs are meant."""
+
 HOST_LIMIT = 255
 """Characters."""
 
@@ -331,7 +334,7 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
         **{_STORED.format(name): stored[name].encode("utf-8", "replace") for name in SHOWN},
         "title": plain["title"],
         "description": plain["description"],
-        "domains": _domains(stored["host"]),
+        "domains": _domains(stored["host"], stored["url"]),
         "kind": kind_of(stored["mime"]),
         "date": stored.get("modified", stored["fetched"]),
         "url_words": spaced(normalized(url_words(stored["url"]))),
@@ -466,8 +469,10 @@ def kind_of(mime: str) -> str:
     return OTHER
 
 
-def _domains(host: str) -> list[str]:
+def _domains(host: str, url: str) -> list[str]:
     """The host and all domains above it, so that host:example.org finds wiki.example.org."""
+    if url.startswith("file:"):
+        return [FILES]
     if host.replace(".", "").isdigit() or ":" in host:
         return [host]
     labels = host.split(".")

@@ -14,17 +14,19 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import tantivy
 from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.formatting import counted, utc
+from larmspider.index.access import EVERYTHING, Access, Limited, statistics
 from larmspider.index.copies import Groups, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
@@ -80,7 +82,7 @@ class Searcher:
         self.knows_copies = version >= SCHEMA_VERSION
         """Whether pages have a likeness."""
         self._ranking = Ranking(index.schema, self._stems, version=version)
-        self._seen: tuple[int, int] | None = None
+        self._access, self._newest = EVERYTHING, _Newest()
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
@@ -90,6 +92,14 @@ class Searcher:
         """
         directory = Path(directory)
         return cls(*open_index(directory), directory)
+
+    def seen_by(self, access: Access) -> Self:
+        """This index without the pages that ``access`` hides."""
+        if access.restricted == ():
+            return self
+        limited = copy(self)
+        limited._access = access
+        return limited
 
     def search(
         self,
@@ -272,9 +282,11 @@ class Searcher:
         return {word: count for word, count in counted.items() if count}
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        """The words that begin with ``head`` and the pages that have them, most first."""
+        """The words that begin with ``head`` and the pages that have them, most first; also those
+        of pages that are not seen (0.1 ms; 2 ms without), so look up in `frequencies` what is
+        shown."""
         with self.reading() as searcher:
-            return searcher.terms_with_prefix("exact", head)
+            return statistics(searcher).terms_with_prefix("exact", head)
 
     def languages(self, hosts: int) -> dict[str, dict[str, int]]:
         """Pages by language of the ``hosts`` hosts with most pages."""
@@ -321,18 +333,39 @@ class Searcher:
         try:
             meta = (self.directory / "meta.json").stat()
             seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
-            if seen != self._seen:
+            if seen != self._newest.seen:
                 self._index.reload()
                 if self._current:
                     self._stems.look_in(self._index.searcher())
-                self._seen = seen
-            yield self._index.searcher()
+                self._newest.seen, self._newest.hidden = seen, {}
+            yield self._limited(self._index.searcher())
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
         except BaseException as error:
             if not is_panic(error):
                 raise
             raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
+
+    def _limited(self, searcher: tantivy.Searcher) -> tantivy.Searcher:
+        """What the reader may see of a commit: all questions to the index pass here."""
+        if self._access is EVERYTHING:
+            return searcher
+        known = self._newest.hidden
+        if self._access not in known:
+            known[self._access] = self._access.hidden(searcher, self.schema)
+        hidden = known[self._access]
+        if hidden is None:
+            return searcher
+        return cast("tantivy.Searcher", Limited(searcher, self.schema, hidden))
+
+
+class _Newest:
+    """The commit that was read last, for all readers: by which it is known again, and what is
+    hidden in it."""
+
+    def __init__(self) -> None:
+        self.seen: tuple[int, int] | None = None
+        self.hidden: dict[Access, Query | None] = {}
 
 
 class Match(NamedTuple):

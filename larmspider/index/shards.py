@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from heapq import merge
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import tantivy
 from tantivy import Occur, Query
 
+from larmspider.index.access import Access, statistics
 from larmspider.index.copies import Groups
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
@@ -80,6 +81,10 @@ class WorkersSearcher(Searcher):
         self._deduplicating = deduplicating
         self._clock = time.time
 
+    def seen_by(self, access: Access) -> Self:
+        shards = [shard.seen_by(access) for shard in self._shards]
+        return type(self)(shards, self._deduplicating)
+
     def _search(
         self,
         clauses: Sequence[Clause],
@@ -94,7 +99,7 @@ class WorkersSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             sizes = [shard.documents() for shard in self._shards]
-            global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
+            global_idf = GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total = total_all = 0
             streams, makers, counted = [], [], []
@@ -195,7 +200,7 @@ class WorkersSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             sizes = [shard.documents() for shard in self._shards]
-            global_idf = GlobalIdf(list(zip(readers, sizes, strict=True)))
+            global_idf = GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
             streams = []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))

@@ -61,7 +61,8 @@ class Dictionary(Protocol):
         """Pages with each exact word; words without pages are left out."""
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        """The words that begin with ``head``, and how many pages have each."""
+        """The words that begin with ``head``, and how many pages have each, seen or not:
+        `frequencies` knows those that the reader may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
                 found[other] = frequency
         if (begin == head and found) or looked_through > _LOOKED_THROUGH:
             break
-    return found
+    return dictionary.frequencies(found)
 
 
 def distance(one: str, other: str, most: int) -> int:

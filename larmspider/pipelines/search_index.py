@@ -25,9 +25,11 @@ from larmspider.errors import CrawlDirError
 from larmspider.extraction.language import Languages, is_in_another, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted, duration
+from larmspider.index.access import Access, place_of
 from larmspider.index.rebuild import finish, rebuild
-from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
+from larmspider.index.schema import FILES, SCHEMA_VERSION, STEMMERS
 from larmspider.index.version import META_NAME, outdated, version_of
 from larmspider.index.writer import HEAP_MIN_BYTES, IndexWriter
 from larmspider.items import Page, Removed
@@ -67,15 +69,18 @@ class SearchIndexPipeline(Store):
         readers: Callable[[], Readers] = Readers,
         speaking: Callable[[], Languages] = lambda: Languages(()),
         languages: Collection[str] = (),
+        restricted: Collection[str] = (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
-        ``languages``, if there are any, none is indexed."""
+        ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
+        link texts are for their own pages alone, since not everybody may see them."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
         self.counters = counters
         self.languages = languages
+        self._access = Access((*restricted, FILES))
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._readers, self._speaking = readers, speaking
         self._simhasher = Simhasher()
@@ -102,6 +107,7 @@ class SearchIndexPipeline(Store):
             readers=partial(Readers.from_settings, settings),
             speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
+            restricted=Sites.from_settings(settings).protected,
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
@@ -181,6 +187,7 @@ class SearchIndexPipeline(Store):
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         here = page.name
+        secret = not self._access.page(page.url)
         writer.add_anchors(
             here,
             {
@@ -190,8 +197,13 @@ class SearchIndexPipeline(Store):
                 and (name := link.exact or link.normalized) is not None
                 and name != here
                 and link.rejected_by in _IN_CRAWL
+                and not (secret and self._leaves(here, name, link.url))
             },
         )
+
+    def _leaves(self, here: str, name: str, url: str) -> bool:
+        """Whether a link of a page that not everybody may see leads to readers of other pages."""
+        return self._access.page(url) or place_of(name) != place_of(here)
 
     def remove(self, removed: Removed) -> None:
         assert self._writer is not None

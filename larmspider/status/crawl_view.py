@@ -26,12 +26,12 @@ from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
+from larmspider.index.schema import FILES
 from larmspider.index.search import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
-from larmspider.workdir.access import holds_credentials
 from larmspider.workdir.directory import worker_dirs
-from larmspider.workdir.manifest import MANIFEST
+from larmspider.workdir.manifest import MANIFEST, restricted_in
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -60,7 +60,7 @@ class Source:
         self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._searcher: tuple[object, Searcher] | None = None
-        self._private: tuple[object, bool] | None = None
+        self._manifests: dict[Path, tuple[object, tuple[str, ...]]] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
@@ -96,18 +96,36 @@ class Source:
 
     @property
     def is_private(self) -> bool:
-        """Whether the crawl had credentials, so that its pages are not for everybody; True also
-        where that cannot be read, False without a crawl. Reads crawl.json when that is new."""
-        seen = _identity(self.path / MANIFEST)
+        """Whether the crawl had credentials or read files, so that its pages are not for everybody;
+        True also where that cannot be read, False without a crawl."""
+        return bool(self._restricted_in(self.path))
+
+    @property
+    def restricted(self) -> tuple[str, ...]:
+        """Patterns of the hosts whose pages are not for everybody, and `FILES`. Raises
+        CrawlDirError without a crawl."""
+        found = {
+            pattern
+            for path in (self.path, *self.directories)
+            for pattern in self._restricted_in(path)
+        }
+        return tuple(sorted(found | {FILES}))
+
+    def _restricted_in(self, directory: Path) -> tuple[str, ...]:
+        """By crawl.json, which is read when it is new."""
+        seen = _identity(directory / MANIFEST)
         if seen is None:
-            return False
-        if self._private is None or self._private[0] != seen:
+            return ()
+        known = self._manifests.get(directory)
+        if known is None or known[0] != seen:
             try:
-                private = holds_credentials(read_manifest(self.path))
+                manifest = read_manifest(directory)
             except CrawlDirError:
-                return True
-            self._private = (seen, private)
-        return self._private[1]
+                return ("*",)
+            files = any(str(seed).startswith("file:") for seed in manifest.get("seeds") or ())
+            restricted = restricted_in(manifest) + ((FILES,) if files else ())
+            known = self._manifests[directory] = (seen, restricted)
+        return known[1]
 
     @property
     def directories(self) -> list[Path]:

@@ -23,6 +23,7 @@ from larmspider.status.status import CrawlStatus
 from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
+from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
 from larmspider.web.site import (
@@ -49,13 +50,17 @@ _TYPES = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def build(source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:
+def build(
+    source: Source, guard: Guard, readers: Readers | None = None, *, ahead: bool = False
+) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
     in a crawl that only begins."""
     nav = [(page.nav, page.path) for page in PAGES if page.nav]
     templates, work, crawl_status = Templates(nav=nav), Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
-    site = Site(source, crawl_status, guard, templates, work, events, FlashMessages())
+    site = Site(
+        source, crawl_status, guard, templates, work, events, FlashMessages(), readers or Readers()
+    )
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site
     for page in PAGES:

@@ -19,8 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.errors import HttpError
+from larmspider.index.access import EVERYTHING, Access
+from larmspider.web.readers import Readers
 
 if TYPE_CHECKING:
+    from larmspider.index.search import Searcher
     from larmspider.status.crawl_view import Source
     from larmspider.status.snapshot import Gauges
     from larmspider.status.status import CrawlStatus
@@ -76,8 +79,8 @@ class WebRequest:
 
     ``origin`` is what precedes ``url``, such as http://127.0.0.1:8080. ``signed_in``: may control
     the crawl. ``may_read``: what the crawl holds may be shown. ``csrf`` is what forms have to send
-    back. ``gauges`` of the running crawl, for pages with ``PageView.live``. ``flash``: the result
-    of the POST that led here.
+    back. ``groups`` are those that a trusted proxy names. ``gauges`` of the running crawl, for
+    pages with ``PageView.live``. ``flash``: the result of the POST that led here.
     """
 
     source: Source
@@ -90,8 +93,21 @@ class WebRequest:
     signed_in: bool = False
     may_read: bool = True
     csrf: str = ""
+    readers: Readers = field(default_factory=Readers)
+    groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None
+
+    @property
+    def access(self) -> Access:
+        """Which pages may be shown. Raises CrawlDirError without a crawl."""
+        if self.signed_in:
+            return EVERYTHING
+        return self.readers.access(self.source.restricted, self.groups)
+
+    def searcher(self) -> Searcher:
+        """The index as this reader may see it. Raises CrawlDirError where there is none."""
+        return self.source.searcher().seen_by(self.access)
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""

@@ -12,7 +12,7 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
@@ -22,6 +22,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
+from larmspider.web.readers import Readers
 from larmspider.web.site import SITE
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Binding:
     token: str
     names: Collection[str]
     open_paths: Collection[str]
+    readers: Readers = field(default_factory=Readers)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -74,6 +76,7 @@ class Binding:
             token=checked_token(token) if token else "",
             names=options.strings(settings, "LARM_WEB_HOSTS"),
             open_paths=options.strings(settings, "LARM_WEB_OPEN"),
+            readers=Readers.from_settings(settings),
         )
         for name in binding.names:
             if not is_host_name(name):

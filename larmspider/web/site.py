@@ -15,9 +15,12 @@ from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
+from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
+SEARCH = "/search"
+"""The page of the search; below it lies all that it needs."""
 CHECKPOINTED_SECS = 6.0
 """A checkpoint, one each 5 s, has the last action after so long."""
 
@@ -52,6 +55,7 @@ class Site:
     work: Work
     events: Events
     flashes: FlashMessages
+    readers: Readers = field(default_factory=Readers)
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
@@ -83,15 +87,21 @@ def web_request(request: web.Request) -> WebRequest:
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
         signed_in=signed_in,
         may_read=site.guard.may_read("/", signed_in=signed_in),
+        readers=site.readers,
+        groups=site.readers.groups_of(request) or (),
         csrf="" if session is None else session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),
     )
 
 
 def may_read(request: web.Request) -> bool:
-    guard = request.app[SITE].guard
+    """Whether the path may be read: the search also by those whom a trusted proxy lets in."""
+    guard, readers = request.app[SITE].guard, request.app[SITE].readers
     signed_in = guard.signed_in(request.headers, request.cookies)
-    return guard.may_read(request.path, signed_in=signed_in)
+    if guard.may_read(request.path, signed_in=signed_in):
+        return True
+    searches = request.path == SEARCH or request.path.startswith(f"{SEARCH}/")
+    return searches and readers.groups_of(request) is not None
 
 
 def scheme_of(request: web.Request) -> str:

@@ -48,6 +48,7 @@ from larmspider.workdir.manifest import (
     manifest_of,
     matching,
     now,
+    restricted_in,
     shared_manifest_of,
     shortened,
     stores_in,
@@ -127,7 +128,8 @@ class CrawlDirectory:
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
                 if earlier.get(CREDENTIALS):
-                    self.manifest[CREDENTIALS] = True
+                    both = {*restricted_in(earlier), *restricted_in(self.manifest)}
+                    self.manifest[CREDENTIALS] = sorted(both)
                 self._add_files_of(earlier)
             self._write()
             self._keep_rules()

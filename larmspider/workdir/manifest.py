@@ -51,8 +51,8 @@ REJUDGE = "rejudge"
 judged: the links are judged again."""
 
 CREDENTIALS = "credentials"
-"""The key that a manifest has, true, once a run of the crawl had credentials in its sites file:
-what it has stored may not be for everybody (access.py)."""
+"""The key that a manifest has once a run of the crawl had credentials in its sites file: patterns
+of the hosts whose pages may not be for everybody (access.py). Earlier versions wrote true."""
 
 MERGED = "merged"
 """The key that the manifest of a directory has which `scrapy merge` has made: of these ones."""
@@ -113,9 +113,16 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
         "files": files_of_others(crawler.settings),
         "began": now(),
     }
-    if Sites.from_settings(crawler.settings).has_credentials:
-        manifest[CREDENTIALS] = True
+    if protected := Sites.from_settings(crawler.settings).protected:
+        manifest[CREDENTIALS] = protected
     return manifest
+
+
+def restricted_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Patterns of the hosts whose pages may not be for everybody: all hosts where an earlier
+    version has not kept which."""
+    kept = manifest.get(CREDENTIALS)
+    return tuple(map(str, kept)) if isinstance(kept, list) else ("*",) if kept else ()
 
 
 def shared_manifest_of(crawler: Crawler) -> dict[str, Any]:

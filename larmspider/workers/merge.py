@@ -46,7 +46,15 @@ from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
 from larmspider.workdir.directory import check_free
 from larmspider.workdir.frames import open_stored, present
-from larmspider.workdir.manifest import LOCK, MANIFEST, MERGED, RULES_DIR, SHARED
+from larmspider.workdir.manifest import (
+    CREDENTIALS,
+    LOCK,
+    MANIFEST,
+    MERGED,
+    RULES_DIR,
+    SHARED,
+    restricted_in,
+)
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with bytes done and in all, about."""
@@ -256,6 +264,9 @@ class _Merge:
         manifest.pop(SHARED, None)
         manifest["settings"] = own.get("settings", {}) | self._crawl.manifest.get("settings", {})
         manifest["end"] = own.get("end")
+        every = {host for one in self._crawl.workers for host in restricted_in(one.manifest)}
+        if every or restricted_in(manifest):
+            manifest[CREDENTIALS] = sorted(every.union(restricted_in(manifest)))
         manifest[MERGED] = [str(worker.path) for worker in self._crawl.workers]
         file = self._draft / MANIFEST
         file.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")

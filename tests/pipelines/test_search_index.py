@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from scrapy.crawler import Crawler
 
-from larmspider.index.schema import SCHEMA_VERSION
+from larmspider.index.access import Access
+from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.search import Searcher
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.pipelines.search_index import SearchIndexPipeline
@@ -47,6 +48,31 @@ def test_what_can_be_found(
     store.write(Page("http://h/?sid=1", "http://h/", text="zebra", **fields))
     asyncio.run(store.close_spider())
     assert Searcher.open(store.directory).search("zebra").total == found
+
+
+def test_link_texts_of_a_page_that_not_everybody_may_see(
+    crawler_for: Callable[..., Crawler],
+) -> None:
+    """They are for pages of its own host alone: words of others find nothing of it."""
+    store = SearchIndexPipeline.from_crawler(crawler_for())
+    store._access = Access(("hr.example", "pay.example", FILES))
+    store.open_spider()
+    targets = ("http://hr.example/b", "http://wiki.example/", "http://pay.example/")
+    for here in ("http://hr.example/a", "file:///srv/a", "http://intra.example/"):
+        page = Page(here, here)
+        word = {"h": "canary", "f": "finch", "i": "robin"}[here[0 if here[0] == "f" else 7]]
+        page.links = [Link(url, url, anchor=word) for url in targets]
+        store.write(page)
+    asyncio.run(store.commit())
+    for url in targets:
+        store.write(Page(url, url))
+    asyncio.run(store.close_spider())
+    searcher = Searcher.open(store.directory)
+    found = {
+        word: {hit.url for hit in searcher.search(word).hits}
+        for word in ("canary", "finch", "robin")
+    }
+    assert found == {"canary": {targets[0]}, "finch": set(), "robin": set(targets)}
 
 
 def test_an_index_of_an_earlier_version_is_made_anew(

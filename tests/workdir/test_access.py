@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.workdir.access import follow_mode, holds_credentials, keep_private, mode_of
+from larmspider.workdir.directory import CrawlDirectory
 from tests.support.crawling import Ran, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.crawling import Crawling, endless
@@ -138,6 +139,23 @@ def test_all_that_a_crawl_with_credentials_makes(
         if mode and path.name != "web.token":
             assert found & 0o040, (path, oct(found))
     assert holds_credentials(json.loads((tmp_path / "crawl" / "crawl.json").read_text()))
+
+
+@pytest.mark.parametrize(("earlier", "now", "kept"), [
+    (None, None, None), (True, None, ["*"]), (["a"], None, ["a"]), (None, ["b"], ["b"]),
+    (["a"], ["b"], ["a", "b"]), (True, ["b"], ["*", "b"]),
+])  # fmt: skip
+def test_hosts_that_were_asked_with_credentials_are_kept(
+    tmp_path: Path, earlier: object, now: object, kept: object
+) -> None:
+    """Over all runs; all hosts where an earlier version has not kept which."""
+    for value in (earlier, now):
+        manifest = {"format": 1, "identity": {}, "settings": {}, "stores": {}, "files": []}
+        manifest |= {"credentials": value} if value else {}
+        directory = CrawlDirectory(tmp_path / "crawl", manifest)
+        directory.claim()
+        directory.finish("finished")
+    assert json.loads((tmp_path / "crawl" / "crawl.json").read_text()).get("credentials") == kept
 
 
 @pytest.mark.acceptance

@@ -69,10 +69,15 @@ class Sites:
         return sorted({str(pattern) for rule in self.rules for pattern in rule.patterns})
 
     @property
+    def protected(self) -> list[str]:
+        """The patterns of hosts that are sent credentials, cookies, headers or a client
+        certificate, so that what is fetched may not be for everybody."""
+        opening = (rule.patterns for rule in self.rules if rule.options.opens_doors)
+        return sorted({str(pattern) for patterns in opening for pattern in patterns})
+
+    @property
     def has_credentials(self) -> bool:
-        """Whether some host is sent credentials, cookies, headers or a client certificate, so that
-        what is fetched may not be for everybody."""
-        return any(rule.options.opens_doors for rule in self.rules)
+        return bool(self.protected)
 
     def for_url(self, url: str, *, secrets: bool = True) -> Site | None:
         """What applies to ``url``, one object for all URLs of an origin; None: no rule does.

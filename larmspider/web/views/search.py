@@ -81,12 +81,12 @@ def search(request: WebRequest) -> WebResponse:
         return request.render("search_start.html", asked=asked, pages=_count(request))
     try:
         filters = asked.filters()
-        results, suggestion = _find(request.source.searcher(), asked, filters)
+        results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
         return request.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
     anywhere = 0
     if not results.total and filters != NO_FILTERS:
-        anywhere = request.source.searcher().search(asked.query, 1, verbatim=True).total
+        anywhere = request.searcher().search(asked.query, 1, verbatim=True).total
     return request.render(
         "search.html",
         asked=asked,
@@ -117,7 +117,7 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
 def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     try:
         filters = asked.filters()
-        results, suggestion = _find(request.source.searcher(), asked, filters)
+        results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
@@ -126,7 +126,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
 
 
 def _similar(request: WebRequest) -> WebResponse:
-    searcher = request.source.searcher()
+    searcher = request.searcher()
     document = searcher.get(request.text("similar"))
     if document is None:
         raise HttpError("This page is not in the index.", 404)
@@ -138,7 +138,7 @@ def _similar(request: WebRequest) -> WebResponse:
 
 def _count(request: WebRequest) -> int:
     try:
-        return request.source.searcher().count()
+        return request.searcher().count()
     except CrawlDirError:
         return 0
 

@@ -73,7 +73,7 @@ def copy(request: WebRequest) -> WebResponse:
 def _text_of(request: WebRequest, page: StoredPage) -> str:
     """The page's text in the index; "" if there is none."""
     with suppress(CrawlDirError):
-        if (document := request.source.searcher().get(page.exact)) is not None:
+        if (document := request.searcher().get(page.exact)) is not None:
             return document.text
     return ""
 
@@ -106,7 +106,7 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
     except InvalidURL as error:
         raise HttpError(f"Not a URL of a page: {error}", 400) from None
     page = crawl.stored(exact)
-    if page is None:
+    if page is None or not request.access.page(page.url):
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     if at := request.text("at"):
         try:

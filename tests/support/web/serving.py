@@ -26,6 +26,7 @@ from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
+from larmspider.web.readers import Readers
 from larmspider.web.server import Server
 from larmspider.web.site import SITE
 
@@ -83,6 +84,7 @@ class Served:
         guard: Guard | None = None,
         controller: Controller | None = None,
         connections: Connections | None = None,
+        readers: Readers | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -90,7 +92,7 @@ class Served:
             path, lambda crawl: with_crawls_settings(base.copy(), crawl), controller
         )
         self.guard = guard or Guard(TOKEN)
-        self._connections = connections
+        self._connections, self._readers = connections, readers
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -124,7 +126,7 @@ class Served:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = build(self.source, self.guard)
+        app = build(self.source, self.guard, self._readers)
         self.site = app[SITE]
         if self._connections is not None:
             self.site.connections = self._connections

@@ -1,0 +1,107 @@
+"""Who searches: a reverse proxy in front says to which groups of people a request belongs.
+
+    LARM_SEARCH_GROUPS = {"staff": ["*.hr.example", "file://"]}
+    LARM_SEARCH_GROUPS_HEADER = "X-Forwarded-Groups"
+    LARM_TRUSTED_PROXIES = ["127.0.0.1"]
+
+Pages of hosts that were asked with credentials, and of files, are for those who are signed in, and
+for the groups that name these hosts. From other addresses the header is not believed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.index.access import Access
+from larmspider.index.schema import FILES
+from larmspider.urls.host_pattern import HostPattern
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from larmspider.options import Settings
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """``groups``: patterns of hosts by the name of a group; ``header`` names those of a request and
+    is believed from ``proxies``."""
+
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    header: str = ""
+    proxies: Collection[Network] = ()
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Raises ConfigError."""
+        header = options.text(settings, "LARM_SEARCH_GROUPS_HEADER")
+        if header and not _HEADER.fullmatch(header):
+            raise ConfigError(
+                f"LARM_SEARCH_GROUPS_HEADER={header}: expected the name of a header such as"
+                " X-Forwarded-Groups"
+            )
+        proxies = tuple(map(_network, options.strings(settings, "LARM_TRUSTED_PROXIES")))
+        if header and not proxies:
+            raise ConfigError(
+                f"LARM_SEARCH_GROUPS_HEADER={header}: anybody can send it; set LARM_TRUSTED_PROXIES"
+                " to the addresses of the proxies that may"
+            )
+        groups = options.mapping(settings, "LARM_SEARCH_GROUPS")
+        return cls({name: _hosts(name, of) for name, of in groups.items()}, header, proxies)
+
+    def groups_of(self, request: web.Request) -> list[str] | None:
+        """The groups that a trusted proxy names; None where none does. A header that came twice is
+        not believed: one of them may be the client's own."""
+        sent = request.headers.getall(self.header, []) if self.header else []
+        if len(sent) != 1 or not self._trusts(request.remote or ""):
+            return None
+        return [name for part in sent[0].split(",") if (name := part.strip())]
+
+    def _trusts(self, remote: str) -> bool:
+        try:
+            address = ipaddress.ip_address(remote.partition("%")[0])
+        except ValueError:
+            return False
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.proxies)
+
+    def access(self, restricted: tuple[str, ...], groups: Collection[str]) -> Access:
+        """What these groups may see of a crawl with these ``restricted`` hosts."""
+        allowed = {host for name in groups for host in self.groups.get(name, ())}
+        return Access(restricted, tuple(sorted(allowed)))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise ConfigError(
+            f"LARM_TRUSTED_PROXIES={text}: expected an address such as 127.0.0.1, or a network such"
+            " as 10.1.0.0/16"
+        ) from None
+
+
+def _hosts(group: str, hosts: Any) -> tuple[str, ...]:
+    found = [hosts] if isinstance(hosts, str) else hosts
+    if not isinstance(found, list | tuple) or not all(isinstance(host, str) for host in found):
+        raise ConfigError(
+            f"LARM_SEARCH_GROUPS: {group}: expected a list of hosts such as"
+            f' ["wiki.example", "*.hr.example", "{FILES}"]'
+        )
+    for host in found:
+        if host != FILES:
+            try:
+                HostPattern.parse(host)
+            except ConfigError as error:
+                raise ConfigError(f"LARM_SEARCH_GROUPS: {group}: {error}") from None
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""Who searches, and that no page of the search shows a word of what they may not see."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+from collections.abc import Iterator
+from ipaddress import ip_network
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from larmspider.web.auth import Guard
+from larmspider.web.readers import Readers
+from tests.support.web.serving import TOKEN, Served
+
+SECRET = "http://pay.hr.example/a"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("restricted")
+    manifest = {
+        "format": 1, "began": "2026", "seeds": ["http://wiki.example/"],
+        "credentials": ["https://*.hr.example"], "settings": {},
+    }  # fmt: skip
+    (folder / "crawl.json").write_text(json.dumps(manifest))
+    with IndexWriter(folder / "index") as index:
+        index.add(Page("http://wiki.example/", text="public canteen opens", mime="text/html"))
+        text = "kanarienvogel canteen opens"
+        page = Page(SECRET, text=text, title="Gehalt", mime="application/pdf", body=b"1")
+        index.add(page)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(directory: Path) -> Iterator[Served]:
+    readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("127.0.0.1"),))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(directory, guard, readers=readers) as running:
+        yield running
+
+
+ROUTES = {
+    "hits, counts and facets": "/search?q=canteen",
+    "the type": "/search?q=canteen&type=pdf",
+    "the host": "/search?q=canteen&host=pay.hr.example",
+    "did you mean": "/search?q=kanarjenvogel&exact=1",
+    "searched instead": "/search?q=kanarjenvogel",
+    "JSON": "/search?q=canteen&format=json",
+    "JSON, did you mean": "/search?q=kanarjenvogel&format=json",
+    "similar pages": f"/search?similar={quote('http://wiki.example/')}",
+    "pages like it": f"/search?similar={quote(SECRET)}",
+}
+
+
+def leaks(text: str, target: str) -> bool:
+    """Whether the page has a word of the page, or its host beside where it was asked for."""
+    for asked in (unquote(target), target.replace("&", "&amp;"), 'value="pay.hr.example"'):
+        text = text.replace(asked, "")
+    return "kanarienvogel" in text or "Gehalt" in text
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_only_those_who_may_see_it(site: Served, route: str) -> None:
+    """The token and the group open it; nobody else gets a word of it."""
+    target = ROUTES[route]
+    assert leaks(site.get(target, **BEARER).text, target)
+    assert leaks(site.get(target, X_Groups="guests, staff").text, target)
+    assert not leaks(site.get(target).text, target)
+    assert not leaks(site.get(target, X_Groups="guests").text, target)
+
+
+def test_no_count_of_what_is_hidden(site: Served) -> None:
+    """Counts, filters and languages are of what is shown."""
+    found = site.get("/search?q=canteen&format=json").json
+    assert (found["total"], list(found["facets"]["host"])) == (1, ["wiki.example"])
+    assert site.get("/search?q=kanarienvogel&format=json").json["total"] == 0
+    assert "1 page" in site.get("/search").text
+    assert site.get("/search", **BEARER).text.count("2 pages") == 1
+
+
+def test_a_group_searches_without_the_token_and_nothing_else(directory: Path) -> None:
+    """The proxy has asked for a password already; the crawl stays the operator's."""
+    readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("127.0.0.1"),))
+    with Served(directory, Guard(TOKEN, closed=True), readers=readers) as site:
+        assert site.get("/search?q=canteen", X_Groups="staff").status == 200
+        for target in ("/", "/searching", "/url", "/hosts", "/copy?u=http://wiki.example/"):
+            assert site.get(target, X_Groups="staff").status == 401
+        assert site.get("/search?q=canteen").status == 401
+
+
+def test_the_header_of_a_stranger_is_not_believed(directory: Path) -> None:
+    readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("10.0.0.0/8"),))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(directory, guard, readers=readers) as site:
+        assert site.get("/search?q=canteen&format=json", X_Groups="staff").json["total"] == 1
+
+
+def test_a_header_that_comes_twice_is_not_believed(site: Served) -> None:
+    """One of them is the browser's own."""
+    parts = urlsplit(site.url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=30)
+    connection.putrequest("GET", "/search?q=canteen&format=json")
+    connection.putheader("X-Groups", "staff")
+    connection.putheader("X-Groups", "guests")
+    connection.endheaders()
+    try:
+        assert json.loads(connection.getresponse().read())["total"] == 1
+    finally:
+        connection.close()
+
+
+def test_a_manifest_without_hosts_restricts_all(directory: Path, tmp_path: Path) -> None:
+    """Earlier versions wrote only that there were credentials."""
+    shutil.copytree(directory, tmp_path / "crawl")
+    manifest = json.loads((directory / "crawl.json").read_text()) | {"credentials": True}
+    (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
+    with Served(tmp_path / "crawl", Guard(TOKEN, closed=True, open_paths=("/search",))) as site:
+        assert site.get("/search?q=canteen&format=json").json["total"] == 0
+
+
+@pytest.mark.parametrize(("name", "value", "says"), [
+    ("LARM_SEARCH_GROUPS_HEADER", "X-Groups", "set LARM_TRUSTED_PROXIES"),
+    ("LARM_SEARCH_GROUPS_HEADER", "X Groups", "expected the name of a header"),
+    ("LARM_TRUSTED_PROXIES", "proxy.example", "expected an address such as"),
+    ("LARM_SEARCH_GROUPS", '{"staff": 3}', "staff: expected a list of hosts"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is no pattern"),
+    ("LARM_SEARCH_GROUPS", "staff", "expected a mapping"),
+])  # fmt: skip
+def test_a_bad_setting_says_what_is_expected(name: str, value: str, says: str) -> None:
+    settings = Settings()
+    settings.setmodule("larmspider.settings", priority="default")
+    settings.set(name, value)
+    with pytest.raises(ConfigError, match=says):
+        Readers.from_settings(settings)
