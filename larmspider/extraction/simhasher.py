@@ -1,10 +1,12 @@
-"""Takes the simhashes (fingerprint.py) of a crawl's texts beside the crawl, at low priority.
+"""Takes simhashes (fingerprint.py) of a crawl's texts, and finds navigation in them, beside the
+crawl, at low priority.
 
     with Simhasher() as simhasher:
-        future = simhasher.submit(["the text of a page", "and of another one"])
-        future.result()        # [-6214087253..., 4387112...]
+        future = simhasher.submit([("wiki.example", "the text of a page"), ("", "and another")])
+        future.result()        # [(-6214087253..., []), (4387112..., [])]
 
-The first texts are done in a thread, so that a small crawl starts no process.
+The first texts are done in a thread, so that a small crawl starts no process; of these, and where
+no host is named, no navigation is learned (navigation.py).
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Self
+from typing import Self, TypeAlias
 
 from larmspider.extraction.fingerprint import MAX_BYTES, simhash
+from larmspider.extraction.navigation import Navigation
 from larmspider.extraction.process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import receive, send
 
@@ -27,6 +30,7 @@ DONE_HERE = 64
 """Texts of a run before the process is started."""
 _NICE = 10
 _TRIED = 3
+Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
 _PROGRAM = "from larmspider.extraction.simhasher import main; main()"
 
 
@@ -37,15 +41,16 @@ class Simhasher:
         self._process = HelperProcess(_PROGRAM, "simhash")
         self._done = self._failed = 0
 
-    def submit(self, texts: Sequence[str]) -> Future[list[int]]:
-        """The simhash of each text; never fails."""
-        return self._process.pool.submit(self._of, [text[:MAX_BYTES] for text in texts])
+    def submit(self, texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
+        """Of each host and text the simhash, and where navigation begins and ends; never fails."""
+        first = [(host, text[:MAX_BYTES]) for host, text in texts]
+        return self._process.pool.submit(self._of, first)
 
-    def _of(self, texts: list[str]) -> list[int]:
+    def _of(self, texts: list[tuple[str, str]]) -> list[Compared]:
         self._done += len(texts)
         if self._done > DONE_HERE and self._failed < _TRIED:
             try:
-                found: list[int] = self._process.ask(texts)
+                answer = self._process.ask(texts)
             except (EOFError, OSError):
                 self._failed += 1
                 if self._failed == _TRIED:
@@ -53,8 +58,8 @@ class Simhasher:
             except ExtractionStopped:
                 pass
             else:
-                return found
-        return list(map(simhash, texts))
+                return [(found, [(a, b) for a, b in spans]) for found, spans in answer]
+        return [(simhash(text), []) for _, text in texts]
 
     def close(self) -> None:
         """Texts that wait are done first. May be called twice."""
@@ -69,10 +74,18 @@ class Simhasher:
 
 
 def main() -> None:
-    """Answer with the simhashes of the texts of each message until the input ends."""
+    """Answer each message with what `Simhasher.submit` promises, until the input ends."""
     if hasattr(os, "nice"):
         os.nice(_NICE)
+    navigation = Navigation()
     with suppress(EOFError, BrokenPipeError):
         while True:
-            send(sys.stdout.buffer, list(map(simhash, receive(sys.stdin.buffer))))
+            texts = receive(sys.stdin.buffer)
+            send(
+                sys.stdout.buffer,
+                [
+                    (simhash(text), navigation.spans(host, text) if host else [])
+                    for host, text in texts
+                ],
+            )
             sys.stdout.buffer.flush()

@@ -276,7 +276,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "host": (urlsplit(page.url).hostname or "").rstrip("."),
         "digest": digest,
         "title": page.title,
-        "description": page.description or page.unread or _first_sentence(page.main),
+        "description": page.description or page.unread or first_sentence(page.main),
         "body": page.main[:TEXT_LIMIT],
         "rest": _rest_of(page)[:REST_LIMIT],
         "author": page.author,
@@ -293,7 +293,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     return stored
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The beginning of ``text``, to the end of a sentence where one ends soon."""
     found = _SENTENCE.match(text)
     return found[0] if found else text[:LONGEST_SENTENCE].rpartition(" ")[0]

@@ -34,7 +34,13 @@ import tantivy
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
 from larmspider.index.copies import LEAST_TEXT
-from larmspider.index.schema import page_fields, stored_fields, to_document
+from larmspider.index.schema import (
+    REST_LIMIT,
+    first_sentence,
+    page_fields,
+    stored_fields,
+    to_document,
+)
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index, is_panic
 from larmspider.items import Page
@@ -50,8 +56,10 @@ _REFRESH_ROUND = 500  # pages between the commits of refresh_all_anchors()
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _COMPARED = 32  # pages whose likeness is asked for together
 
-Simhashes: TypeAlias = Callable[[Sequence[str]], Future[list[int]]]
-"""Takes the simhash of each text, signed numbers of 64 bits, in another thread."""
+Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
+Simhashes: TypeAlias = Callable[[Sequence[tuple[str, str]]], Future[list[Compared]]]
+"""Takes the simhash of each text of a host, a signed number of 64 bits, in another thread, and says
+where in the text navigation begins and ends."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +69,7 @@ class _Waiting:
 
     key: str
     stored: dict[str, Any] | None
-    compared: tuple[list[dict[str, Any]], Future[list[int]]] | None = None
+    compared: tuple[list[dict[str, Any]], Future[list[Compared]]] | None = None
 
     @property
     def texts(self) -> Iterator[dict[str, Any]]:
@@ -82,8 +90,11 @@ class _Waiting:
     def settle(self) -> None:
         """Wait for the likeness of each text."""
         if self.compared is not None:
-            for one, likeness in zip(self.compared[0], self.compared[1].result(), strict=True):
-                one["likeness"] = likeness
+            found = zip(self.compared[0], self.compared[1].result(), strict=True)
+            for text, (likeness, navigation) in found:
+                if "likeness" not in text:  # others' are settled with the first page
+                    text["likeness"] = likeness
+                    _move(text, navigation)
 
 
 class IndexWriter:
@@ -294,7 +305,8 @@ class IndexWriter:
         """Ask for the likeness of pages."""
         if self._simhashes is not None:
             texts = [text for page in pages for text in page.texts]
-            compared = texts, self._simhashes([text["body"] for text in texts])
+            asked = [(_host_of(text), text["body"]) for text in texts]
+            compared = texts, self._simhashes(asked)
             for page in pages:
                 page.compared = compared
 
@@ -363,3 +375,21 @@ class IndexWriter:
                 self._indexed[normalized] = None
             refreshed += 1
         return refreshed
+
+
+def _host_of(text: dict[str, Any]) -> str:
+    """The host among whose pages navigation is looked for; "": in none."""
+    is_page = text["mime"] == "text/html" and "container" not in text
+    return str(text["host"]) if is_page else ""
+
+
+def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
+    """From the main text to what stands around it."""
+    body = text["body"]
+    if spans and len(body) - sum(end - start for start, end in spans) >= LEAST_TEXT:
+        moved = [body[start:end] for start, end in spans]
+        text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()
+        starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(body)]
+        text["body"] = "".join(body[a:b] for a, b in zip(starts, ends, strict=True)).strip()
+        if body.startswith(text["description"]):  # the page gives none
+            text["description"] = first_sentence(text["body"])

@@ -6,12 +6,12 @@ from larmspider.extraction import simhasher
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Simhasher
 
-TEXTS = ["one text", "another text \ud800", ""]
+TEXTS = [("wiki", "one text"), ("", "another text \ud800"), ("wiki", "")]
 
 
 def test_a_process_answers_as_the_crawl_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first texts are done in a thread; a process that is killed costs no text its hash."""
-    expected = list(map(simhash, TEXTS))
+    expected = [(simhash(text), []) for _, text in TEXTS]
     monkeypatch.setattr(simhasher, "DONE_HERE", len(TEXTS))
     with Simhasher() as hasher:
         assert hasher.submit(TEXTS).result() == expected

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction.fingerprint import simhash
+from larmspider.extraction.simhasher import Compared
 from larmspider.index.copies import NEAR, Groups, blocks, near
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
@@ -23,9 +25,12 @@ NEARLY = " ".join(["other", *WORDS[1:]])
 DIFFERENT = " ".join(reversed(WORDS))
 
 
-def simhashes(texts: list[str]) -> Future[list[int]]:
-    done: Future[list[int]] = Future()
-    done.set_result(list(map(simhash, texts)))
+def simhashes(texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
+    """What stands between two bars is navigation."""
+    done: Future[list[Compared]] = Future()
+    bars = [[(m.start(), m.end()) for m in re.finditer(r"\|.*?\|", text)] for _, text in texts]
+    hashes = [simhash(text) for _, text in texts]
+    done.set_result(list(zip(hashes, bars, strict=True)))
     return done
 
 
@@ -143,3 +148,20 @@ def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_pag
     page = both.get("http://wiki.example/a")
     assert both.copies(page)[0] == 2
     assert [hit.copies for hit in both.similar(page).hits] == [1]
+
+
+def test_navigation_is_no_main_text(writer, make_page) -> None:
+    """It is found, and in no snippet and no similar page; a text that is nothing else stays."""
+    for n in range(4):
+        text = "|menu of all things| " + " ".join(f"w{n}x{m}" for m in range(99))
+        writer.add(make_page(f"{n}", text, rest=[]))
+    writer.add(make_page("map", "short |" + "site map of things " * 20 + "|"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    found = searcher.search("menu")
+    assert found.total == 4
+    assert not any("menu" in hit.snippet.text for hit in found.hits)
+    page = searcher.get("http://wiki.example/0")
+    assert (page.rest, page.text[:5]) == ("|menu of all things|", "w0x0 ")
+    assert searcher.similar(page).hits == []
+    assert "site map" in searcher.get("http://wiki.example/map").text

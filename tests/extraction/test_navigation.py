@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from larmspider.extraction import navigation
+from larmspider.extraction.navigation import LEAST_PAGES, MAX_HOSTS, MAX_ROWS, Navigation
+
+WORDS = [f"word{n}" for n in range(5_000)]
+MENU = " ".join(f"Menu{n}" for n in range(400))
+
+
+def texts(number: int, share: float = 1.0) -> list[str]:
+    """``share`` of them have the menu between words of their own."""
+    chance = random.Random(7)
+    found = []
+    for _ in range(number):
+        before, behind = (" ".join(chance.choices(WORDS, k=400)) for _ in range(2))
+        found.append(f"{before} {MENU if chance.random() < share else ''} {behind}")
+    return found
+
+
+def menu_in(text: str, spans: list[tuple[int, int]]) -> float:
+    """The share of the menu that is in ``spans``; nothing else may be."""
+    found = " ".join(text[start:end] for start, end in spans)
+    assert set(found.split()) <= set(MENU.split())
+    return len(found) / len(MENU)
+
+
+@pytest.mark.parametrize(("share", "is_found"), [(1.0, True), (0.3, True), (0.05, False)])
+def test_blocks_of_many_pages_are_learned(share: float, is_found: bool) -> None:
+    """But for a few words at either end."""
+    learned = Navigation()
+    early, *_, late = [learned.spans("wiki", text) for text in texts(300, share)] + [
+        learned.spans("wiki", f"{' '.join(WORDS[:400])} {MENU} {' '.join(WORDS[400:800])}")
+    ]
+    text = f"{' '.join(WORDS[:400])} {MENU} {' '.join(WORDS[400:800])}"
+    assert (menu_in(text, late) > 0.5) is is_found
+    assert early == []
+    assert learned.spans("other", text) == []
+
+
+def test_a_page_that_is_nothing_else_keeps_its_text() -> None:
+    learned = Navigation()
+    assert {tuple(learned.spans("wiki", MENU)) for _ in range(2 * LEAST_PAGES)} == {()}
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = Navigation()
+    for text in texts(200):
+        learned.spans("wiki", text)
+    assert len(learned._hosts["wiki"].rows) <= MAX_ROWS
+    monkeypatch.setattr(navigation, "MAX_HOSTS", 3)
+    for n in range(9):
+        learned.spans(f"host{n}", MENU)
+    assert list(learned._hosts) == ["host6", "host7", "host8"]
+    assert MAX_HOSTS > 3
