@@ -338,7 +338,7 @@ class _Words(dict[str, bytes]):
         return found
 
 
-_words = _Words()
+word_hashes = _Words()
 
 
 def simhash(text: str) -> int:
@@ -351,7 +351,7 @@ def simhash(text: str) -> int:
         words = list("".join(words))
     rows = max(1, len(words) - 2)
     words += [""] * (3 - len(words))
-    hashes = memoryview(b"".join(map(_words.__getitem__, words))).cast("Q")
+    hashes = memoryview(b"".join(map(word_hashes.__getitem__, words))).cast("Q")
     mixed = 0
     for place in range(3):
         mixed ^= int.from_bytes(hashes[place + 3 * place :: 3][:rows].tobytes())

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from heapq import nlargest
 from itertools import groupby
 
+from larmspider.extraction.fingerprint import word_hashes
+
 SHARE = 0.15
 """Of a host's pages, from which on a row is navigation;"""
 LEAST_PAGES = 40
@@ -56,11 +58,11 @@ class Navigation:
         self._hosts[host] = known
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        words = text.split()
+        words = text.lower().split()
         rows = [
             (at, hash(tuple(words[at : at + _ROW])))
             for at in range(len(words) - _ROW + 1)
-            if hash(words[at]) % _SAMPLE == 0
+            if word_hashes[words[at]][0] % _SAMPLE == 0
         ]
         known.learn({row for _, row in rows})
         if known.pages < LEAST_PAGES:

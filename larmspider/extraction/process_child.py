@@ -119,7 +119,7 @@ def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
     _ignore_signals()
     if most:
         _leave_network()
-    _limit(memory_bytes)
+    _limit(memory_bytes, may_start_processes=helpers != NONE)
     if helpers.ocr and hasattr(os, "nice"):
         os.nice(19)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -174,11 +174,15 @@ def _limit_time(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _limit(memory_bytes: int) -> None:
+def _limit(memory_bytes: int, *, may_start_processes: bool) -> None:
+    """Tesseract is a process, and Tika has threads; no other reader needs one. Root is not
+    limited."""
     try:
         import resource
     except ImportError:  # no POSIX
         return
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not may_start_processes:
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))

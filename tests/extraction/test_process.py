@@ -3,11 +3,13 @@
 import asyncio
 import io
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +54,9 @@ def test_one_process_reads_one_document_after_the_other(reader):
     child = reader._child.pid
     read(reader, BODY)
     assert reader._child.pid == child
+    limits = Path(f"/proc/{child}/limits")
+    if limits.exists():
+        assert re.search(r"^Max processes +0 +0 ", limits.read_text(), re.MULTILINE)
 
 
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_read():
