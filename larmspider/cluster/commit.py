@@ -505,8 +505,9 @@ class BatchChanges:
         """What the next owner needs to visit the URL again."""
         if visit.state is UrlState.REFUSED and not visit.due:
             self._no_record(key)
+            self._replaced(key, inf)
             return
-        if visit.stored and not visit.shard:
+        if not visit.shard:
             self._replaced(key, visit.stored)
             inlinks = records.inlinks_of(record)
             record = records.pack_visit(replace(visit, shard=self._worker), inlinks)

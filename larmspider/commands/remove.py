@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
-from larmspider.control.remove import Found, find, put_back_now, take_out_now
+from larmspider.control.remove import (
+    Found,
+    find,
+    put_back_now,
+    refuse_shared,
+    take_out_now,
+)
 from larmspider.crawl.compact import compact
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
@@ -64,6 +70,8 @@ class Command(LarmCommand):
             self._show(opts, found, rule)
             return
         runs = self._runs(crawl)
+        if not runs:
+            refuse_shared(crawl)
         if opts.erase and runs:
             raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
         if rule not in removals.rules:
@@ -121,8 +129,11 @@ class Command(LarmCommand):
             raise ConfigError(
                 f"{rule.kind} {rule.what} was not taken out: expected a line of {removals.path}"
             )
+        runs = self._runs(crawl)
+        if not runs:
+            refuse_shared(crawl)
         Removals(removals.path, [one for one in removals.rules if one != rule]).write()
-        if self._runs(crawl):
+        if runs:
             done = self._ask(crawl, rule, undo="yes")
         else:
             urls = put_back_now(crawl, rule, self._settings)

@@ -273,7 +273,11 @@ class OperatorExtension:
             leased = {entry.key for entry in backend.leases()}
             found = await asyncio.to_thread(find, crawl, rule)
             for entries in (found.pages, found.others):
-                entries[:] = [one for one in entries if one[0].key not in leased]
+                entries[:] = [
+                    one
+                    for one in entries
+                    if one[0].key not in leased and self._scheduler.frontier.is_own(one[0].key)
+                ]
             for number in take_out(found, stores, backend):
                 pages += number
                 await asyncio.sleep(0)

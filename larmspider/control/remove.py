@@ -104,11 +104,16 @@ def take_out(
 
 def take_out_now(crawl: CrawlDir, found: Found, settings: BaseSettings) -> int:
     """The same for a crawl that does not run; how many pages were stored. Raises CrawlDirError."""
+    return _offline(crawl, settings, partial(_all_out, found))
+
+
+def refuse_shared(crawl: CrawlDir) -> None:
+    """Raise CrawlDirError for a crawl whose queues and records are in Redis."""
     if is_shared(crawl.manifest):
         raise CrawlDirError(
-            f"{crawl.path}: workers share this crawl, and none runs: start them, then remove"
+            f"{crawl.path}: workers share this crawl, and none runs: start them first, with"
+            " -a refresh=watch where it has ended"
         )
-    return _offline(crawl, settings, partial(_all_out, found))
 
 
 def put_back_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
@@ -135,10 +140,7 @@ def _all_out(found: Found, stores: Sequence[Store], backend: Backend) -> int:
 def _offline(
     crawl: CrawlDir, settings: BaseSettings, act: Callable[[Sequence[Store], Backend], int]
 ) -> int:
-    if is_shared(crawl.manifest):
-        raise CrawlDirError(
-            f"{crawl.path}: workers share this crawl, and none runs: start them first"
-        )
+    refuse_shared(crawl)
     with locked(crawl.path / LOCK):
         backend = LmdbBackend(crawl.path / "frontier")
         try:

@@ -316,6 +316,9 @@ class WorkersFrontierReader(FrontierReader):
             return b"%d" % sum(int(worker.note(name) or b"0") for worker in self._workers)
         if self._waiting is not None:
             return self._waiting.note(name)
+        host = name.partition(" ")[2]
+        if host and self._workers and (note := self._home_of(host).note(name)) is not None:
+            return note
         return next(
             (note for worker in self._workers if (note := worker.note(name)) is not None), None
         )

@@ -53,6 +53,7 @@ class NotifyExtension:
         self.crawler, self.target = crawler, target
         self._approved: dict[str, set[bytes]] = {}
         self._read = -1.0
+        self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
         self._told: dict[str, float] = {}
         self._logged: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,11 +91,13 @@ class NotifyExtension:
         with suppress(OSError):
             changed = (path / "deletes-approved.json").stat().st_mtime
             if changed != self._read:
-                self._read = changed
+                self._read, self._taken_up = changed, set()
                 self._approved = approved_in(path)
-                for host, keys in self._approved.items():
-                    if host in frontier.hosts:
-                        frontier.gate.approve(host, keys)
+        self._taken_up.intersection_update(frontier.hosts)  # others may come back
+        for host in self._approved.keys() - self._taken_up:
+            if host in frontier.hosts:
+                self._taken_up.add(host)
+                frontier.gate.approve(host, self._approved[host])
                 scheduler.wake()
 
     def _tell(self, scheduler: FrontierScheduler) -> None:

@@ -110,12 +110,17 @@ class _Host:
 
 
 class DeleteGate:
-    """``schedule`` makes pages of a host due: (host, keys, time)."""
+    """``schedule`` makes pages of a host due: (host, keys, time). ``shared`` with other workers:
+    the brake counts the hosts of this one, which bring and take their numbers with them."""
 
     def __init__(
-        self, backend: Backend, schedule: Callable[[str, Iterable[bytes], float], None]
+        self,
+        backend: Backend,
+        schedule: Callable[[str, Iterable[bytes], float], None],
+        *,
+        shared: bool = False,
     ) -> None:
-        self._backend, self._schedule = backend, schedule
+        self._backend, self._schedule, self._shared = backend, schedule, shared
         self._hosts: dict[str, _Host] = {}
         self._changed: set[str] = set()
         self.brake = Brake()
@@ -127,17 +132,26 @@ class DeleteGate:
 
     def recover(self) -> None:
         """After the backend's."""
-        self.brake = Brake.unpack(self._backend.note(_BRAKE))
+        if not self._shared:
+            self.brake = Brake.unpack(self._backend.note(_BRAKE))
 
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
         for host in self._changed:
             self._backend.put_note(note_of(host), pack_waiting(self._hosts[host].waiting))
-            self._backend.put_note(_BRAKE, self.brake.pack())
+            if self._shared:
+                self._backend.put_note(f"{_BRAKE} {host}", self.brake.pack(host))
+            else:
+                self._backend.put_note(_BRAKE, self.brake.pack())
         self._changed.clear()
+
+    def enter(self, host: str) -> None:
+        """The host came from another worker."""
+        self.brake.enter(self._backend.note(f"{_BRAKE} {host}"))
 
     def forget(self, host: str) -> None:
         """Another worker owns the host now."""
+        self.brake.leave(host)
         self._hosts.pop(host, None)
         self._changed.discard(host)
 

@@ -205,9 +205,20 @@ class Brake:
         """Somebody has looked at this host: it begins anew."""
         self._taken.pop(host, None)
 
-    def pack(self) -> bytes:
-        packed: bytes = msgpack.packb({host: one.days for host, one in self._taken.items()})
+    def pack(self, host: str = "") -> bytes:
+        """Of one host, or of all."""
+        taken = self._taken.items()
+        packed: bytes = msgpack.packb({of: one.days for of, one in taken if host in ("", of)})
         return packed
+
+    def enter(self, data: bytes | None) -> None:
+        """Hosts come from another worker, with what it has packed."""
+        if data:
+            self._taken |= Brake.unpack(data)._taken
+
+    def leave(self, host: str) -> None:
+        """Another worker has the host now."""
+        self._taken.pop(host, None)
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:

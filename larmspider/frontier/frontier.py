@@ -117,7 +117,7 @@ class Frontier:
         """Merges URLs that are one page; None where no host has anything to prove."""
         self.sources: Sources | None = None
         """Sitemaps and feeds; None where none is asked."""
-        self.gate = DeleteGate(backend, self._make_due)
+        self.gate = DeleteGate(backend, self._make_due, shared=shared is not None)
         """Stands before every removal of a page that is gone."""
         self.refresh: Revisiting | None = None
         """Which pages are visited again, and when; None: no page ever is."""
@@ -202,6 +202,10 @@ class Frontier:
         for host in touched.values():
             schedule(self, host)
         return added
+
+    def is_own(self, key: bytes) -> bool:
+        """Whether a URL is of a host that no other worker has."""
+        return self.partitions is None or self.partitions.owns(key)
 
     def known(self, exact: Sequence[str], *, count: bool = True) -> list[bool]:
         """Was each URL, by its exact form, added before? With ``count`` it counts as a link to it

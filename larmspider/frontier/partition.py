@@ -124,6 +124,10 @@ class Partitions:
         self._backend.forward_links([key for key, own in zip(keys, stay, strict=True) if not own])
         return stay
 
+    def owns(self, key: bytes) -> bool:
+        """As SharedBackend.owns()."""
+        return self._backend.owns(key)
+
     def _stays(self, key: bytes) -> bool:
         if not self._backend.owns(key):
             return False
@@ -157,6 +161,7 @@ class Partitions:
             host.paused = frontier.politeness.overrides.is_paused(name)
             if frontier.merger is not None:
                 frontier.merger.recover([name])
+            frontier.gate.enter(name)
             dispatch.schedule(frontier, host)
         came = self._stored() - before
         self._committed_pages += came

@@ -126,7 +126,7 @@ class Outcome:
             states = found[name] = Counter[UrlState]()
             with worker.frontier() as frontier:
                 for _, visit in () if frontier is None else frontier.visits():
-                    states[visit.state] += 1
+                    states[visit.state] += not visit.shard
                     if visit.time >= began:
                         idle.discard(name)
                         hosts.add(host_of(visit.url))

@@ -21,6 +21,8 @@ from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import pack_outdated
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
+from larmspider.frontier.delete_gate import DeleteGate
+from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.links import CrawlLimits
@@ -219,6 +221,24 @@ def test_the_budget_of_all_is_what_the_commits_have_left(store, workers):
     assert refresh.refill(100 * 86_400.0, 48.0) == 7 * 48
     assert refresh.began("all", 5.0) == refresh.began("all", 9.0) == 5.0
     assert refresh.began("due", 9.0) == 9.0
+
+
+def test_what_waits_and_what_the_brake_has_counted_come_with_the_host(store, workers):
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    (page,) = entries("1")
+    one.add([page])
+    before, after = (DeleteGate(b, lambda *_: None, shared=True) for b in (one, two))
+    assert before.why_not(page, Observation.SCOPE, "scope", 1_000.0)
+    before.brake.took("a:80", 1_000.0)
+    before.save()
+    one.checkpoint({})
+    pass_on(store, one, two)
+    before.forget("a:80")
+    after.enter("a:80")
+    assert before.brake.lately(1_000.0) == 0
+    assert after.brake.lately(1_000.0, "a:80") == after.brake.lately(1_000.0) == 1
+    assert after.still_waiting("a:80", [page.key]) == {page.key}
 
 
 def test_merged_urls_come_with_their_block_and_go_again(store, workers):

@@ -238,3 +238,37 @@ def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
     assert crew.run("all", number=3).status == 0
     check_as_fresh(crew, tmp_path)
     assert Counter(crew.deleted()) == Counter(gone)
+
+
+def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> None:
+    """Each page is due and visited once; what is removed leaves the directory that has it, and one
+    log says so."""
+    assert crew.run().status == 0
+    crew.sites.asked()
+    one, host = crew.sites.servers[0].url("/p1"), crew.sites.servers[3].url("/")
+    refused = scrapy("remove", one, "--yes", cwd=crew.folder)
+    assert (refused.status, "start them first" in refused.err) == (1, True), refused.err
+    assert not (crew.path / "removed.txt").exists()
+    crew.days = 1
+    running = crew.begin("watch", 3, LARM_REFRESH_PER_DAY="1000", LARM_WEB="yes")
+    try:
+        end = time.monotonic() + 120
+        seen: Counter[str] = Counter()
+        while seen.keys() != crew.sites.urls:
+            assert time.monotonic() < end, (crew.folder / "out").read_text()
+            time.sleep(0.2)
+            seen += crew.sites.asked()
+        assert max(seen.values()) == 1
+        for what, pages in ((one, 1), (f"{host}.*", 6)):
+            done = scrapy("remove", what, "--yes", cwd=crew.folder)
+            assert (done.status, "taken out" in done.out) == (0, True), done.out + done.err
+            assert f"{pages} page" in done.out, done.out
+        time.sleep(2)
+    finally:
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(120) == 0, (crew.folder / "out").read_text()
+    gone = {url for url in crew.sites.urls if url == one or url.startswith(host)}
+    bodies, documents, _ = crew.held()
+    assert bodies.keys() == crew.sites.urls - gone
+    assert documents == Counter(bodies.keys())
+    assert Counter(crew.deleted()) == Counter(gone)

@@ -170,7 +170,7 @@ class FetchRecord:
     page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
 
     Where workers share a crawl: ``stored`` is the ``time`` of the version that counts, ``shard``
-    the worker that has it in its directory, "" for this one.
+    the worker that has it, and its line in fetch.log, in its directory, "" for this one.
     """
 
     state: UrlState
@@ -371,10 +371,10 @@ def pack_visit(visit: FetchRecord, inlinks: int, entry: QueuedUrl | None = None)
         visit.link_signature,
         of.link_type,
         len(missing_as),
-        shared | (_IS_SHARED if visit.stored else 0),
+        shared | (_IS_SHARED if visit.stored or visit.shard else 0),
     )
     version = b""
-    if visit.stored:
+    if visit.stored or visit.shard:
         shard = _encode(visit.shard)[:0xFF]
         version = _SHARED.pack(visit.stored, len(shard)) + shard
     return b"".join((head, texts, again, version, missing_as, _encode(of.from_page[shared:])))
@@ -468,7 +468,8 @@ def unpack_merged(data: bytes) -> MergedUrl:
 HOST_NOTES = tuple(
     b"n%b " % name
     for name in (
-        b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh"
+        b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
+        b"brake",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
