@@ -74,7 +74,8 @@ FAULTS ?= 40
 ROLLBACKS ?= 20
 SEED ?= 0
 soak: $(VENV)/ready
-	$(BIN)/python -m pytest -s tests/recovery/test_kill.py tests/workers/test_faults.py \
+	$(BIN)/python -m pytest -s tests/recovery/test_kill.py tests/recovery/test_killed_refresh.py \
+	    tests/workers/test_faults.py \
 	    --kills=$(KILLS) --faults=$(FAULTS) --rollbacks=$(ROLLBACKS) --kill-seed=$(SEED) $(ARGS)
 
 check: $(VENV)/ready

@@ -12,6 +12,11 @@ commit = object()
 """No arguments; sent after ``checkpoint``. Each store makes durable what it had at its position: it
 syncs files, commits an index. May be a coroutine; pages may be written meanwhile."""
 
+in_doubt = object()
+"""``names``: pages, by the exact form of their URLs, of which a store that cannot go back may have
+other versions than the last checkpoint, after a crash. The scheduler returns a list of those that
+are not stored at all; the others are written anew at their next visit, whatever it finds."""
+
 url_refused = object()
 """``failed``: a FailedFetch for a URL that robots.txt does not allow; it was not fetched."""
 

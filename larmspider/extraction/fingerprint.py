@@ -310,9 +310,9 @@ def was_noindex(link_signature: bytes) -> bool:
     return bool(link_signature and link_signature[-1] & 2)
 
 
-def error_signature(page: Page) -> bytes:
+def error_signature(page: Page, *, numbers: bool = False) -> bytes:
     """8 bytes that are the same for all pages that say one thing about any URL, as error pages do:
-    without numbers, and without the URL and its parts."""
+    without the URL and its parts, and without numbers, unless with ``numbers``."""
     path = urlsplit(page.url).path
     last = unquote(path).rpartition("/")[2]
     parts = [part for part in {path, unquote(path), last if len(last) > 3 else ""} if len(part) > 1]
@@ -320,9 +320,9 @@ def error_signature(page: Page) -> bytes:
     words = (
         word
         for word in text.split()
-        if not _is_variable(word)
-        and not any(part in word for part in parts)
-        and _LETTER.search(word)  # of "/" nothing else is left
+        if not any(part in word for part in parts)
+        and (numbers or not _is_variable(word))
+        and (_LETTER.search(word) or (numbers and word != "/"))  # of "/" nothing else is left
     )
     return _hash(" ".join(words), 8)
 

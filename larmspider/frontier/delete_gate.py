@@ -182,7 +182,8 @@ class DeleteGate:
         error = error_signature(page)
         if error == mine.probe.error:
             return Observation.LOGIN if mine.probe.password else Observation.SOFT_404
-        earlier = mine.texts.setdefault(error, set())
+        # pages may differ by numbers alone: of these each has a text of its own
+        earlier = mine.texts.setdefault(error_signature(page, numbers=True), set())
         if len(earlier) <= MANY:
             earlier.add(before.signature or before.digest)
         return Observation.LOGIN if len(earlier) > MANY else None

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from heapq import heappush, heappushpop
 from math import inf
 from typing import TYPE_CHECKING
@@ -112,6 +113,8 @@ class Revisiting:
         """URLs that are fetched once more at once, without validators: what the first look was."""
         self.targets: dict[tuple[str, str], int] = {}
         """How many stored pages of a host redirect to a URL, in this run."""
+        self._doubtful: set[bytes] = set()
+        """Pages of which a store may have another version than their records, since a crash."""
         self._hosts: dict[str, HostKnowledge] = {}
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
@@ -138,6 +141,8 @@ class Revisiting:
         kept = msgpack.unpackb(found) if found else {}
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
+        visit = self._frontier.backend.visit
+        self._doubtful = {key for key in kept.get("doubtful", ()) if visit(key) is not None}
         goes_on = self.mode and kept.get("mode") == self.mode
         self._since = kept.get("since", now) if goes_on else now
         self._ended = backend.note(NOTE_ENDED) is not None
@@ -179,6 +184,8 @@ class Revisiting:
             "at": self._budget.at,
             "theta": self._theta,
         }
+        if self._doubtful:
+            kept["doubtful"] = list(self._doubtful)
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
         return kept
@@ -337,6 +344,8 @@ class Revisiting:
         while found := backend.due(host, now, 1, self.until):
             entry = found[0]
             assert entry.visit is not None
+            if entry.key in self._doubtful:
+                entry.visit = _doubted(entry.visit)
             due, first = entry.visit.due, not entry.attempts and entry.key not in self.looks
             if due <= ASKED or not first:
                 return entry
@@ -352,8 +361,20 @@ class Revisiting:
                 self.until = ASKED
         return None
 
+    def doubt(self, names: Iterable[str]) -> list[str]:
+        """See signals.in_doubt."""
+        unknown = []
+        for name in names:
+            visit = self._frontier.backend.visit(key := url_key(name))
+            if visit is None or visit.state is not UrlState.STORED:
+                unknown.append(name)
+            else:
+                self._doubtful.add(key)
+        return unknown
+
     def ended(self, entry: QueuedUrl, visit: FetchRecord) -> FetchRecord:
         """The record of a URL that has its final state, with the time of its next visit."""
+        self._doubtful.discard(entry.key)
         if entry.visit is not None:
             return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
         self.visited += 1
@@ -485,6 +506,22 @@ class Revisiting:
         if items and self.mode in (DUE, WATCH):
             self.until = max(self.until, SIGNALLED)
         self._schedule(hosts)
+
+
+def _doubted(visit: FetchRecord) -> FetchRecord:
+    """The record of a page that equals no page, but for whether it asks for a password."""
+    digest, signature, links = (
+        blake2b(part, digest_size=len(part) or 1).digest()[: len(part)]
+        for part in (visit.digest, visit.signature, visit.link_signature[:-1])
+    )
+    return replace(
+        visit,
+        digest=digest,
+        signature=signature,
+        link_signature=links + visit.link_signature[-1:],
+        etag="",
+        last_modified="",
+    )
 
 
 def asked_at(visit: FetchRecord) -> float:

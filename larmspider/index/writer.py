@@ -145,6 +145,8 @@ class IndexWriter:
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
         self._closed = False
+        self.before_commit: Callable[[], object] = lambda: None
+        """Called when a commit has the pages that it is about to make durable."""
 
     def __repr__(self) -> str:
         return f"<IndexWriter {self.directory}, {len(self._queue)} pages queued>"
@@ -344,6 +346,7 @@ class IndexWriter:
     def _commit(self) -> None:
         with self._errors_named():
             self._drain()
+            self.before_commit()
             self._writer.commit()
         self.anchors.flush(self._indexed)
         self._indexed = {}

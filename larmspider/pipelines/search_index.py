@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import msgpack
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
@@ -26,6 +27,7 @@ from larmspider.extraction.language import Languages, is_in_another, languages_i
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.files import replace_file
 from larmspider.formatting import counted, duration
 from larmspider.index.access import Access, place_of
 from larmspider.index.rebuild import finish, rebuild
@@ -70,11 +72,14 @@ class SearchIndexPipeline(Store):
         speaking: Callable[[], Languages] = lambda: Languages(()),
         languages: Collection[str] = (),
         restricted: Collection[str] = (),
+        unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
         ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
-        link texts are for their own pages alone, since not everybody may see them."""
+        link texts are for their own pages alone, since not everybody may see them. ``unknown``
+        returns those of some pages that are not stored, and has the others written anew at their
+        next visit."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -84,6 +89,9 @@ class SearchIndexPipeline(Store):
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._readers, self._speaking = readers, speaking
         self._simhasher = Simhasher()
+        self._ahead = _Ahead(directory / "ahead")
+        self._in_doubt: Sequence[str] = ()
+        self._unknown = unknown
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -108,6 +116,7 @@ class SearchIndexPipeline(Store):
             speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
             restricted=Sites.from_settings(settings).protected,
+            unknown=partial(_unknown, crawler),
         )
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
@@ -127,6 +136,9 @@ class SearchIndexPipeline(Store):
             stemmer=self.stemmer,
             simhashes=self._simhasher.submit,
         )
+        self._writer.before_commit = self._ahead.write
+        for name in self._unknown(self._in_doubt) if self._in_doubt else ():
+            self._take_out(name)
 
     async def _open_anew(self) -> None:
         """Rebuild the index while the crawl waits, and keep its lease."""
@@ -176,6 +188,7 @@ class SearchIndexPipeline(Store):
             self._index(page, self._writer)
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
+        self._ahead.add(page.name)
         other = self.languages and is_in_another(page, self.languages)
         if other:
             self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
@@ -206,23 +219,29 @@ class SearchIndexPipeline(Store):
         return self._access.page(url) or place_of(name) != place_of(here)
 
     def remove(self, removed: Removed) -> None:
+        self._take_out(removed.exact)
+
+    def _take_out(self, name: str) -> None:
         assert self._writer is not None
         self._up_to_date = False
+        self._ahead.add(name)
         with self._failure_kept():
-            self._writer.remove(removed.exact)
-        self._writer.add_anchors(removed.exact, ())
+            self._writer.remove(name)
+        self._writer.add_anchors(name, ())
 
     def flush(self) -> bytes:
-        """The index needs no position: pages added twice are there once. Raises the first
-        CrawlDirError again, since which pages may be missing."""
+        """How many pages the index was given: it cannot go back, but knows which ones came after.
+        Raises the first CrawlDirError again, since which pages may be missing."""
         if self._failure is not None:
             raise self._failure
-        return _EXISTS
+        return b"%s %d" % (_EXISTS, self._ahead.checkpoint())
 
     def recover(self, position: bytes) -> None:
         """Raises CrawlDirError if the index is gone."""
         finish(self.directory)
-        if position == _EXISTS and not (self.directory / META_NAME).exists():
+        exists, _, number = position.partition(b" ")
+        self._in_doubt = self._ahead.recover(int(number or 0))
+        if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
                 " or make it anew with 'scrapy reindex'"
@@ -262,6 +281,50 @@ class SearchIndexPipeline(Store):
         finally:
             self._writer = None  # not before: a checkpoint meanwhile must wait for this commit
             self._simhasher.close()
+
+
+class _Ahead:
+    """A file with the names of the pages that the index was given since the last checkpoint but
+    one, each with its number: the index may have them when the crawl, after a crash, has not."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = self._checkpoint = self._written = 0
+        self._names: list[tuple[int, str]] = []
+
+    def recover(self, number: int) -> list[str]:
+        """Of the pages behind ``number``, a checkpoint()."""
+        self._number = self._checkpoint = self._written = number
+        self._names = []
+        try:
+            found = msgpack.unpackb(self._path.read_bytes())
+        except (OSError, ValueError):  # none, or of a machine that crashed
+            return []
+        self._names = [(at, name) for at, name in found if at > number]
+        self._number = max([number, *(at for at, _ in self._names)])
+        return list(dict.fromkeys(name for _, name in self._names))
+
+    def add(self, name: str) -> None:
+        self._names.append((self._number + 1, name))
+        self._number += 1  # behind it: write() may come between
+
+    def checkpoint(self) -> int:
+        """The number of the last page; the checkpoint before this one was committed."""
+        self._names = [one for one in self._names if one[0] > self._checkpoint]
+        self._checkpoint = self._number
+        return self._number
+
+    def write(self) -> None:
+        """Before the index commits; in any thread."""
+        number = self._number
+        if self._written != number:
+            replace_file(self._path, msgpack.packb(self._names[:]))
+            self._written = number
+
+
+def _unknown(crawler: Crawler, names: Sequence[str]) -> Iterable[str]:
+    answers = crawler.signals.send_catch_log(signals.in_doubt, names=names)
+    return [name for _, found in answers if isinstance(found, list) for name in found]
 
 
 class RebuildLog:

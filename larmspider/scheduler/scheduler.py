@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -114,7 +114,13 @@ class FrontierScheduler:
         scheduler = cls(crawler)
         crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
         crawler.signals.connect(scheduler.wake, signal=signals.wake)
+        crawler.signals.connect(scheduler.in_doubt, signal=signals.in_doubt)
         return scheduler
+
+    def in_doubt(self, names: Sequence[str]) -> list[str]:
+        """See signals.in_doubt. Of a crawl with many workers a page may be another one's now."""
+        refresh = self.frontier.refresh
+        return [] if refresh is None or self.worker is not None else refresh.doubt(names)
 
     @property
     def frontier(self) -> Frontier:

@@ -178,6 +178,16 @@ def test_one_text_in_place_of_many_is_nobodys() -> None:
     assert {gate.looks_like(HOST, page(f"{n}", copies), before("one")) for n in range(6)} == {None}
 
 
+def test_pages_that_differ_by_numbers_alone_are_pages() -> None:
+    gate = World().gate
+    gate.looks_like(HOST, page("p0", "<p>x"), before("<p>y"))
+    probed(gate, None)
+    text = "<p>Meter in the cellar of the house stands at {} today"
+    for number in range(9):
+        old = before(text.format(100 + number))
+        assert gate.looks_like(HOST, page(f"p{number}", text.format(200 + number)), old) is None
+
+
 def test_a_redirect_to_where_made_up_urls_lead_is_no_move() -> None:
     def moved(target: str) -> Page:
         answer = Page("http://h/p1", status=302)

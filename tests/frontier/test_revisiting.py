@@ -166,3 +166,24 @@ def test_a_visit_that_failed_keeps_the_page(world: World) -> None:
     assert kept is not None
     assert (kept.state, kept.status) == (UrlState.STORED, 200)
     assert kept.due > world.clock.now
+
+
+def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> None:
+    """Over crashes; a visit that came to nothing leaves the doubt in its record."""
+    key = url_key(PAGES[3])
+    frontier = world.begin("")
+    assert frontier.refresh is not None
+    assert frontier.refresh.doubt([PAGES[3], "http://a/never"]) == ["http://a/never"]
+    frontier.checkpoint({})
+    for _ in range(2):
+        world.clock.now += DAY
+        frontier = world.begin("all")
+        before = frontier.backend.visit(key)
+        while (lease := world.next(frontier)) and lease.url != PAGES[3]:
+            world.visit(frontier, lease)
+        assert lease is not None
+        assert lease.entry is not None
+        assert lease.entry.visit != before
+    world.visit(frontier, lease)
+    frontier.checkpoint({})
+    assert not world.begin("all").refresh._doubtful

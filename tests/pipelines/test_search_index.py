@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -73,6 +73,34 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
         for word in ("canary", "finch", "robin")
     }
     assert found == {"canary": {targets[0]}, "finch": set(), "robin": set(targets)}
+
+
+def test_what_came_after_the_last_checkpoint_is_in_doubt(
+    crawler_for: Callable[..., Crawler],
+) -> None:
+    """The index cannot go back; what the crawl does not have at all leaves it."""
+    position = b""
+    asked: list[list[str]] = []
+
+    def unknown(names: Sequence[str]) -> list[str]:
+        asked.append([*names])
+        return ["http://h/2"]
+
+    for number in range(4):
+        store = SearchIndexPipeline.from_crawler(crawler_for())
+        store._unknown = unknown
+        store.recover(position)
+        store.open_spider()
+        for page in range(number + 1) if number < 3 else ():
+            url = f"http://h/{page}"
+            store.write(Page(url, url, text="zebra", exact=url))
+            if page == 1:
+                store.flush()
+                asyncio.run(store.commit())
+                position = store.flush() if number == 1 else position
+        asyncio.run(store.close_spider())  # as if it was killed after the index's commit
+    assert asked == [["http://h/0"], ["http://h/2"]]
+    assert Searcher.open(store.directory).search("zebra").total == 2
 
 
 def test_an_index_of_an_earlier_version_is_made_anew(

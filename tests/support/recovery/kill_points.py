@@ -18,6 +18,8 @@ from scrapy.crawler import Crawler
 from scrapy.signals import item_scraped
 
 from larmspider import signals
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.hosts import Lease
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import EXTENSIONS, ITEM_PIPELINES
@@ -43,6 +45,8 @@ POINTS = (
     "recovered",
     "opened",
 )
+REFRESH_POINTS = (*POINTS, "looking-for-pages", "looking-again", "taken-out")
+"""Those of a run with refresh=."""
 _passed = 0
 
 
@@ -90,8 +94,30 @@ class KilledScheduler(FrontierScheduler):
                     txn.abort()
             write(batch)
 
+        self._watch_visits(frontier)
         frontier.commit = killed_commit  # type: ignore[method-assign]
         frontier.backend.files._write = killed_write
+
+    def _watch_visits(self, frontier: Frontier) -> None:
+        assert frontier.refresh is not None
+        work, look_again, forget = frontier.refresh.work, frontier.look_again, frontier.forget
+
+        def killed_work(now: float) -> bool:
+            worked = work(now)
+            passes("looking-for-pages")
+            return worked
+
+        def killed_look_again(lease: Lease) -> None:
+            look_again(lease)
+            passes("looking-again")
+
+        def killed_forget(lease: Lease) -> None:
+            forget(lease)
+            passes("taken-out")
+
+        frontier.refresh.work = killed_work  # type: ignore[method-assign]
+        frontier.look_again = killed_look_again  # type: ignore[method-assign]
+        frontier.forget = killed_forget  # type: ignore[method-assign]
 
     def _all_recovered(self) -> None:
         passes("recovered")

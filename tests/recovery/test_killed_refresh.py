@@ -1,0 +1,207 @@
+"""kill -9 at named points of a refresh: nothing is lost, doubled, or taken out twice.
+
+``pytest tests/recovery/test_killed_refresh.py --kills 190`` kills ten times at each of them.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tantivy
+
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import Counts
+from larmspider.index.anchors import AnchorTable
+from larmspider.index.version import open_index
+from tests.support.crawling import FAST, begin, body_of, records
+from tests.support.recovery.kill_points import REFRESH_POINTS
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+
+DAY = 86_400.0
+PAGES = 40
+LEAST = 2
+"""Kills at each point, without --kills."""
+SETTINGS = FAST | {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
+HTML = {"Content-Type": "text/html"}
+
+
+class Site:
+    """Pages by number, each with its version; the start page names them all, and each page the
+    next one with a text of its own. Pages that are gone are 410."""
+
+    def __init__(self) -> None:
+        self.versions = dict.fromkeys(range(PAGES), 0)
+
+    def answer(self, request: Request) -> Reply:
+        if request.path == "/":
+            return Reply(200, HTML, self.start().encode())
+        number = request.path.removeprefix("/p")
+        if not number.isdigit() or int(number) not in self.versions:
+            return Reply(410 if number.isdigit() else 404, HTML, b"<p>There is no such page.")
+        return Reply(200, HTML, self.page(int(number)).encode())
+
+    def start(self) -> str:
+        links = " ".join(f"<a href=/p{number}>{number} here</a>" for number in self.versions)
+        return f"<title>start</title>{links}"
+
+    def page(self, number: int) -> str:
+        version = self.versions[number]
+        text = f"Page {number} says what it has to say for the time number {version}."
+        return f"<title>p{number}</title><p>{text}<a href=/p{number + 1}>next to {version}</a>"
+
+    def texts(self, number: int) -> list[str]:
+        """Of links to a page."""
+        before = self.versions.get(number - 1)
+        return sorted([f"{number} here"] + ([] if before is None else [f"next to {before}"]))
+
+    def live(self, chance: random.Random) -> None:
+        """Some pages change, one is gone for good, two are new."""
+        for number in chance.sample(sorted(self.versions), 8):
+            self.versions[number] += 1
+        del self.versions[chance.choice(sorted(self.versions))]
+        new = max(self.versions) + 1
+        self.versions |= {new: 0, new + 1: 0}
+
+
+class Refreshed:
+    """A crawl of the site, and its next day."""
+
+    def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
+        self.site, self.server, self.folder = site, server, folder
+        self.crawl = folder / "crawl"
+        self.days = 0
+        self.said = ""
+
+    def run(self, refresh: str = "all", point: str = "", after: float = 0, **more: str) -> bool:
+        """Whether it ended by itself; False: it was killed."""
+        (self.folder / "killed.py").write_text(
+            "import time\nfrom tests.support.recovery.kill_points import *\n"
+            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
+        )
+        words = [f"-s{name}={value}" for name, value in (SETTINGS | more).items()]
+        words += ["-a", f"start={self.server.url('/')}"]
+        words += ["-a", f"refresh={refresh}"] if refresh else []
+        with (self.folder / "said").open("w") as out:
+            process = begin(
+                "crawl", "intranet", *words, cwd=self.folder, out=out, settings_module="killed",
+                KILL_POINT=point, KILL_AFTER=str(after),
+            )  # fmt: skip
+            try:
+                status = process.wait(100)
+            finally:
+                process.kill()
+                process.wait()
+        self.said = (self.folder / "said").read_text("utf-8")
+        assert status in (0, -signal.SIGKILL, -signal.SIGALRM), self.said
+        return status == 0
+
+    def check(self) -> None:
+        """Index, link texts, page files and frontier are those of the site as it is, and no version
+        is stored twice."""
+        site, url = self.site, self.server.url
+        wanted = {url(f"/p{number}"): site.page(number) for number in site.versions}
+        wanted[url("/")] = site.start()
+        index, _ = open_index(self.crawl / "index")
+        index.reload()
+        searcher = index.searcher()
+        hits = searcher.search(tantivy.Query.all_query(), 10 * PAGES).hits
+        found = [searcher.doc(address).to_dict() for _, address in hits]
+        assert Counter(one["url"][0] for one in found) == Counter(wanted.keys())
+        for one in found:
+            says = (one["stored_body"][0] + one["stored_rest"][0]).decode()
+            sentence = wanted[one["url"][0]].partition("<p>")[2].partition("<")[0]
+            assert sentence in says
+        anchors = AnchorTable(self.crawl / "index/anchors")
+        texts = {number: sorted(anchors.texts(url(f"/p{number}"))) for number in site.versions}
+        stale = anchors.changed(1, due_only=False)
+        anchors.close()
+        assert texts == {number: site.texts(number) for number in site.versions}
+        assert not stale
+        self._check_logs(wanted)
+
+    def _check_logs(self, wanted: dict[str, str]) -> None:
+        versions: dict[str, list[str]] = {}
+        for line in records(self.crawl / "store.log"):
+            if line["http-code"] == "200":
+                body = body_of(self.crawl, line).decode()
+                versions.setdefault(line["url"], []).append(body)
+        assert {page: bodies[-1] for page, bodies in versions.items() if page in wanted} == wanted
+        for page, bodies in versions.items():
+            assert len(set(bodies)) == len(bodies), f"{page} is stored twice"
+        deleted = Counter(line["url-exact"] for line in records(self.crawl / "deleted.log"))
+        assert deleted == Counter(versions.keys() - wanted.keys())
+        backend = LmdbBackend(self.crawl / "frontier")
+        try:
+            backend.recover()
+            assert backend.counts() == backend.audit()
+            known = backend.counts()
+            assert known == Counts(
+                discovered=known.discovered, stored=len(wanted), failed=known.failed
+            )
+        finally:
+            backend.close()
+
+
+@pytest.fixture
+def refreshed(tmp_path: Path) -> Iterator[Refreshed]:
+    site = Site()
+    with ScriptedServer({"*": site.answer}) as server:
+        crawl = Refreshed(site, server, tmp_path)
+        assert crawl.run("")
+        yield crawl
+
+
+def test_a_refresh_that_is_killed_again_and_again_is_exact(
+    refreshed: Refreshed, request: pytest.FixtureRequest
+) -> None:
+    kills = request.config.getoption("--kills")
+    chance = random.Random(request.config.getoption("--kill-seed") or 15)
+    times = max(LEAST, -(-kills // len(REFRESH_POINTS)) if kills > 20 else 0)
+    plan = [*REFRESH_POINTS] * times
+    chance.shuffle(plan)
+    killed: Counter[str] = Counter()
+    while plan:
+        refreshed.days += 9  # the brake has forgotten what left
+        refreshed.site.live(chance)
+        for _ in range(min(6, len(plan))):
+            point = plan.pop()
+            often = (
+                "commit" in point or "recover" in point or point in ("opened", "positions-named")
+            )
+            rare = point in ("looking-for-pages", "looking-again", "taken-out")
+            after = 0 if often or rare else chance.randrange(30)
+            if point.startswith("during"):
+                after = chance.uniform(0.05, 20 if "index" in point else 8)
+            if refreshed.run(point=point, after=after):
+                break
+            killed[point] += 1
+        else:
+            assert refreshed.run()
+        refreshed.check()
+    assert killed.total() > len(REFRESH_POINTS) * times // 2, killed
+    print(f"{killed.total()} kills: {dict(killed)}")
+
+
+@pytest.mark.parametrize("point", ["stores-committed", "written-not-committed"])
+def test_what_only_the_index_has_after_a_crash_is_put_right(
+    refreshed: Refreshed, point: str
+) -> None:
+    """The site is as it was when the run goes on: what changed is back, what was gone is there, and
+    what was new is not."""
+    before = dict(refreshed.site.versions)
+    refreshed.days += 1
+    refreshed.site.live(random.Random(1))
+    assert not refreshed.run(point=point, LARM_CHECKPOINT_SECS="60")
+    refreshed.site.versions = before
+    with pytest.raises(AssertionError):
+        refreshed.check()
+    assert refreshed.run()
+    with pytest.raises(AssertionError, match="stored twice"):
+        refreshed.check()
