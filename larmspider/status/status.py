@@ -18,9 +18,11 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
+from larmspider.frontier.deletes import Observation
 from larmspider.frontier.storage.records import Counts
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, HostLoad, forecast
+from larmspider.status.freshness import Freshness, freshness
 from larmspider.status.history import History, history, together
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.status.snapshot import Gauges
@@ -28,7 +30,8 @@ from larmspider.status.totals import Totals
 
 RATE_SECS = 10.0
 """The span over which rates are measured."""
-CURVES_SECS, DISK_SECS = 5.0, 60.0
+_SEEN = {*map(str, Observation), "removed"}
+CURVES_SECS, DISK_SECS, FRESH_SECS = 5.0, 60.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,19 @@ class Status:
     disk: int
     disk_free: int
     memory: int | None
+    freshness: Freshness
 
     @property
     def host_count(self) -> int:
         """Hosts of the crawl; the table of hosts has those of the last checkpoint only."""
         live = 0 if self.gauges is None else self.gauges.hosts
         return max(live, sum(self.hosts.values()))
+
+    @property
+    def visits_again(self) -> dict[str, int]:
+        """How many visits again, in all runs, have seen what."""
+        seen = self.totals.matching(stats.REFRESH)
+        return {word: number for word, number in seen.items() if word in _SEEN}
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -77,6 +87,7 @@ class CrawlStatus:
         self._recent: deque[Gauges] = deque()
         self._history = RefreshingCache(self._read_history, CURVES_SECS)
         self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
+        self._freshness = RefreshingCache(self._read_freshness, FRESH_SECS)
         self._forecast = RefreshingCache(self._make_forecast, CURVES_SECS)
         self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
 
@@ -116,6 +127,7 @@ class CrawlStatus:
             disk=disk,
             disk_free=free,
             memory=None if gauges is None else gauges.memory,
+            freshness=self._freshness.get(wait=wait),
         )
 
     def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
@@ -130,6 +142,10 @@ class CrawlStatus:
 
     def _read_history(self) -> History:
         return together([history([path / "Monitor.log"]) for path in self.source.directories])
+
+    def _read_freshness(self) -> Freshness:
+        with self.source.crawl.frontier() as frontier:
+            return Freshness() if frontier is None else freshness(frontier, self._clock())
 
     def _make_forecast(self) -> Forecast:
         now, past = self._clock(), self._history.get(wait=True)

@@ -54,6 +54,13 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     seconds = status.forecast.seconds
     if seconds is not None:
         yield _gauge("forecast_seconds", "Seconds until the end, by what is queued now.", seconds)
+    fresh = status.freshness
+    text = "Share of the pages thought to be as stored, by the estimate of the refresh."
+    yield _gauge("pages_current_ratio", text, fresh.current)
+    text = "Pages by when they are visited again."
+    yield _family(GaugeMetricFamily, "pages_due", text, "when", fresh.due)
+    text = "Visits again, by what they saw."
+    yield _family(CounterMetricFamily, "refresh_visits", text, "seen", status.visits_again)
     pages, _ = stats.pages_and_failures(counters)
     yield CounterMetricFamily("larmspider_pages", "Pages stored.", pages)
     for name, text, key in _COUNTERS:
@@ -69,6 +76,8 @@ _COUNTERS = (
     ("fetched_bytes", "Bytes of bodies, after decompression.", stats.FETCH_BYTES),
     ("links", "Links found.", stats.FOLLOW_LINKS),
     ("retries", "Fetches that were retried.", stats.RETRIES),
+    ("refresh_requests", "Requests for pages that were stored before.", stats.REFRESH_REQUESTS),
+    ("refresh_saved", "Known pages that a refresh did not ask for.", stats.REFRESH_NOT_ASKED),
     ("checkpoints", "Checkpoints taken.", stats.CHECKPOINTS),
 )
 _FAMILIES = (

@@ -85,8 +85,21 @@ def parts(status: Status) -> dict[str, Any]:
             "Attempts tried again by kind": _first(status_of(status, stats.RETRIES_KIND)),
             "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
             "Links rejected by filter": _first(status.rejected),
+            **_refresh_tables(status),
         },
         "running": running,
+        "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
+        "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
+    }
+
+
+def _refresh_tables(status: Status) -> dict[str, dict[str, int]]:
+    """None for a crawl no page of which was visited again."""
+    if not status.freshness.is_known:
+        return {}
+    return {
+        "Visits again by what was seen": status.visits_again,
+        "Pages due by when": dict(status.freshness.due),
     }
 
 

@@ -41,7 +41,7 @@ def healthz(request: WebRequest) -> WebResponse:
 
 def as_json(status: Status) -> dict[str, Any]:
     """The body of /stats.json: names as in /metrics; times in seconds, rates a second."""
-    seconds = status.forecast.seconds
+    seconds, fresh = status.forecast.seconds, status.freshness
     return {
         "time": status.time,
         "state": state_of(status.run_state, status.gauges),
@@ -61,6 +61,15 @@ def as_json(status: Status) -> dict[str, Any]:
             "seconds": seconds if seconds is not None and isfinite(seconds) else None,
             "reasons": status.forecast.reasons,
             "last": [[one.host, one.queued, one.seconds] for one in status.forecast.slowest],
+        },
+        "refresh": {
+            "current": fresh.current if fresh.is_known else None,
+            "looked_at": fresh.looked_at,
+            "due": dict(fresh.due),
+            "changes_a_day": dict(fresh.changes),
+            "seen": status.visits_again,
+            "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
+            "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
         },
         "numbers": None if status.gauges is None else status.gauges.as_json(),
     }
