@@ -425,7 +425,8 @@ def test_a_browser_pauses_and_resumes(crawl: Crawling, browser: Browser) -> None
     browser.find("form[action='/control/resume'] button").click()
     browser.until(lambda: browser.text("#said") == "the crawl continues", "what was done")
     crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
-    host = f"127.0.0.1:{crawl.get('/stats.json').json['forecast']['last'][0][0].rpartition(':')[2]}"
+    last = crawl.until(lambda: crawl.get("/stats.json").json["forecast"]["last"], "a forecast")
+    host = f"127.0.0.1:{last[0][0].rpartition(':')[2]}"
     browser.find("input[name=host]").send_keys(host)
     browser.find("button[formaction='/control/pause-host']").click()
     browser.until(lambda: browser.text("#said") == f"{host} is paused", "what was done")

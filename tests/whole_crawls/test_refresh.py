@@ -51,9 +51,13 @@ class Crawl:
     def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
         self.site, self.server, self.folder = site, server, folder
         self.days = 0.0
+        self._runs = 0
 
     def run(self, refresh: str = "", **settings: str) -> Ran:
-        (self.folder / "ahead.py").write_text(
+        self._runs += 1
+        # a name of its own: Python takes a file of the same second and size for the one before
+        module = f"ahead{self._runs}"
+        (self.folder / f"{module}.py").write_text(
             "import time\nfrom larmspider.settings import *\n"
             f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
         )
@@ -63,7 +67,7 @@ class Crawl:
         start = f"start={self.server.url('/')}"
         self.server.log.clear()
         return scrapy(
-            "crawl", "intranet", "-a", start, *words, cwd=self.folder, settings_module="ahead"
+            "crawl", "intranet", "-a", start, *words, cwd=self.folder, settings_module=module
         )
 
     def asked(self) -> list[str]:

@@ -94,6 +94,7 @@ class Crew:
 
     def __init__(self, sites: Sites, folder: Path) -> None:
         self.sites, self.folder, self.days = sites, folder, 0.0
+        self._runs = 0
 
     @property
     def path(self) -> Path:
@@ -101,13 +102,13 @@ class Crew:
 
     def run(self, refresh: str = "", number: int = 2, **settings: str) -> Ran:
         words = self._command(refresh, number, settings)
-        return scrapy(*words, cwd=self.folder, settings_module="ahead", timeout=300)
+        return scrapy(*words, cwd=self.folder, settings_module=f"ahead{self._runs}", timeout=300)
 
     def begin(self, refresh: str, number: int, **settings: str) -> Forked:
         """The same, beside the test."""
         words = self._command(refresh, number, settings)
         with (self.folder / "out").open("ab") as out:
-            return begin(*words, cwd=self.folder, settings_module="ahead", out=out)
+            return begin(*words, cwd=self.folder, settings_module=f"ahead{self._runs}", out=out)
 
     def kill(self, supervisor: Forked, name: str) -> None:
         """SIGKILL for a worker, which the supervisor starts again."""
@@ -127,7 +128,9 @@ class Crew:
         return [record["url"] for log in logs for record in records(log)]
 
     def _command(self, refresh: str, number: int, settings: dict[str, str]) -> list[str]:
-        (self.folder / "ahead.py").write_text(
+        self._runs += 1
+        # a name of its own: Python takes a file of the same second and size for the one before
+        (self.folder / f"ahead{self._runs}.py").write_text(
             "import time\nfrom larmspider.settings import *\n"
             f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
         )
