@@ -37,11 +37,12 @@ from larmspider.urls.normalizer import (
 from larmspider.workdir.manifest import class_name, filters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scrapy.settings import BaseSettings
 
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
+    from larmspider.index.search import Searcher
 
 _FINAL = ("stored", "failed", "refused", "merged")
 
@@ -99,8 +100,14 @@ class Explanation:
         return self.visited or self.first_referrer is not None
 
 
-def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
-    """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``."""
+def explain(
+    url: str,
+    settings: BaseSettings,
+    crawl: CrawlDir,
+    index: Callable[[], Searcher] | None = None,
+) -> Explanation:
+    """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``; its
+    copies in ``index``, by default the crawl's, of all pages."""
     notes = [*_changed_rules(settings, crawl), *changed_filters(settings, crawl)]
     explanation = Explanation(url, notes=notes)
     resolver = host_resolver_from_settings(settings)
@@ -139,7 +146,7 @@ def explain(url: str, settings: BaseSettings, crawl: CrawlDir) -> Explanation:
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
     explanation.sites = _sites_that_apply(fetched, settings)
     with suppress(CrawlDirError):  # no index
-        searcher = crawl.searcher()
+        searcher = (index or crawl.searcher)()
         stored = explanation.stored
         document = searcher.get(stored.exact) if stored else None
         if document is not None:

@@ -123,3 +123,19 @@ def test_a_file_has_no_host() -> None:
     assert place_of("file://hr/a") == FILES
     assert Access((FILES,)).host("hr")
     assert not Access((FILES,)).page("file://hr/a")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_copies_that_are_not_seen_are_not_counted(tmp_path: Path, several: bool) -> None:
+    """The page that is seen is the hit, whichever is the best of all."""
+    with IndexWriter(tmp_path) as index:
+        for url in ("http://h.hr.example/", "http://wiki.example/longer", "http://wiki.example/b"):
+            index.add(Page(url, text="canteen", body=b"same"))
+    one = Searcher.open(tmp_path)
+    searcher = WorkersSearcher([one], lambda: nullcontext(Deduplicator())) if several else one
+    assert [hit.copies for hit in searcher.search("canteen").hits] == [2]
+    limited = searcher.seen_by(NOBODY)
+    (hit,) = limited.search("canteen").hits
+    assert (hit.url, hit.copies) == ("http://wiki.example/b", 1)
+    count, copies = limited.copies(limited.get(hit.normalized))
+    assert (count, [copy.url for copy in copies]) == (1, ["http://wiki.example/longer"])

@@ -32,7 +32,7 @@ def url(request: WebRequest) -> WebResponse:
         return request.render("url.html", asked="", found=None)
     source = request.source
     crawl = source.crawl.within(SEARCH_SECS)
-    found = explain(asked, source.settings, crawl)
+    found = explain(asked, source.settings, crawl, request.searcher)
     around = None
     if found.exact is not None:
         fetched_as = (
