@@ -86,6 +86,10 @@ def _print(report: CrawlReport) -> None:
         for row in report.refusals
     ]
     rows += [
+        ("unread", f"{outcome}: {counted(number, 'document')}")
+        for outcome, number in report.unread.items()
+    ]
+    rows += [
         ("slow host", f"{slow.host}: {slow.mean:.3g} s on average of {count(slow.fetches)}")
         for slow in report.slowest[:5]
     ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
+from larmspider import stats
 from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState
@@ -35,6 +36,7 @@ from larmspider.reports.links import (
     most_linked,
 )
 from larmspider.status.history import History, history, together
+from larmspider.status.totals import Totals
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -66,7 +68,8 @@ class CrawlReport:
 
     ``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
     stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
-    found. ``refused_whole``: all refused links were looked at.
+    found. ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
+    visited again counts again. ``refused_whole``: all refused links were looked at.
     """
 
     condition: RunState
@@ -78,6 +81,7 @@ class CrawlReport:
     hosts: Sequence[HostRow]
     hosts_in_all: int
     languages: Mapping[str, Mapping[str, int]]
+    unread: Mapping[str, int]
     slowest: Sequence[SlowHost]
     refusals: Sequence[Refusals]
     refused_whole: bool
@@ -127,6 +131,9 @@ def _report(
         hosts=nlargest(HOSTS, rows, key=lambda row: (row.counts.stored, row.host)),
         hosts_in_all=len(rows),
         languages=_languages(crawl),
+        unread=Totals.together(Totals.read(part.path) for part in crawl.parts).matching(
+            stats.EXTRACTION_UNREAD
+        ),
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,

@@ -11,7 +11,10 @@ import pytest
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
+from larmspider import stats
+from larmspider.items import Outcome
 from larmspider.reports.documents import OTHER, REFUSED
+from larmspider.status.totals import Totals
 from tests.support.crawling import Ran, crawl, environment, scrapy
 from tests.support.pseudo_terminal import PseudoTerminal
 
@@ -22,6 +25,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("report")
     with DemoServer() as server:
         assert crawl(server.url, folder, LARM_MONITOR_SECS="0.2").status == 0
+        totals = Totals.read(folder / "crawl")
+        unread = {stats.EXTRACTION_UNREAD.format(outcome=Outcome.ENCRYPTED): 2}
+        Totals(1, {**totals.counters, **unread}).write(folder / "crawl")
         return folder, server.url
 
 
@@ -47,13 +53,14 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
     for title in (
         "Curves", "Results", "Types", "Hosts", "Slowest hosts", "Rejected links, by rule",
         "Broken links, with the pages that carry them", "Same content", "Largest documents",
-        "Most linked pages",
+        "Most linked pages", "Documents that were not read",
     ):  # fmt: skip
         assert f"<h2>{title}</h2>" in page, title
     broken = page[page.index("<h2>Broken links") : page.index("<h2>Same content")]
     assert f"{url}wiki/Parking.html</a>" in broken
     assert f"{url}wiki/</a>" in broken
     assert page.count("<svg") >= 4
+    assert '<td>encrypted</td><td class="num">2</td>' in page
 
 
 def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
@@ -76,6 +83,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     assert refused["targets"] == 2
     assert report["counts"]["stored"] == 63
     assert (report["documents"]["count"], report["documents"]["of_failed"]) == (63, 2)
+    assert report["unread"] == {"encrypted": 2}
     assert list(report["languages"].values()) == [{"en": 46, "de": 4, "ru": 3}]
     copies = report["duplicates"]["groups"]
     assert [group["copies"] for group in copies] == [2]
@@ -92,6 +100,7 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(r"^same +1 page has the content of another page$", out, re.MULTILINE)
     assert re.search(r"^broken +404 \S+, on 1 page$", out, re.MULTILINE)
     assert re.search(r"^result +500: 1 fetch$|^result +500: \d+ fetches$", out, re.MULTILINE)
+    assert re.search(r"^unread +encrypted: 2 documents$", out, re.MULTILINE)
     assert "2 targets in all" in out
 
 
