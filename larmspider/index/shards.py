@@ -220,6 +220,12 @@ class WorkersSearcher(Searcher):
                 hits.append(hit_of(stored, found.match.score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
 
+    def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
+        total = Counter[str]()
+        for shard in self._shards:
+            total.update(dict(shard.completions(typed, limit)))
+        return total.most_common(limit)
+
     def words(self, text: str) -> list[str]:
         return self._shards[0].words(text)
 

@@ -25,6 +25,8 @@ SECRETS = ("https://pay.hr.example:8443/a", "file:///srv/plans/a.txt")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("access") / "index"
     with IndexWriter(folder) as index:
+        index.add_anchors("https://pay.hr.example:8443/", {(SECRETS[0], "Canary salaries")})
+        index.commit()
         for name in "ab":
             text = f"the public canteen {name} opens"
             url = f"http://wiki.example/{name}"
@@ -59,6 +61,7 @@ ROUTES: dict[str, Callable[[Searcher], object]] = {
     "did you mean": lambda s: s.suggestion("canery"),
     "did you mean, two letters": lambda s: s.suggestion("kanarjenvogal"),
     "instead": lambda s: s.search("canery").instead,
+    "completions": lambda s: s.completions(" CAN"),
     "occurrences": lambda s: s.occurrences("canary"),
     "the page": lambda s: s.get(SECRETS[0]) or s.get(SECRETS[1]),
     "pages": lambda s: s.count() - 2,

@@ -33,6 +33,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     (folder / "crawl.json").write_text(json.dumps(manifest))
     with IndexWriter(folder / "index") as index:
+        index.add_anchors("http://pay.hr.example/b", {(SECRET, "Lohn kanarienvogel")})
+        index.commit()
         index.add(Page("http://wiki.example/", text="public canteen opens", mime="text/html"))
         text = "kanarienvogel canteen opens"
         page = Page(SECRET, text=text, title="Gehalt", mime="application/pdf", body=b"1")
@@ -56,6 +58,7 @@ ROUTES = {
     "searched instead": "/search?q=kanarjenvogel",
     "JSON": "/search?q=canteen&format=json",
     "JSON, did you mean": "/search?q=kanarjenvogel&format=json",
+    "suggestions": "/search/suggest?q=Loh",
     "similar pages": f"/search?similar={quote('http://wiki.example/')}",
     "pages like it": f"/search?similar={quote(SECRET)}",
 }
@@ -85,6 +88,16 @@ def test_no_count_of_what_is_hidden(site: Served) -> None:
     assert site.get("/search?q=kanarienvogel&format=json").json["total"] == 0
     assert "1 page" in site.get("/search").text
     assert site.get("/search", **BEARER).text.count("2 pages") == 1
+
+
+def test_the_menu_of_the_crawl_is_the_operators(site: Served) -> None:
+    """Who only searches sees no other page, nor where the crawl lies; signing in is a link."""
+    for target in ("/search", "/search?q=canteen"):
+        text = site.get(target).text
+        assert 'href="/hosts"' not in text
+        assert str(site.source.path) not in text
+        assert 'href="/login?next=/"' in text
+        assert 'href="/hosts"' in site.get(target, **BEARER).text
 
 
 def test_a_group_searches_without_the_token_and_nothing_else(directory: Path) -> None:

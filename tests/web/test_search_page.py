@@ -66,7 +66,10 @@ def test_finds_and_highlights(site: Served, browser: Browser) -> None:
     browser.look(1280)
     browser.open(f"{site.url}/search")
     browser.until(lambda: browser.script("return document.activeElement.name") == "q", "focus")
-    browser.find("#q").send_keys("rotor siren", Keys.ENTER)
+    browser.find("#q").send_keys("ro")
+    shown = "return [...document.querySelectorAll('#suggested option')].map(o => o.value)"
+    browser.until(lambda: "rotor" in browser.script(shown), "suggestions")
+    browser.find("#q").send_keys("tor siren", Keys.ENTER)
     browser.until(lambda: browser.all(".hits"), "results")
     assert browser.text(".hit a") == "Rotor"
     assert browser.find(".hit a").get_attribute("href").lower().endswith("/wiki/rotor.html")
@@ -264,6 +267,16 @@ def test_hostile_pages_do_nothing(hostile_site: Served, browser: Browser) -> Non
         assert browser.all("main img, main svg, main script") == []
         assert browser.overflow() <= 0
         assert browser.errors() == []
+
+
+@pytest.mark.parametrize("query, status", [
+    ("the of and", 200), ('"never closed', 200), ('""" "', 400), ("* " * 1_000, 400),
+    ("a" * 5_000, 400), ("a* " * 1_000, 400), ("w" * 100_000, 400), ("-" * 900, 400),
+])  # fmt: skip
+def test_monstrous_queries(site: Served, query: str, status: int) -> None:
+    """Of stop words alone, with odd quotes, far too long: an answer, or what is wrong."""
+    for target in ("/search?q={}", "/search?format=json&q={}"):
+        assert site.get(target.format(quote(query))).status == status
 
 
 @settings(max_examples=60, deadline=None)

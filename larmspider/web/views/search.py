@@ -4,6 +4,7 @@
 /search?q=lisence&exact=1                     what is typed, not what may have been meant
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&format=json                     the fields are in docs/search.md
+/search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
 """
 
@@ -25,6 +26,9 @@ PAGE_HITS = 10
 MAX_PAGES = 100
 SIMILAR_HITS = 10
 FACET_VALUES = 10
+MAX_TYPED = 60
+"""Characters of which more are suggested."""
+SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
 FILTERS = ("host", "type", "lang", "since", "until")
@@ -136,6 +140,16 @@ def _similar(request: WebRequest) -> WebResponse:
     )
 
 
+def suggest(request: WebRequest) -> WebResponse:
+    """What may be typed on, in the form that browsers ask for (OpenSearch Suggestions)."""
+    typed = request.text("q", limit=MAX_TYPED)
+    try:
+        texts = [text for text, _ in request.searcher().completions(typed)]
+    except CrawlDirError:
+        texts = []
+    return WebResponse(json_response([typed, texts]).body, SUGGESTIONS_TYPE)
+
+
 def _count(request: WebRequest) -> int:
     try:
         return request.searcher().count()
@@ -193,5 +207,6 @@ def opensearch(request: WebRequest) -> WebResponse:
 
 PAGES = (
     PageView("/search", search, "Search"),
+    PageView("/search/suggest", suggest),
     PageView("/opensearch.xml", opensearch, without_crawl=True),
 )
