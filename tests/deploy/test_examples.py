@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -12,11 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.crawling import PROJECT
+from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
 DEPLOY = PROJECT / "deploy"
-UNITS = ["scrapyd.service", "larmspider@.service"]
+CRAWLS = ["larmspider@.service", "larmspider-refresh@.service", "larmspider-watch@.service"]
+UNITS = ["scrapyd.service", *CRAWLS]
 HARDENED = {
     "NoNewPrivileges": "yes",
     "ProtectSystem": "strict",
@@ -52,8 +54,10 @@ def check(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", [*UNITS, "larmspider-refresh@.timer"])
 def test_systemd_takes_the_unit_without_a_word(name, tmp_path):
+    if name.endswith(".timer"):  # its service lies beside it
+        check(name.replace(".timer", ".service"), tmp_path, "verify", "--man=no")
     done = check(name, tmp_path, "verify", "--man=no")
     of_ours = [line for line in done.stderr.splitlines() if str(tmp_path) in line]
     assert (done.returncode, of_ours) == (0, []), done.stderr
@@ -74,12 +78,33 @@ def test_the_unit_is_hardened_and_bounded(name):
     assert {"MemoryMax", "TasksMax", "LimitNOFILE", "TimeoutStopSec"} <= set(service)
 
 
-def test_a_worker_whose_lease_ran_out_is_started_again_and_a_wrong_setting_is_not():
+@pytest.mark.parametrize("name", CRAWLS)
+def test_a_worker_whose_lease_ran_out_is_started_again_and_a_wrong_setting_is_not(name):
     """Exit statuses of scrapy crawl: 75 and 2."""
-    service = unit("larmspider@.service")["Service"]
+    service = unit(name)["Service"]
     assert service["Restart"] == "on-failure"
     assert service["RestartForceExitStatus"] == "75"
     assert service["RestartPreventExitStatus"] == "2"
+
+
+@pytest.mark.acceptance
+def test_the_timer_visits_a_finished_crawl_again(scripted_server, tmp_path):
+    """The commands of both units as systemd runs them: ${NAME} is one word, $ARGS are several."""
+    server = scripted_server({"/": "<title>Wiki</title>the rotor"})
+    values = {
+        "START": f"{server.url('/')} {server.url('/b')}",
+        "RESTRICT": "http://.*",
+        "LARM_DIR": str(tmp_path / "crawl"),
+        "ARGS": "-s LARM_BACKOFF_SECS=0.1 -s LARM_WEB=no",
+    }
+    for name in ("larmspider@.service", "larmspider-refresh@.service"):
+        command: list[str] = []
+        for word in unit(name)["Service"]["ExecStart"].replace("\\\n", " ").split():
+            whole = re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], word)
+            command += values["ARGS"].split() if word == "$ARGS" else [whole]
+        ran = scrapy(*command[1:], cwd=tmp_path)
+        assert ran.status == 0, ran.err
+    assert "refresh   0 changed" in ran.out
 
 
 def test_stopping_a_node_tells_its_jobs_and_waits_for_them():
