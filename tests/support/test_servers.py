@@ -9,8 +9,9 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -33,6 +34,8 @@ from tests.support.servers.nginx import DOCS_SITES, NGINX, Nginx, docs_site
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import DigestGuard, Raw, Reply, Request, ScriptedServer
 from tests.support.servers.threaded import ThreadedServer
+from tests.support.workers.crew import check_politeness
+from tests.support.workers.hosts import Asked
 
 
 class Echo(ThreadedServer):
@@ -594,3 +597,41 @@ def test_a_command_beside_a_test_is_looked_at_waited_for_and_killed(tmp_path: Pa
     with (tmp_path / "said").open("w") as out:
         assert begin("version", cwd=tmp_path, out=out).wait(30) == 0
     assert (tmp_path / "said").read_text().startswith("Scrapy ")
+
+
+# The judgement of politeness by which tests of many workers go.
+
+
+A = Asked("h", "/a", "w1", begin=10.01, end=10.02, process=1, turn=10.0)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "said"),
+    [
+        (A, replace(A, begin=10.24, end=10.25, turn=10.23), ""),
+        # it came late to a busy host, and the next one did not
+        (replace(A, begin=10.19, end=10.2), replace(A, begin=10.41, end=10.42, turn=10.4), ""),
+        (replace(A, begin=11.19, end=11.19), replace(A, begin=11.21, end=11.22, turn=11.2), ""),
+        (A, replace(A, begin=10.41, end=10.42, turn=10.21), "0.190 s"),
+        (replace(A, end=10.1), replace(A, begin=10.31, end=10.32, turn=10.25), "0.150 s"),
+        # by another process: the next owner, or the worker that was started again
+        (A, replace(A, begin=10.3, end=10.31, turn=10.2, process=2), ""),
+        (A, replace(A, begin=10.3, end=10.31, turn=10.19, process=2), "0.190 s"),
+        (replace(A, end=10.4), replace(A, begin=10.3, end=10.5, turn=10.2, process=2), "at once"),
+        # a killed worker's host may notice late that the connection is lost
+        (
+            replace(A, end=10.4, answered=False),
+            replace(A, begin=10.3, end=10.5, turn=10.2, process=2),
+            "",
+        ),
+        (A, replace(A, turn=nan), "no turn"),
+    ],
+)
+def test_politeness_is_judged_by_turns_not_by_a_busy_machine(
+    earlier: Asked, later: Asked, said: str
+) -> None:
+    if not said:
+        check_politeness([later, replace(A, host="other"), earlier], delay=0.2)
+        return
+    with pytest.raises(AssertionError, match=said):
+        check_politeness([later, replace(A, host="other"), earlier], delay=0.2)

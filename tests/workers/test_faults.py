@@ -76,6 +76,7 @@ def test_redis_loses_its_last_second_under_load(
             try:
                 crawl.run(["rolled back", "rolled back", "failed over"][:times])
                 crawl.check_stores()
+                crawl.crew.check_politeness()
             finally:
                 again = crawl.crew.text().count("which begins again")
                 print(f"--kill-seed {seed}, crawl {number}: {', '.join(crawl.said)}")

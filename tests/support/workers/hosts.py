@@ -19,6 +19,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -36,13 +37,17 @@ def address(number: int) -> str:
 @dataclass(frozen=True)
 class Asked:
     """``who`` is the header From. ``begin``: the head of the request was complete; ``end``: its
-    answer was sent, or its connection lost."""
+    answer was about to be sent (``answered``), or its connection lost. ``process`` and ``turn`` are
+    of the header Turn (turns.py)."""
 
     host: str
     path: str
     who: str
     begin: float
     end: float
+    process: int = 0
+    turn: float = nan
+    answered: bool = True
 
 
 class Hosts(OwnProcess):
@@ -94,7 +99,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, number: int, options: argparse.Namespace, log: IO[str]) -> None:
         self.number, self.options, self.log = number, options, log
         self.received = b""
-        self.asked: tuple[str, str, float] | None = None
+        self.asked: tuple[dict[str, str], float] | None = None
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -106,14 +111,17 @@ class _Connection(asyncio.Protocol):
             return
         lines = self.received.decode("latin-1").split("\r\n")
         self.received = b""
-        who = next((line for line in lines if line.lower().startswith("from:")), "")
-        self.asked = lines[0].split()[1], who.partition(":")[2].strip(), now
+        heads = {
+            name.lower(): value.strip() for name, _, value in (h.partition(":") for h in lines)
+        }
+        self.asked = heads | {":path": lines[0].split()[1]}, now
         asyncio.get_running_loop().call_later(self.options.delay, self.answer)
 
     def answer(self) -> None:
         if self.asked is not None:
-            self.transport.write(self.response(self.asked[0]))
-            self.over()
+            response = self.response(self.asked[0][":path"])
+            self.over(answered=True)  # else the client might have it before
+            self.transport.write(response)
 
     def response(self, path: str) -> bytes:
         number = 0 if path == "/" else int(path[2:]) if path[2:].isdecimal() else -1
@@ -131,13 +139,15 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if self.asked is not None:
-            self.over()
+            self.over(answered=False)
 
-    def over(self) -> None:
+    def over(self, *, answered: bool) -> None:
         assert self.asked is not None
-        path, who, begin = self.asked
+        heads, begin = self.asked
         self.asked = None
-        row = [address(self.number), path, who, begin, time.monotonic()]
+        process, turn = heads.get("turn", "0 nan").split()
+        row = [address(self.number), heads[":path"], heads.get("from", ""), begin]
+        row += [time.monotonic(), int(process), float(turn), answered]
         self.log.write(json.dumps(row) + "\n")
 
 
