@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
 from secrets import token_hex
@@ -39,6 +40,7 @@ import msgpack
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
+from larmspider.cluster.memory import MemoryWatch, commit_bytes
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
 from larmspider.cluster.redis_client import (
@@ -109,13 +111,19 @@ class _Attempt:
     log: Sequence[Step]
     outdated: bytes
 
+    @property
+    def needs(self) -> int:
+        """Bytes that it takes in Redis at most."""
+        size = sum(len(one) for one in self.fields if isinstance(one, bytes))
+        return commit_bytes(size, sum(len(words) for step in self.log for words in step.commands))
+
 
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
     ``serial`` and ``positions`` are of the last commit; ``taken`` is how often this worker took a
     partition, as far as it knows; ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, where
-    pages may stand for other spellings of their URLs.
+    pages may stand for other spellings of their URLs. A commit waits until ``memory`` has room.
     """
 
     def __init__(
@@ -127,9 +135,10 @@ class Committer:
         owned: Owned,
         outbox: Outbox,
         forms: UrlForms | None = None,
+        memory: MemoryWatch | None = None,
     ) -> None:
         self.link, self.keys, self.worker, self.files = link, keys, worker, files
-        self.forms = forms
+        self.forms, self.memory = forms, memory
         self._owned, self._outbox = owned, outbox
         self.epoch = 0
         self.serial = 0
@@ -173,18 +182,25 @@ class Committer:
         attempt = None
         if in_redis:
             attempt = self._attempt(log, positions, changes, visits)
-            self._unsure = attempt
-            self._carry_out(attempt, already)  # 1, 2, 3
-            self.serial += 1
-            self._unsure = None
-            self._owned.visited.update(visited)
-            for key in self.not_done.keys() & batch.urls.keys():
-                del self.not_done[key]
-            self.positions = dict(positions)
-            self._outbox.committed()
-        batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
-        write()  # 4
-        self._finish(attempt, already)  # 5
+        with self._room_for(attempt):
+            if attempt is not None:
+                self._unsure = attempt
+                self._carry_out(attempt, already)  # 1, 2, 3
+                self.serial += 1
+                self._unsure = None
+                self._owned.visited.update(visited)
+                for key in self.not_done.keys() & batch.urls.keys():
+                    del self.not_done[key]
+                self.positions = dict(positions)
+                self._outbox.committed()
+            batch.meta[b"redis"] = f"{self.crawl_id} {self.serial}".encode()
+            write()  # 4
+            self._finish(attempt, already)  # 5
+
+    def _room_for(self, attempt: _Attempt | None) -> AbstractContextManager[None]:
+        if attempt is None or self.memory is None:
+            return nullcontext()
+        return self.memory.claimed(attempt.needs)
 
     def _resolve_last(self) -> int:
         """How many pages the last commit stored, where it was broken off and yet is in Redis; then

@@ -1,26 +1,40 @@
-"""How full Redis is, so that it never is: new links wait before, and nothing is fetched meanwhile.
+"""How full Redis is, so that it never is: new links wait before, and no commit begins without room.
 
-    memory = MemoryWatch(link)
+    memory = MemoryWatch(link, keys, "w1")
     memory.look(committed=9_000_000, pending=120_000, workers=4)  # in a thread, every LOOK_SECS
     memory.full                   # True from 90% of maxmemory on, until below 85%
     memory.has_room(9_140_000)    # whether this worker may have brought so many bytes by now
+    with memory.claimed(commit_bytes(400_000, 6_000)):   # waits until so much is this worker's
+        ...                       # the commit, which brings no more
 
 A Redis that is full takes no commit and no sign of life any more, and its workers lose their
-leases. A page that is fetched brings new links, which cost 300 bytes each; so pages wait instead of
-them. What is being fetched is stored and committed. Each look gives each worker an equal part of
-what is left up to 90%, which its changes until the next look may take, so that a burst of links
-between two looks seldom fills it. A worker looks at once when half of its part is used up.
+leases. So each worker claims what it may still bring, in one table for all: a claim counts only
+where all claims together fit into what Redis has left, so no two workers count on the same bytes. A
+commit knows to the byte what it sends and claims what that can take; where this does not fit below
+95%, it waits, and the others claim no more than what they have to commit. The last 5% are for all
+else: leases, what others write, and the tables of Redis itself, which grow by leaps.
+
+A page that is fetched brings new links, which cost 300 bytes each; so pages wait sooner. Each look
+claims an equal part of what is left up to 90%, by an estimate of what pages will bring, so that
+commits seldom wait; a worker looks at once when half of its part is used up.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import redis
 
-from larmspider.cluster.redis_client import RedisLink
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.redis_client import SAY_AGAIN_SECS, RedisLink
+from larmspider.frontier.storage.backend import BackendError
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +42,14 @@ LOOK_SECS = 2.0
 WARN_AT, WARN_AGAIN_BELOW = 0.8, 0.75
 """Parts of maxmemory."""
 FULL_AT, GO_ON_BELOW = 0.9, 0.85
-CHANGE_BYTES, URL_COPIES = 600, 3
-"""A change takes at most so much in Redis while its commit is under way, where URLs are short; a
-queued URL is two changes. What URLs have beyond counts so often: in its place, in the write-ahead
-log, and in what the worker sends."""
+COMMIT_AT = 0.95
+COPIES, WORD_BYTES, CLIENT_BYTES = 4, 100, 100_000
+"""A commit's words lie in the write-ahead log, in their places and in what was received of the
+command, each in a block of memory that may be a quarter larger; a word in a table of Redis has its
+row there; a client its buffers."""
+CHANGE_BYTES, URL_COPIES = 600, COPIES
+"""An estimate: what a change takes in Redis while its commit is under way, where URLs are short; a
+queued URL is two changes. What URLs have beyond counts as in a commit."""
 
 
 def change_bytes(changes: int, url_bytes: int) -> int:
@@ -39,11 +57,21 @@ def change_bytes(changes: int, url_bytes: int) -> int:
     return CHANGE_BYTES * changes + URL_COPIES * url_bytes
 
 
-class MemoryWatch:
-    """``full``: new links wait. A Redis without maxmemory is never full."""
+def commit_bytes(size: int, words: int) -> int:
+    """What a commit of so many words, and bytes in all, takes in Redis at most, at any moment."""
+    return COPIES * size + WORD_BYTES * words + CLIENT_BYTES
 
-    def __init__(self, link: RedisLink) -> None:
-        self._link = link
+
+class MemoryWatch:
+    """``full``: new links wait. A Redis without maxmemory is never full.
+
+    The table of claims has the bytes that each worker may bring from then on, which is more than it
+    has left between two of its looks; below 0: its commit waits for so many."""
+
+    def __init__(self, link: RedisLink, keys: Keys, worker: str) -> None:
+        self._link, self._keys, self._worker = link, keys, worker.encode()
+        self._committing = threading.Lock()
+        self._claim = 0.0
         self._warned = False
         self.full = False
         self._most = self._next_look = math.inf  # bytes that this worker has brought
@@ -66,15 +94,100 @@ class MemoryWatch:
         """Ask Redis. ``committed`` bytes of this worker were in Redis before, ``pending`` ones wait
         for its next commit, and of the other ``workers`` as many. Raises redis.RedisError,
         OSError."""
-        used, limit = max(map(_used_of, self._infos()), key=_part, default=(0, 0))
-        if not limit:
-            self.judge(0.0, 0.0, 0)
-            self._most = self._next_look = math.inf
+        used, limit = max(nodes := self._nodes(), key=_part, default=(0, 0))
+        self.judge(_part((used, limit)), _part((used + pending * workers, limit)), limit)
+        if not self._committing.acquire(blocking=False):
+            self._next_look = math.inf  # until the commit is over, which has the claim
             return
-        self.judge(used / limit, (used + pending * workers) / limit, limit)
-        left = 0.0 if self.full else (FULL_AT * limit - used) / max(1, workers) - pending
-        self._most = committed + pending + left
-        self._next_look = committed + pending + left / 2
+        try:
+            self._claim = part = math.inf
+            if limit:
+                waits = self.full or self._others()[1]
+                part = 0.0 if waits else _left(nodes, FULL_AT) / max(1, workers)
+                part = self._claim_of(max(pending, part), FULL_AT) - pending
+        finally:
+            self._committing.release()
+        self._most = committed + pending + part
+        self._next_look = committed + pending + part / 2
+
+    @contextmanager
+    def claimed(self, need: int) -> Iterator[None]:
+        """Bring no more than ``need`` bytes within; waits for them until link.stop is set. Raises
+        BackendError then."""
+        with self._committing:
+            began = warned = 0.0
+            while self._claim < need:
+                try:
+                    if not any(limit for _, limit in self._nodes()):
+                        self._claim = math.inf
+                    elif self._claim_of(need, COMMIT_AT) < need:
+                        self._claim = 0.0
+                        self._set(-need)  # what is left is for others, whose commits are smaller
+                except (redis.RedisError, OSError):
+                    self._link.run([("HDEL", self._keys.crawl("room"), self._worker)])  # waits
+                    continue
+                if self._claim >= need:
+                    break
+                now = time.monotonic()
+                began = began or now
+                if not warned or now - warned >= SAY_AGAIN_SECS:
+                    warned = now
+                    logger.warning(
+                        "Redis at %s has no room below %.0f%% of its maxmemory for a commit of"
+                        " %.1f MB: it waits",
+                        self._link.name, 100 * COMMIT_AT, need / 1e6,
+                    )  # fmt: skip
+                if self._link.stop.wait(random.uniform(0.1, 1.0)):  # noqa: S311 - no secret
+                    raise BackendError(f"Redis at {self._link.name} has no room for a commit")
+            if began:
+                logger.warning(
+                    "Redis at %s has room for the commit after %.1f s",
+                    self._link.name, time.monotonic() - began,
+                )  # fmt: skip
+            try:
+                yield
+            finally:
+                if self._claim < math.inf:
+                    self._claim -= need
+                    self._next_look = 0.0
+
+    def _claim_of(self, wish: float, at: float) -> float:
+        """``wish``, or what is left of it. The own claim is in the table before others' are read,
+        and these before what is used: so of two that claim at once one sees the other, and what a
+        commit has brought meanwhile counts twice rather than never."""
+        self._claim = 0.0
+        if not self._set(wish):
+            return 0.0
+        others, _ = self._others()
+        claim = min(wish, max(0.0, _left(self._nodes(), at) - others))
+        if claim < wish:
+            self._set(claim)
+        self._claim = claim
+        return claim
+
+    def _set(self, claim: float) -> bool:
+        """False: Redis is full. What was claimed there before still holds off others."""
+        try:
+            self._link.client.hset(self._keys.crawl("room"), self._worker, int(claim))
+        except redis.exceptions.OutOfMemoryError:
+            return False
+        return True
+
+    def _others(self) -> tuple[int, bool]:
+        """What all other workers have claimed, those whose logs are still to be applied too; and
+        whether a commit of theirs waits."""
+        with self._link.client.pipeline(transaction=False) as pipe:
+            pipe.hgetall(self._keys.crawl("room"))
+            pipe.hkeys(self._keys.crawl("workers"))
+            pipe.hvals(self._keys.crawl("dead"))
+            claims, living, dead = pipe.execute()
+        alive = {*living, *dead} - {self._worker}
+        found = [int(claim) for who, claim in claims.items() if who in alive]
+        return sum(claim for claim in found if claim > 0), any(claim < 0 for claim in found)
+
+    def _nodes(self) -> list[tuple[int, int]]:
+        """Bytes used and allowed, of each node."""
+        return [_used_of(info) for info in self._infos()]
 
     def _infos(self) -> list[dict[str, Any]]:
         client = self._link.client
@@ -108,6 +221,10 @@ class MemoryWatch:
 
 def _used_of(info: dict[str, Any]) -> tuple[int, int]:
     return int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+
+
+def _left(nodes: list[tuple[int, int]], at: float) -> float:
+    return min((at * limit - used for used, limit in nodes if limit), default=math.inf)
 
 
 def _part(used: tuple[int, int]) -> float:

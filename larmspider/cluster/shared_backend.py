@@ -25,7 +25,7 @@ from larmspider.cluster.commit import Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import Loading, take_up
 from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOverlay
-from larmspider.cluster.memory import change_bytes
+from larmspider.cluster.memory import MemoryWatch, change_bytes
 from larmspider.cluster.outbox import Links, Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import RedisLink
@@ -57,6 +57,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
     """``epoch`` is the worker's number in the crawl's membership; None: it is alone, and whoever
     comes later under another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
     constants say. ``forms`` of URLs: pages may stand for other spellings of their URLs.
+    A commit waits until ``memory`` has room.
     """
 
     files: SharedFiles
@@ -75,6 +76,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         map_bytes: int = FIRST_MAP_BYTES,
         head_entries: int | None = None,
         forms: UrlForms | None = None,
+        memory: MemoryWatch | None = None,
     ) -> None:
         self.link, self.keys, self.worker, self.epoch = link, keys, worker, epoch
         head = min(HEAD_ENTRIES, batch_entries * keys.partitions)
@@ -87,7 +89,9 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._batch_urls = batch_urls
         self._owned = Owned(keys)
         self._outbox = Outbox(keys)
-        self._committer = Committer(link, keys, worker, files, self._owned, self._outbox, forms)
+        self._committer = Committer(
+            link, keys, worker, files, self._owned, self._outbox, forms, memory
+        )
         self._local = LocalCopy(files, keys)
         self._loading = Loading(self._committer, self._local, batch_entries)
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
@@ -437,4 +441,4 @@ def _is_scheduled(before: bytes, now: bytes) -> bool:
 
 
 def _url_bytes(entries: Sequence[QueuedUrl]) -> int:
-    return sum(len(entry.url) + len(entry.from_page) for entry in entries)
+    return sum(len(e.url) + len(e.normalized) + len(e.from_page) for e in entries)

@@ -147,7 +147,7 @@ class ClusterWorker:
         self._moved: set[int] = set()  # those of the given ones that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
-        self._memory = MemoryWatch(self.link)
+        self._memory = MemoryWatch(self.link, self.keys, self.name)
         self._next_memory_look = 0.0
         assert crawler.stats is not None
         self._pages = partial(crawler.stats.get_value, "response_received_count", 0)
@@ -165,6 +165,7 @@ class ClusterWorker:
                 batch_entries=shared.local_queue,
                 batch_urls=shared.batch_urls,
                 forms=forms if forms.has_guesses else None,
+                memory=self._memory,
             )
         except BaseException:
             self.abandon()
@@ -220,6 +221,7 @@ class ClusterWorker:
                 while not self.membership.reap(self._earlier):
                     self.backend.replay(self.name)
             self._note(self.heart.beat())
+            self._memory.look(0, 0, self._beat.workers)
         except UNREACHABLE as error:
             if (refusal := lasting(error, self.link.name, starting=True)) is not None:
                 raise refusal from None

@@ -20,7 +20,7 @@ from scrapy import exporters
 
 from larmspider import options
 from larmspider.formatting import escaped, json_escaped
-from larmspider.items import Kept, Page, header_list
+from larmspider.items import FailedFetch, Kept, Page, Removed, header_list
 
 if TYPE_CHECKING:
     from io import BytesIO
@@ -121,7 +121,7 @@ class CsvFeed(_FeedItems, exporters.CsvItemExporter):
         if isinstance(item, Page):
             for name in ("headers", "links", "parts", "rest"):
                 record[name] = json.dumps(record[name])
-            for name, value in record.items():
-                if isinstance(value, str):
-                    record[name] = escaped(value)
+        if isinstance(item, (Page, FailedFetch, Removed)):
+            cells = ItemAdapter(record).items()
+            return {name: escaped(cell) if isinstance(cell, str) else cell for name, cell in cells}
         return record

@@ -6,6 +6,7 @@ import csv
 import json
 from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
@@ -17,7 +18,7 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from larmspider import settings as defaults
-from larmspider.items import FailedFetch, Link, Page
+from larmspider.items import FailedFetch, Link, Page, Removed
 
 BODY = b"%PDF\xff\x00"
 PAGE = Page(
@@ -110,3 +111,7 @@ def test_a_feed_shows_what_it_holds(crawler_for: Callable[..., Crawler], format_
     assert not {"\u202e", "\u200b"} & {*written}
     if format_ == "jsonl":
         assert json.loads(written)["title"] == title
+    url = "http://h/\u202efdp"
+    for item in (replace(FAILED, url=url), Removed(url, url, "gone \u200b", 1.0)):
+        assert "h/\\u202efdp" in (written := feed(crawler_for(), format_, item).decode())
+        assert not {"\u202e", "\u200b"} & {*written}
