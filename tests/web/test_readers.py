@@ -95,6 +95,7 @@ def test_the_menu_of_the_crawl_is_the_operators(site: Served) -> None:
     for target in ("/search", "/search?q=canteen"):
         text = site.get(target).text
         assert 'href="/hosts"' not in text
+        assert "/url?" not in text  # it asks for the token
         assert str(site.source.path) not in text
         assert 'href="/login?next=/"' in text
         assert 'href="/hosts"' in site.get(target, **BEARER).text
