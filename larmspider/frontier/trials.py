@@ -1,9 +1,9 @@
 """Trials: pairs of URLs that may be one page, from the decision to compare them to the verdict.
 
-    trials.begin(host, trial)                     # queue the second one, or wait for the first
+    trials.begin(host, aliases, trial)            # the second one is queued, or waits for the first
     trials.recent.put(key, page)
     copy = trials.arrived(key, arrival)           # a page is here: not to be stored if it is a copy
-    trials.ended(host, key, visit)                # a URL has its final state
+    trials.ended(key, visit)                      # a URL has its final state
 
 Two pages that are equal are a verdict at once. Where they differ the first URL is asked again, for
 pages may differ from fetch to fetch: of one pair of a host at a time. What a verdict means for the
