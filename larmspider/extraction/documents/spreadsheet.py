@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+from collections.abc import Iterator
 from datetime import date, datetime, time
 from typing import Any
 
@@ -10,9 +12,18 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.office import metadata, relationships
-from larmspider.extraction.documents.ole import SIGNATURE, ole_metadata, refuse_encrypted
+from larmspider.extraction.documents.ole import (
+    SIGNATURE,
+    ole_metadata,
+    opened,
+    refuse_encrypted,
+)
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
+
+_RECORD = struct.Struct("<HH")
+_HLINK = 0x01B8
+_URL_MONIKER = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -20,6 +31,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
+        for target in _targets(body):
+            builder.add_link(target)
     else:
         archive = ZipReader(body)
         archive.check()
@@ -38,6 +51,25 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         unread.page = builder.page(url)
         raise
     return builder.page(url)
+
+
+def _targets(body: bytes) -> Iterator[str]:
+    """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
+    2.3.7.6)."""
+    with opened(body) as file:
+        name = next((name for name in ("Workbook", "Book") if file.exists(name)), None)
+        book = file.openstream(name).read() if name else b""
+    at = 0
+    while at + _RECORD.size <= len(book):
+        kind, size = _RECORD.unpack_from(book, at)
+        at += _RECORD.size
+        if kind == _HLINK:
+            _, found, moniker = book[at : at + size].partition(_URL_MONIKER)
+            if found:
+                length = int.from_bytes(moniker[:4], "little")
+                url = moniker[4 : 4 + length].decode("utf-16-le", "replace")
+                yield url.partition("\0")[0]
+        at += size
 
 
 def _cells(body: bytes, builder: DocumentBuilder) -> None:

@@ -45,7 +45,7 @@ def test_every_format_is_read(sample, readers):
     assert sample.phrase in text
     assert (page.title, page.author) == (sample.title, sample.author)
     assert page.modified == (MODIFIED if sample.dated else None)
-    if sample.name not in (*TEXTS, "xls"):
+    if sample.name not in TEXTS:
         assert sample.link in [link.url for link in page.links]
 
 
@@ -74,6 +74,11 @@ def test_pages_of_a_pdf_are_parted(readers):
 
 def test_a_pdf_without_a_title_has_its_largest_letters(readers):
     assert read(corpus.pdf(["Large", "x"]), "x.pdf", readers).title == "Large"
+
+
+def test_macros_are_no_text(readers):
+    page = read(SAMPLES["docm"].body, "sample.docm", readers)
+    assert "AutoOpen" not in f"{page.text} {page.title} {page.parts}"
 
 
 def test_what_was_struck_out_is_no_text(readers):

@@ -142,6 +142,13 @@ def _rels(name: str) -> str:
     )
 
 
+MACRO = "Sub AutoOpen()"
+_MACROS = {
+    "word/vbaProject.bin": ole({"VBA/Module1": f"{MACRO} Shell End Sub".encode() * 200}),
+    "word/_rels/vbaProject.bin.rels": b"<Relationships/>",
+}
+
+
 def docx(name: str = "docx", paragraphs: int = 1, extra: dict[str, bytes] | None = None) -> bytes:
     body = "".join(
         f"<w:p><w:r><w:t>The {phrase(name)[:5]}</w:t></w:r><w:r><w:t>{phrase(name)[5:]}, "
@@ -294,7 +301,11 @@ def _xls() -> bytes:
     head += record(0x0085, struct.pack("<IBB", size, 0, 0) + name) + record(0x000A, b"")
     cell = struct.pack("<HHHHB", 0, 0, 0, len(text), 0) + text.encode("latin-1")
     sheet = record(0x0809, sheet_begin) + record(0x0200, struct.pack("<IIHHH", 0, 1, 0, 1, 0))
-    sheet += record(0x0204, cell) + record(0x000A, b"")
+    monikers = [bytes.fromhex(f"{first}c9ea79f9bace118c8200aa004ba90b") for first in ("d0", "e0")]
+    url = f"{LINKED.format(name='xls')}\0".encode("utf-16-le")
+    link = bytes(8) + monikers[0] + struct.pack("<II", 2, 3) + monikers[1]
+    link += struct.pack("<I", len(url)) + url
+    sheet += record(0x0204, cell) + record(0x01B8, link) + record(0x000A, b"")
     return ole({"Workbook": (head + sheet).ljust(4096, b"\0")})
 
 
@@ -336,6 +347,7 @@ def _samples() -> list[Sample]:
     return [
         Sample("pdf", "application/pdf", _pdf()),
         Sample("docx", ooxml + "wordprocessingml.document", docx()),
+        Sample("docm", ooxml + "wordprocessingml.document", docx("docm", extra=_MACROS)),
         Sample("pptx", ooxml + "presentationml.presentation", _pptx()),
         Sample("xlsx", ooxml + "spreadsheetml.sheet", _xlsx()),
         Sample("xls", "application/vnd.ms-excel", _xls(), title="", author="", dated=False),
