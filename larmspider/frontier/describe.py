@@ -16,7 +16,7 @@ from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hou
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
 from larmspider.frontier.refresh import DAY
-from larmspider.frontier.revisiting import ASKED, SIGNALLED
+from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, MergedUrl, UrlState
 
@@ -157,8 +157,11 @@ def host_row(
     return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now)
 
 
-def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: float) -> list[str]:
-    """What became of a URL, or where it waits and for what; a line each."""
+def url_report(
+    reader: FrontierReader, politeness: Politeness, key: bytes, now: float, *, even: bool = False
+) -> list[str]:
+    """What became of a URL, or where it waits and for what; a line each. ``even``: as in
+    LARM_REFRESH_ORDER."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
@@ -169,7 +172,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
         lines[0] += f", {visit.reason}" if visit.reason else ""
         if visit.status:
             lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
-        lines += again_in_words(visit, now)
+        lines += again_in_words(visit, now, even=even)
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
@@ -188,7 +191,7 @@ def url_report(reader: FrontierReader, politeness: Politeness, key: bytes, now: 
     return lines
 
 
-def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:
+def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Iterator[str]:
     """When a URL is visited again, and why then.
 
     >>> [*again_in_words(FetchRecord(UrlState.STORED, due=1.8e9, a=2.0, b=1_728_000.0), 1.79e9)]
@@ -203,11 +206,16 @@ def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:
         yield "visited again with the next refresh: somebody asked for it"
     elif visit.due <= SIGNALLED:
         yield "visited again with the next refresh: the site says that it has changed"
+    elif visit.due <= PLANNED:
+        why = "its last visit is longest ago" if even else "its visit is worth most now"
+        yield f"visited again in this run of the refresh, or with the next one: {why}"
     else:
         days = f"{visit.b / visit.a / DAY:.3g}" if visit.a else ""
         what = f"it changes once in {days} days, as far as is known"
         at = "with the next refresh, due since" if visit.due <= now else "about"
         why = what if days else "nothing is known of its changes yet"
+        if even:
+            why = "one page after the other (LARM_REFRESH_ORDER=even)"
         if visit.missing_as:
             why = "to see whether it is still so"
         yield f"visited again {at} {utc(visit.due)[:19]}Z: {why}"

@@ -131,7 +131,8 @@ def explain(
         if frontier is not None:
             key = url_key(exact)
             explanation.state = frontier.state(key).name.lower()
-            explanation.frontier = url_report(frontier, politeness, key, time.time())
+            even = settings.get("LARM_REFRESH_ORDER") == "even"
+            explanation.frontier = url_report(frontier, politeness, key, time.time(), even=even)
             if (merged := frontier.merged(key)) is not None:
                 explanation.merged = merged_in_words(frontier, merged)
         explanation.first_referrer = (

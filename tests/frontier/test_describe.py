@@ -4,7 +4,13 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.describe import failure_in_words, host_rows, trouble_of, url_report
+from larmspider.frontier.describe import (
+    again_in_words,
+    failure_in_words,
+    host_rows,
+    trouble_of,
+    url_report,
+)
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour
 from larmspider.frontier.politeness import Limits
@@ -164,3 +170,21 @@ def test_a_failure_in_words(reason: str, words: str) -> None:
 def test_why_a_host_is_left_alone(state: HostState, reason: str, words: str) -> None:
     record = HostRecord("wiki:80", state=state, reason=reason, failures=3)
     assert trouble_of(record, Limits()) == words
+
+
+@pytest.mark.parametrize(
+    ("due", "even", "words"),
+    [
+        (1.0, False, "with the next refresh: somebody asked for it"),
+        (2.0, False, "with the next refresh: the site says that it has changed"),
+        (3.0, False, "or with the next one: its visit is worth most now"),
+        (3.0, True, "or with the next one: its last visit is longest ago"),
+        (NOW - 1, False, "due since 1970-01-12T13:46:39Z: it changes once in 10 days, as far as is known"),  # noqa: E501
+        (NOW + 1, True, "about 1970-01-12T13:46:41Z: one page after the other (LARM_REFRESH_ORDER=even)"),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_when_a_page_is_visited_again_and_why_then(due: float, even: bool, words: str) -> None:
+    visit = FetchRecord(UrlState.STORED, due=due, a=2.0, b=1_728_000.0)
+    (line,) = again_in_words(visit, NOW, even=even)
+    assert line.startswith("visited again ")
+    assert line.endswith(words)
