@@ -16,6 +16,7 @@ from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import compressed_name
 from larmspider.workers.merge import merge
 from tests.support.crawling import crawl, records, scrapy
+from tests.support.documents.corpus import zipped
 from tests.support.servers.scripted import Route, ScriptedServer
 from tests.support.workers.crew import describe, shared_crawl
 
@@ -26,11 +27,13 @@ HTML = {"Content-Type": "text/html"}
 def site(name: str, other: str) -> dict[str, Route]:
     """A start page with links to three pages, one that is gone, and the other site."""
     links = "".join(f"<a href=/{n}>{name} {n}</a>" for n in (1, 2, 3, "gone"))
-    links += f"<a href={other}/>{other}</a><a href=/1>walrus</a>"
+    links += f"<a href={other}/>{other}</a><a href=/1>walrus</a><a href=/docs.zip>docs</a>"
     routes: dict[str, Route] = {"/": (200, HTML, f"<title>{name}</title>{links}".encode())}
     for n in (1, 2, 3):
         text = f"<title>{name} page {n}</title>siren of {name} <a href=/gone>gone</a>"
         routes[f"/{n}"] = (200, HTML, text.encode())
+    member = zipped({"guide/start.md": f"# Narwhals of {name}"})
+    routes["/docs.zip"] = (200, {"Content-Type": "application/zip"}, member)
     return routes
 
 
@@ -56,7 +59,7 @@ def test_each_page_is_there_once_with_its_body(folder: Path) -> None:
     every = {page.url: many.body(page) for page in many.pages()}
     merged = [page.url for page in one.pages()]
     assert sorted(merged) == sorted(every)
-    assert len(merged) == 10, "of both hosts: the start page, three pages, the error page"
+    assert len(merged) == 12, "of both hosts: start page, three pages, the error page, an archive"
     assert {page.url: one.body(page) for page in one.pages()} == every
 
 
@@ -72,13 +75,14 @@ def test_the_logs_are_those_of_all(folder: Path) -> None:
 
 def test_the_commands_say_of_it_what_they_say_of_the_workers(folder: Path) -> None:
     """Search, also by texts of links; broken links; a page."""
-    for words, hits in (("siren", 6), ("walrus", 2)):
+    for words, hits in (("siren", 6), ("walrus", 2), ("narwhals", 2)):
         found = {}
         for name in ("crawl", "whole"):
             answer = scrapy("search", words, "--json", "--dir", name, cwd=folder).json
             found[name] = sorted(hit["url"] for hit in answer["hits"])
         assert len(found["whole"]) == hits
         assert set(found["crawl"]) <= set(found["whole"])
+    assert all(url.endswith("/docs.zip#!/guide/start.md") for url in found["whole"])
     broken = [
         scrapy("links", "--broken", "--json", "--dir", name, cwd=folder).json["broken"]
         for name in ("crawl", "whole")
