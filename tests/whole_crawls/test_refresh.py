@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.anchors import AnchorTable
 from tests.support.crawling import FAST, Ran, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.web.crawling import Crawling
 
 pytestmark = pytest.mark.acceptance
 DAY = 86_400.0
@@ -250,3 +252,40 @@ def test_a_finished_crawl_says_how_it_is_kept_current(crawl: Crawl) -> None:
     crawl.run()
     assert "-a refresh=due" in crawl.run().err
     assert crawl.asked() == []
+
+
+def test_a_watch_sees_what_happens_and_goes_on_after_a_stop(crawl: Crawl) -> None:
+    """Stopped by SIGTERM, and from the control page."""
+    crawl.run()
+    day = crawl.folder / "day"
+    (crawl.folder / "watched.py").write_text(
+        "import time\nfrom pathlib import Path\nfrom larmspider.settings import *\n"
+        f"def FRONTIER_CLOCK(): return time.time() + {DAY} * float(Path('{day}').read_text())\n"
+    )
+    wanted = FAST | {"LARM_REFRESH_PER_DAY": "1000", "LARM_WEB": "yes", "LARM_WEB_PORT": "0"}
+    watching = Crawling(
+        crawl.folder, crawl.server.url("/"), settings_module="watched", LARM_REFRESH="watch",
+        **wanted,
+    )  # fmt: skip
+
+    def stored(path: str) -> int:
+        begin = crawl.server.url(path)
+        return sum(line["url"] == begin for line in records(crawl.folder / "crawl/store.log"))
+
+    day.write_text("1")
+    crawl.site.pages |= {"/a": "another text <a href=/new>new</a>", "/b": "", "/new": "new"}
+    with watching:
+        watching.until(lambda: stored("/a") == 2 and stored("/new"), "a page that changed")
+        for later in ("3", "5"):
+            day.write_text(later)
+            crawl.server.log.clear()
+            watching.until(lambda: "/b" in crawl.asked(), "the next visits")
+        watching.until(lambda: crawl.state("/b") is UrlState.UNKNOWN, "a page that is gone")
+        watching.process.send_signal(signal.SIGTERM)
+        assert watching.process.wait(60) == 0
+    crawl.site.pages["/c"] = "the third text is new"
+    day.write_text("7")
+    with watching:
+        watching.until(lambda: stored("/c") == 2, "what changed meanwhile")
+        assert watching.act("stop").status == 200
+        assert watching.process.wait(60) == 0

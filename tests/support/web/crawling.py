@@ -44,19 +44,32 @@ def endless(links: int = 3) -> Callable[[Request], Reply]:
 
 
 class Crawling:
-    """``settings`` over SETTINGS; ends with SIGINT unless it has ended."""
+    """``settings`` over SETTINGS; ends with SIGINT unless it has ended. ``settings_module`` may lie
+    in ``folder``."""
 
-    def __init__(self, folder: Path, start: str, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        start: str,
+        *,
+        settings_module: str = "larmspider.settings",
+        **settings: str,
+    ) -> None:
         self.folder, self.directory = folder, folder / "crawl"
         arguments = ["crawl", "intranet", "-a", f"start={start}"]
         for name, value in ({**SETTINGS} | settings).items():
             arguments += ["-s" if name.isupper() else "-a", f"{name}={value}"]
-        self._arguments = arguments
+        self._arguments, self._settings_module = arguments, settings_module
         self.url = ""
 
     def __enter__(self) -> Self:
         self._said = (self.folder / "said").open("w+")
-        self.process = begin(*self._arguments, cwd=self.folder, out=self._said)
+        self.process = begin(
+            *self._arguments,
+            cwd=self.folder,
+            out=self._said,
+            settings_module=self._settings_module,
+        )
         found = self.until(
             lambda: re.search(r"Web pages of this crawl: (http://\S+)/\n", self.said),
             "its address",
