@@ -444,6 +444,9 @@ def contents(folder: Path) -> dict[str, dict[str, object]]:
         document = searcher.doc(address).to_dict()
         url = document["url"][0]
         found[url] = {name: document[name] for name in document if name not in NOT_COMPARED}
+        # which blocks are navigation is learned from the pages of a host, in their order
+        parts = [found[url].pop(f"stored_{name}", [b""]) for name in ("body", "rest")]
+        found[url]["words"] = sorted(b" ".join(part[0] for part in parts).split())
         found[url] |= {"links": counts.get(url), "link texts": anchors.texts(document["key"][0])}
     found["link texts"] = {"all": anchors.sizes()["pairs"], "stale": anchors.changed(1, False)}
     anchors.close()
