@@ -51,6 +51,18 @@ from tests.support.servers.redis import RedisServer
 
 _ADDRESS = "127.39.255.3"
 BATCH = 20_000
+RECORD = FetchRecord(
+    UrlState.STORED,
+    1.8e9,
+    200,
+    etag='"5f2c91d0a3b4e6f7"',
+    last_modified="Wed, 21 Oct 2026 07:28:00 GMT",
+    digest=bytes(range(28)),
+    signature=bytes(range(8)),
+    link_signature=bytes(range(8)),
+    due=1.9e9,
+)
+"""What a page leaves that is to be visited again."""
 
 
 def urls(number: int, hosts: int) -> Iterator[str]:
@@ -102,7 +114,7 @@ def print_memory(client: Any, number: int, hosts: int, folder: Path, blocks: int
     began, trips, done = time.monotonic(), link.round_trips, 0
     while done < number:
         got = [e for name in names for e in backend.pop(name, 0.0, max(1, BATCH // hosts))]
-        backend.acknowledge([(e.key, FetchRecord(UrlState.STORED, 1.0, 200)) for e in got])
+        backend.acknowledge([(e.key, RECORD) for e in got])
         done += len(got)
         commit(backend, done)
     commit(backend, 5)
@@ -115,6 +127,8 @@ def print_memory(client: Any, number: int, hosts: int, folder: Path, blocks: int
         sizes[key] = client.memory_usage(key)
     encodings = {client.object("encoding", key) for key in list(sizes)[:1000]}
     report(f"visited: {len(sizes):,} sets, {encodings}", sum(sizes.values()), number, "a URL")
+    kept = [client.memory_usage(key) for key in client.scan_iter(match="*:visits:*", count=10_000)]
+    report(f"visits again: {len(kept):,} hashes", sum(kept), number, "a URL")
     backend.close()
 
 

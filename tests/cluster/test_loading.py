@@ -43,7 +43,7 @@ from larmspider.urls.equivalence import PATH_CASE
 from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.conformance import OK, entries, entry, urls
-from tests.support.frontier.redis_store import RedisStore
+from tests.support.frontier.redis_store import DyingLink, Killed, RedisStore
 from tests.support.frontier.simulation import AllowAll, Clock, build
 from tests.support.frontier.site import Answer, Handler, Site, twins
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
@@ -203,6 +203,36 @@ def test_who_has_the_version_before_hears_that_it_counts_no_more(store, workers)
     store.client.rpush(store.keys.outdated("w1"), pack_outdated(found))
     one.checkpoint({})
     assert [page.key for page in one.take_outdated()] == [gone.key]
+
+
+def test_killed_before_each_command_of_a_commit_all_hear_once_of_what_it_replaced(store):
+    one, keys = store.join("w1", BLOCKS), [e.key for e in entries(*"123456789")]
+    one.add(entries(*"123456789"))
+    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 9)])
+    one.checkpoint({})
+    one.give_up(BLOCKS)
+    killed = 0
+    for lives in range(8):
+        link = store.link(DyingLink)
+        two = store.join("w2", BLOCKS, link=link)
+        (page,) = two.due("a:80", 60.0)
+        two.acknowledge([(page.key, replace(OK, time=OK.time + 1, due=99.0))])
+        link.lives = lives
+        try:
+            two.checkpoint({"log": b"%d" % lives})
+        except Killed:
+            killed += 1
+        store.crash(two)
+        store.fence("w2")
+    two = store.join("w2", BLOCKS)
+    changed = [key for key in keys if two.visit(key).time > OK.time]
+    assert 0 < len(changed) < len(keys)
+    assert killed > 3
+    one.checkpoint({})
+    assert sorted(page.key for page in one.take_outdated()) == sorted(changed)
+    assert {two.visit(key).shard for key in changed} == {""}
+    one.close()
+    two.close()
 
 
 def test_the_budget_of_all_is_what_the_commits_have_left(store, workers):

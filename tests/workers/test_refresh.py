@@ -136,7 +136,8 @@ class Crew:
         )
         words = ["workers", "-n", str(number), "-a", f"start={self.sites.servers[0].url('/')}"]
         words += ["-a", r"restrict=http://127\.60\.[0-9.]+:.*"]
-        words += [f"-s{name}={value}" for name, value in {**SETTINGS, **settings}.items()]
+        for name, value in {**SETTINGS, **settings}.items():
+            words += ["-s" if name.isupper() else "-a", f"{name}={value}"]
         return [*words, *(["-a", f"refresh={refresh}"] if refresh else [])]
 
     def state(self, url: str) -> UrlState:
@@ -275,3 +276,21 @@ def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> Non
     assert bodies.keys() == crew.sites.urls - gone
     assert documents == Counter(bodies.keys())
     assert Counter(crew.deleted()) == Counter(gone)
+
+
+def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
+    """And nothing is changed."""
+    new = crew.run("all")
+    assert (new.status, "expected a crawl that has ended" in new.err) == (2, True), new.err
+    assert not crew.path.exists()
+    assert crew.run(LARM_MAX_PAGES="3").status == 0
+    for refresh, said in (
+        ("al", "expected due, all, watch, index, or a regular expression"),
+        ("index", "expected the command scrapy crawl, or scrapy reindex"),
+        (r"http://nowhere/.*", "no page of the crawl"),
+    ):
+        refused = crew.run(refresh, LARM_MAX_PAGES="3")
+        assert (refused.status, said in refused.err) == (2, True), refused.err
+    both = crew.run("all", fresh="force")
+    assert (both.status, "refresh=all and fresh=force" in both.err) == (2, True), both.err
+    assert crew.held()[0], "nothing is deleted"
