@@ -125,7 +125,7 @@ class Command(ScrapyCommand):
         directory = ClusterDirectory.from_crawler(crawler)
         directory.check()
         private.fresh = bool(directory.fresh)
-        asked, _ = asked_refresh(settings)
+        asked, _ = asked_refresh(crawler.settings)
         if asked and is_private and not (root / MANIFEST).exists():
             raise ConfigError(
                 f"refresh={asked}: expected a crawl that has ended in LARM_DIR={root}, there is"
