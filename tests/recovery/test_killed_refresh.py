@@ -81,7 +81,8 @@ class Refreshed:
 
     def run(self, refresh: str = "all", point: str = "", after: float = 0, **more: str) -> bool:
         """Whether it ended by itself; False: it was killed."""
-        (self.folder / "killed.py").write_text(
+        module = f"killed{self.days}"  # Python takes a file of the same second for the one before
+        (self.folder / f"{module}.py").write_text(
             "import time\nfrom tests.support.recovery.kill_points import *\n"
             f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
         )
@@ -90,7 +91,7 @@ class Refreshed:
         words += ["-a", f"refresh={refresh}"] if refresh else []
         with (self.folder / "said").open("w") as out:
             process = begin(
-                "crawl", "intranet", *words, cwd=self.folder, out=out, settings_module="killed",
+                "crawl", "intranet", *words, cwd=self.folder, out=out, settings_module=module,
                 KILL_POINT=point, KILL_AFTER=str(after),
             )  # fmt: skip
             try:
