@@ -120,16 +120,24 @@ def test_wider_modes_are_named_and_stay(tmp_path: Path, caplog: pytest.LogCaptur
 def test_all_that_a_crawl_with_credentials_makes(
     scripted_server: Servers, tmp_path: Path, mode: str, others: int
 ) -> None:
-    """Logs, page files, frontier, index, the index of the logs, feeds and reports. With a mode that
-    lets a group in, the group may read all but the token."""
+    """Logs, page files, frontier, index, the index of the logs, feeds and reports, and what later
+    commands write. With a mode that lets a group in, the group may read all but the token."""
     server = scripted_server({"/robots.txt": (404, {}, b""), "/": b"<a href=/x>x</a>", "/x": b"y"})
     (tmp_path / "sites.toml").write_text(CREDENTIALS)
     more = {"LARM_SITES_FILE": "sites.toml", "LARM_DIR_MODE": mode, "LARM_WEB": "yes"}
+    more["LARM_COMPRESSION"] = "zstd"
     feeds = json.dumps({"pages.jsonl": {"format": "jsonlines"}})
     ran: Ran = crawl(server.url(), tmp_path, FEEDS=feeds, LARM_WEB_PORT="0", **more)
     assert ran.status == 0, ran.err
     assert scrapy("links", "--broken", cwd=tmp_path).status == 0
     assert scrapy("report", "--html", "report.html", cwd=tmp_path).status == 0
+    for changes in (
+        "deletes",
+        f"remove --yes {server.url('/x')}",
+        "compact",
+        "reindex --from-page-files",
+    ):
+        assert scrapy(*changes.split(), cwd=tmp_path).status == 0
     made = [tmp_path / "crawl", tmp_path / "report.html", *(tmp_path / "crawl").rglob("*")]
     made.append(tmp_path / "pages.jsonl")
     assert len(made) > 30
