@@ -183,8 +183,8 @@ def test_a_refresh_that_is_killed_again_and_again_is_exact(
             if refreshed.run(point=point, after=after):
                 break
             killed[point] += 1
-        else:
-            assert refreshed.run()
+        refreshed.days += 1  # a page that waited for its host's canaries leaves with the next run
+        assert refreshed.run()
         refreshed.check()
     assert killed.total() > len(REFRESH_POINTS) * times // 2, killed
     print(f"{killed.total()} kills: {dict(killed)}")
