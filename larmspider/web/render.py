@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -119,6 +119,24 @@ def outward(url: str) -> str:
     return url if url.lower().startswith(("http://", "https://")) else "#"
 
 
+def crumbs(url: str) -> str:
+    """The way to a page for people, a query left out; "#" and what follows stay.
+
+    >>> crumbs("http://wiki.example/handbook/%C3%9Cber%20uns.html?id=3")
+    'wiki.example › handbook › Über uns.html'
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # what stands for a host is none
+        return url
+    if parts.scheme not in ("http", "https"):
+        return url
+    steps = [unquote(step) for step in parts.path.split("/") if step]
+    return " › ".join([parts.netloc, *steps]) + (
+        f" #{unquote(parts.fragment)}" if parts.fragment else ""
+    )
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "size": quantities.size,
     "duration": quantities.duration,
@@ -130,6 +148,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "times": times,
     "printable": lambda text: printable(str(text)),
     "outward": outward,
+    "crumbs": crumbs,
 }
 
 

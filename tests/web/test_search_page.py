@@ -16,6 +16,7 @@ from selenium.webdriver.common.keys import Keys
 
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.web.render import crumbs
 from tests.support.web.browser import Browser
 from tests.support.web.serving import Got, Served
 
@@ -267,6 +268,18 @@ def test_hostile_pages_do_nothing(hostile_site: Served, browser: Browser) -> Non
         assert browser.all("main img, main svg, main script") == []
         assert browser.overflow() <= 0
         assert browser.errors() == []
+
+
+@pytest.mark.parametrize("url, shown", [
+    ("http://wiki.example/", "wiki.example"),
+    ("https://wiki.example:8443/a//%C3%9Cber%20uns/?q=%2F", "wiki.example:8443 › a › Über uns"),
+    ("http://wiki.example/a.zip#b/c.txt", "wiki.example › a.zip #b/c.txt"),
+    ("file:///srv/a.txt", "file:///srv/a.txt"),
+    ("http://[bad/", "http://[bad/"),
+])  # fmt: skip
+def test_the_way_to_a_page(url: str, shown: str) -> None:
+    """In place of a URL, which is the title of the line."""
+    assert crumbs(url) == shown
 
 
 @pytest.mark.parametrize("query, status", [
