@@ -74,6 +74,9 @@ def _print(report: CrawlReport) -> None:
     if documents.of_failed:
         failed = counted(documents.of_failed, "last answer")
         rows.append(("failed", f"{failed} in the page files, {size(documents.of_failed_bytes)}"))
+    if documents.of_old:
+        old = counted(documents.of_old, "old version")
+        rows.append(("old", f"{old}, {size(documents.of_old_bytes)} (scrapy compact)"))
     rows += [
         ("result", f"{word}: {counted(fetches.times, 'fetch', 'fetches')}")
         for word, fetches in report.results

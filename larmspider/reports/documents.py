@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.frontier.storage.records import UrlState
 from larmspider.items import Link, Page
@@ -19,6 +20,7 @@ from larmspider.middlewares.nofollow import NofollowFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import VisitedFilter
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.reports.explain import filters
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
 
 
+_SIZE = STORE_LOG_COLUMNS.index("size")
 TAIL_BYTES = 2 << 20
 _PIECE = 1 << 16
 
@@ -192,6 +195,10 @@ class Documents:
     largest: list[StoredPage] = field(default_factory=list)
     of_failed: int = 0
     of_failed_bytes: int = 0
+    of_old: int = 0
+    """Old versions, and pages that were taken out, that scrapy compact would take away if
+    LARM_VERSIONS were 0; ``of_old_bytes`` of page files."""
+    of_old_bytes: int = 0
 
 
 def documents(crawl: CrawlDir, frontier: FrontierReader) -> Documents:
@@ -210,8 +217,21 @@ def documents(crawl: CrawlDir, frontier: FrontierReader) -> Documents:
         if len(largest) > 1_000:
             largest = _largest(largest)
     types = [(mime, number, sizes[mime]) for mime, number in counts.most_common()]
+    every = [
+        int(fields[_SIZE])
+        for part in crawl.parts
+        for _, fields in part.logs.search("store.log", None, 0)
+        if fields[STATUS] != REMOVED and fields[_SIZE].isdecimal()
+    ]
     return Documents(
-        counts.total(), sizes.total(), types, _largest(largest), len(failed), sum(failed)
+        counts.total(),
+        sizes.total(),
+        types,
+        _largest(largest),
+        len(failed),
+        sum(failed),
+        max(0, len(every) - counts.total() - len(failed)),
+        max(0, sum(every) - sizes.total() - sum(failed)),
     )
 
 

@@ -13,6 +13,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import utc
 from larmspider.items import Kept, Page
+from larmspider.reports.documents import documents
 from larmspider.reports.versions import MAX_CHANGES, changes, history, moment, text_of
 from tests.support.stored_crawl import StoredCrawl
 
@@ -55,6 +56,14 @@ def test_what_compact_took_away_says_so(crawl: CrawlDir) -> None:
     assert b"rate is 3" in crawl.body(found.at(1_005)[1])
     with pytest.raises(CrawlDirError, match="was taken away by scrapy compact"):
         found.at(1_001)
+
+
+def test_the_report_has_the_bytes_of_old_versions(crawl: CrawlDir) -> None:
+    """Of two pages with four versions each."""
+    found = documents(crawl, None)  # type: ignore[arg-type] # no page has failed
+    one = len(crawl.body(history(crawl, URL).at(9_999)[1]))
+    assert (found.count, found.of_old) == (2, 6)
+    assert found.of_old_bytes == 3 * one + 3
 
 
 def test_what_was_taken_out_does_not_come_back(tmp_path: Path) -> None:
