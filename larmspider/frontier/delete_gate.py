@@ -28,7 +28,7 @@ from larmspider.extraction.fingerprint import (
     asks_password,
     error_signature,
 )
-from larmspider.frontier.deletes import CANARIES, PRESENT, Brake, Observation
+from larmspider.frontier.deletes import CANARIES, PRESENT, Brake, Observation, is_confirmed
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     FetchRecord,
@@ -268,6 +268,14 @@ class DeleteGate:
             return False
         mine.again.discard(key)
         return True
+
+    def has_lost(self, host: str, key: bytes, visit: FetchRecord) -> bool:
+        """Whether a page is to leave, and waited for the canaries when this host's worker was
+        killed, or another one had the host: nothing but its record knows of it any more."""
+        if not is_confirmed(visit) or visit.missing_as == Observation.SCOPE:
+            return False
+        mine = self._of(host)
+        return mine.canaries is None and key not in mine.waiting
 
     def why_not(self, entry: QueuedUrl, seen: Observation, reason: str, now: float) -> str:
         """Why a page that is gone may not be taken out now; "" if it may, and then it is."""

@@ -145,6 +145,15 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     return Decision(record, delete, _sentence(seen, times, now - since, rule, delete=delete))
 
 
+def is_confirmed(record: FetchRecord) -> bool:
+    """Whether the page was to be taken out after the last visit."""
+    if not record.missing_as:
+        return False
+    rule = TABLE[Observation(record.missing_as)]
+    over = record.time - record.missing_since
+    return record.confirmations >= rule.confirmations and over >= rule.spread
+
+
 def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete: bool) -> str:
     """``missing 2 times over 1.0 days; kept until it was missing 3 times over 2 days``."""
     so_far = f"{seen} {counted(times, 'time')} over {over / DAY:.1f} days"

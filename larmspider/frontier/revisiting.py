@@ -263,7 +263,9 @@ class Revisiting:
 
     def _is_wanted(self, key: bytes, visit: FetchRecord) -> bool:
         """In a run that visits all that match."""
-        if _is_refused(visit) or visit.time >= self._since or visit.due == ASKED:
+        if _is_refused(visit) or visit.due == ASKED:
+            return False
+        if visit.time >= self._since and not self.gate.has_lost(host_of(visit.url), key, visit):
             return False
         if self.matches is not None and not self.matches(self._forms(visit.url).normalized):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +113,9 @@ def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> Non
     again.recover()
     waiting = again._of(HOST).waiting
     assert set(listed_as(HOST, HOST, waiting)) == {one.key for one in held}
+    seen_gone = replace(before(""), time=NOW, missing_as="gone", confirmations=1, missing_since=NOW)
+    lost = [one for one in world.entries if again.has_lost(HOST, one.key, seen_gone)]
+    assert lost == [one for one in world.entries if one not in held], "what waits is not lost"
     again.approve(HOST, [one.key for one in held[:5]])
     assert all(world.due[one.key] == 1.0 for one in held[:5])
     again.saw(HOST, held[0].key, Observation.SAME)  # it has come back

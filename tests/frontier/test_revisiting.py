@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -64,6 +65,18 @@ class World:
         decision = frontier.refresh.judge(entry, entry.visit, Observation.SAME, now)
         frontier.acknowledge(lease, decision.record)
 
+    def gone(self, frontier: Frontier, lease: Lease) -> str:
+        """Why a page that is gone is kept."""
+        refresh, entry, now = frontier.refresh, lease.entry, self.clock.now
+        assert refresh is not None
+        assert entry is not None
+        assert entry.visit is not None
+        decision = refresh.judge(entry, entry.visit, Observation.GONE, now)
+        why_not = refresh.delete(entry, Observation.GONE, decision, now)
+        assert isinstance(why_not, str)
+        frontier.acknowledge(lease, decision.record)
+        return why_not
+
     def run(self, frontier: Frontier, most: int = 99) -> list[str]:
         visited: list[str] = []
         while len(visited) < most and (lease := self.next(frontier)):
@@ -111,6 +124,32 @@ def test_a_run_that_was_killed_is_gone_on_with(world: World) -> None:
     world.clock.now += 60
     after = world.run(world.begin("all"))
     assert sorted(before + after) == PAGES
+
+
+def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgotten(
+    world: World,
+) -> None:
+    """It is visited once more, however often the run looks for pages."""
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    lease = world.next(frontier)
+    assert lease is not None
+    assert frontier.refresh is not None
+    assert "asked first" in world.gone(frontier, lease)
+    frontier.checkpoint({})
+    world.clock.now += 60
+    frontier = world.begin("all")
+    assert frontier.refresh is not None
+    visited = []
+    while lease := world.next(frontier):
+        visited.append(lease.url)
+        if lease.url == PAGES[0]:
+            why_not = world.gone(frontier, lease)
+        else:
+            world.visit(frontier, lease)
+        frontier.refresh.entered()
+    assert Counter(visited) == Counter(PAGES) + Counter([PAGES[0]]), "before and after the others"
+    assert "near the start page" in why_not, "a host without a start page has no deletes"
 
 
 def test_the_next_run_visits_all_of_them_again(world: World) -> None:

@@ -210,8 +210,8 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
 
 
 def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
-    """Nothing is lost, stored twice or taken out twice; only what the worker that was killed had
-    not committed is visited again."""
+    """Nothing is lost, stored twice or taken out twice; what the worker that was killed had not
+    committed, or was to take out, is visited again."""
     assert crew.run(number=3).status == 0
     gone = set()
     for number, pages in enumerate(crew.sites.pages):
