@@ -44,9 +44,10 @@ BACKLOG = 1024
 
 
 def _of_ours(record: logging.LogRecord) -> bool:
-    """False for malformed requests, which are answered with 400 and not logged."""
+    """False for malformed requests, and bodies that cannot be decoded, which are answered with 400
+    and not logged."""
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, HttpProcessingError)
+    return not isinstance(error, (HttpProcessingError, web.RequestPayloadError))
 
 
 logger = logging.getLogger(__name__)

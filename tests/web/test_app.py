@@ -316,6 +316,35 @@ def test_a_form_that_is_none_is_refused_quietly(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\ntoken",
+        b"Content-Encoding: deflate\r\nContent-Length: 5\r\n\r\n\xff\xff\xff\xff\xff",
+        b"Transfer-Encoding: chunked\r\n\r\nzork\r\ntoken",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\ntoken--\r\n0\r\n\r\n",
+    ],
+    ids=["gzip", "deflate", "chunk-size", "chunk-end"],
+)
+@pytest.mark.parametrize("path", [b"/login", b"/healthz"])
+def test_a_body_that_cannot_be_decoded_is_refused_quietly(
+    served: Callable[..., Served],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    connect: Callable[..., socket.socket],
+    path: bytes,
+    lines: bytes,
+) -> None:
+    """Whether a page wants it or not: an answer, and nothing in the log."""
+    site = served(tmp_path)
+    form = b"Host: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    opened = connect(site, b"POST " + path + b" HTTP/1.1\r\n" + form + lines)
+    got = opened.makefile("rb").readline().split()
+    assert got[1:2] in ([b"400"], [b"405"]), got
+    assert site.get("/healthz").status == 200
+    assert caplog.records == []
+
+
 def test_a_form_whose_sender_is_gone_is_dropped_quietly(
     served: Callable[..., Served],
     tmp_path: Path,
