@@ -27,7 +27,9 @@ from larmspider.extraction.process_child import receive, send
 logger = logging.getLogger(__name__)
 
 DONE_HERE = 64
-"""Texts of a run before the process is started."""
+"""Texts of a run before the process is started,"""
+SHORT = 100_000
+"""if they have no more characters together: a million take 50 MB."""
 _NICE = 10
 _TRIED = 3
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
@@ -48,7 +50,8 @@ class Simhasher:
 
     def _of(self, texts: list[tuple[str, str]]) -> list[Compared]:
         self._done += len(texts)
-        if self._done > DONE_HERE and self._failed < _TRIED:
+        is_little = self._done <= DONE_HERE and sum(len(text) for _, text in texts) <= SHORT
+        if not is_little and self._failed < _TRIED:
             try:
                 answer = self._process.ask(texts)
             except (EOFError, OSError):
