@@ -49,6 +49,7 @@ from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.fetch.curl_loop import set_send_gate
+from larmspider.formatting import counted
 from larmspider.frontier.overrides import HostOverride, Overrides, host_as_json
 from larmspider.frontier.partition import Partitions
 from larmspider.frontier.storage.backend import Fenced
@@ -235,12 +236,12 @@ class ClusterWorker:
             given, new_run = self._take_given()
             self._enter(self.backend.load(given), new_run)
         logger.info(
-            "Worker %s: %d of %d partitions, with %d hosts; %d workers",
+            "Worker %s: %d of %d partitions, with %s; %s",
             self.name,
             len(self.backend.owned),
             self.keys.partitions,
-            len(frontier.hosts),
-            self._beat.workers,
+            counted(len(frontier.hosts), "host"),
+            counted(self._beat.workers, "worker"),
         )
         self.link.starting = False
         self._task = self._loop.create_task(self._run())

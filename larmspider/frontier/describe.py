@@ -78,6 +78,7 @@ _FAILURES = {
     "tls": "TLS error",
     "reset": "connection closed by the server",
     "bad-response": "invalid reply",
+    "address": "an address of LARM_DENY_ADDRESSES",
 }
 
 

@@ -141,6 +141,7 @@ def test_what_the_operator_ordered_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
+        ("address", "an address of LARM_DENY_ADDRESSES"),
         ("http-503", "HTTP 503"),
         ("robots.txt: refused", "connection refused while asking for robots.txt"),
         ("3 failures in a row: timeout", "3 failures in a row: no reply in time"),
