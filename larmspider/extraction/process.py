@@ -105,8 +105,7 @@ WALL = 6
 """Times the seconds of CPU, by the clock: the machine may be busy."""
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
-    "import sys; sys.path[:] = {path!r};"
-    " from larmspider.extraction.process_child import Helpers, main;"
+    "from larmspider.extraction.process_child import Helpers, main;"
     " main({memory_bytes}, {most}, {helpers!r})"
 )
 RECYCLED = 200
@@ -122,7 +121,81 @@ class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with 
     """The crawl ends before a document is read; when it is continued it fetches it again."""
 
 
-class ExtractionProcess:
+class HelperProcess:
+    """A process of our own modules that answers messages, one after the other; for a thread that
+    may wait (`pool`). It is started for the first message."""
+
+    def __init__(self, program: str, name: str) -> None:
+        """``program`` is what Python runs there, ``name`` that of the thread."""
+        self._program = program
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._path = ChildPath()
+        self._child: subprocess.Popen[bytes] | None = None
+        self.status: int | None = None
+        """That of the last process which ended before it had answered."""
+        self.closed = False
+
+    def ask(self, message: Any, body: bytes = b"") -> Any:
+        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError where the
+        process ends first; the next message has another one. Raises ExtractionStopped."""
+        child = self.started()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            with suppress(BrokenPipeError):  # the child may have written the reason
+                send(child.stdin, message)
+                child.stdin.write(body)
+                child.stdin.flush()
+            return receive(child.stdout)
+        except (EOFError, OSError):
+            self.status = self._end()
+            raise
+
+    def close(self) -> None:
+        """End the process; messages under way are dropped. May be called twice."""
+        self.closed = True
+        self.kill()
+        self.pool.shutdown(wait=True)  # calls that wait end at once
+        self._end()
+        self._path.close()
+
+    def kill(self) -> None:
+        """For another thread: `ask` raises."""
+        if (child := self._child) is not None:
+            child.kill()
+
+    def started(self) -> subprocess.Popen[bytes]:
+        """The process. Raises ExtractionStopped."""
+        if self._child is not None and self._child.poll() is not None:
+            self._end()
+        if self._child is None and not self.closed:
+            start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                [sys.executable, "-W", "ignore", "-c", start],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=self._path.fds,
+                process_group=0,  # signals to the crawl's group are for the crawl
+            )
+        if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
+            self._end()
+            raise ExtractionStopped("the crawl is being stopped")
+        return self._child
+
+    def _end(self) -> int | None:
+        """End the process, if it has not ended; its exit status."""
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # unwritten data
+                    pipe.close()
+        return child.wait()
+
+
+class ExtractionProcess(HelperProcess):
     """``seconds`` of CPU and ``memory_bytes`` limit one document on POSIX, WALL times the seconds
     by the clock everywhere."""
 
@@ -130,33 +203,21 @@ class ExtractionProcess:
         self, seconds: float, memory_bytes: int, most: int = 0, helpers: Helpers = NONE
     ) -> None:
         """``most``: documents that one process reads, without a network; 0: no limit."""
-        self.helpers = helpers
-        self.seconds, self.memory_bytes, self.most = seconds, memory_bytes, most
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="extraction")
-        self._child: subprocess.Popen[bytes] | None = None
-        self._path = ChildPath()
-        self._closed = False
+        program = _PROGRAM.format(memory_bytes=memory_bytes, most=most, helpers=helpers)
+        super().__init__(program, "extraction")
+        self.seconds, self.helpers = seconds, helpers
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """The Page that the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
         ExtractionStopped."""
-        if self._closed:
+        if self.closed:
             raise ExtractionStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self.read_now, mime, body, url, content_type)
-
-    def close(self) -> None:
-        """End the process; documents under way are dropped. May be called twice."""
-        self._closed = True
-        if self._child is not None:
-            self._child.kill()
-        self._pool.shutdown(wait=True)  # calls that wait end at once
-        self._end()
-        self._path.close()
+        return await loop.run_in_executor(self.pool, self.read_now, mime, body, url, content_type)
 
     def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """`read` for a thread that may wait, one at a time."""
-        answer = self._ask((mime, len(body), url, content_type, self.seconds, ""), body)
+        answer = self._answer((mime, len(body), url, content_type, self.seconds, ""), body)
         page = Page(url, body=body)
         for name in FIELDS:
             setattr(page, name, answer[name])
@@ -169,150 +230,40 @@ class ExtractionProcess:
 
     def member(self, mime: str, body: bytes, url: str, name: str) -> bytes:
         """The bytes of one part of a document. Raises ExtractionRefused."""
-        found: bytes = self._ask((mime, len(body), url, "", self.seconds, name), body)["member"]
+        answer = self._answer((mime, len(body), url, "", self.seconds, name), body)
+        found: bytes = answer["member"]
         return found
 
-    def _ask(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
-        answer = self._exchange(request, body)
+    def _answer(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
+        self.started()
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self.kill()
+
+        timer = threading.Timer(self.seconds * WALL, stop)
+        timer.start()
+        try:
+            answer = self.ask(request, body)
+        except (EOFError, OSError):
+            raise self._failure(late.is_set()) from None
+        finally:
+            timer.cancel()
         if "ended" in answer:
             self._end()
         if "refused" in answer:
             raise ExtractionRefused(answer["refused"])
         return answer
 
-    def _exchange(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
-        child = self._started()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            child.kill()
-
-        timer = threading.Timer(self.seconds * WALL, stop)
-        timer.start()
-        try:
-            with suppress(BrokenPipeError):  # the child may have written the reason
-                send(child.stdin, request)
-                child.stdin.write(body)
-                child.stdin.flush()
-            return receive(child.stdout)
-        except (EOFError, OSError):
-            status = self._end()
-            if self._closed:
-                raise ExtractionStopped("the crawl is being stopped") from None
-            if late.is_set() or status == -_SIGPROF:
-                raise ExtractionRefused(
-                    f"{Outcome.TOO_LONG}: takes longer than {self.seconds:g} s"
-                ) from None
-            raise ExtractionRefused(
-                f"{Outcome.READER_DIED}: ended the extraction process with status {status}"
-            ) from None
-        finally:
-            timer.cancel()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._closed:
-            raise ExtractionStopped("the crawl is being stopped")
-        if self._child is not None and self._child.poll() is not None:
-            self._end()  # ended while idle: no document's fault
-        if self._child is None:
-            program = _PROGRAM.format(
-                path=self._path.entries,
-                memory_bytes=self.memory_bytes,
-                most=self.most,
-                helpers=self.helpers,
-            )
-            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
-                [sys.executable, "-W", "ignore", "-c", program],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pass_fds=self._path.fds,
-                process_group=0,  # signals to the crawl's group are for the crawl
-            )
-            if self._closed:  # meanwhile: close() saw no process to kill, and waits for this thread
-                raise ExtractionStopped("the crawl is being stopped")
-        return self._child
-
-    def _end(self) -> int | None:
-        """End the process, if it has not ended; its exit status."""
-        child, self._child = self._child, None
-        if child is None:
-            return None
-        child.kill()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    pass  # unwritten data
-        return child.wait()
-
-
-class HelperProcess:
-    """A process of our own modules that answers messages, one after the other; for a thread that
-    may wait (`pool`)."""
-
-    def __init__(self, program: str, name: str) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread."""
-        self._program = program
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._path = ChildPath()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()  # guards a start against close()
-        self.closed = False
-
-    def ask(self, message: Any) -> Any:
-        """The answer to ``message``. Raises EOFError or OSError where the process ends first; the
-        next message has another one. Raises ExtractionStopped."""
-        try:
-            child = self.started()
-            assert child.stdin is not None
-            assert child.stdout is not None
-            send(child.stdin, message)
-            child.stdin.flush()
-            return receive(child.stdout)
-        except (EOFError, OSError):
-            self._end()
-            raise
-
-    def close(self) -> None:
-        """End the process. May be called twice."""
-        with self._lock:
-            self.closed = True
-            if self._child is not None:
-                self._child.kill()
-        self.pool.shutdown(wait=True)
-        self._end()
-        self._path.close()
-
-    def started(self) -> subprocess.Popen[bytes]:
-        """The process. Raises ExtractionStopped."""
-        with self._lock:
-            if self.closed:
-                raise ExtractionStopped("the crawl is being stopped")
-            if self._child is None:
-                start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
-                self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
-                    [sys.executable, "-W", "ignore", "-c", start],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    pass_fds=self._path.fds,
-                    process_group=0,  # signals to the crawl's group are for the crawl
-                )
-            return self._child
-
-    def _end(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        child.wait()
+    def _failure(self, was_late: bool) -> LarmspiderError:
+        if self.closed:
+            return ExtractionStopped("the crawl is being stopped")
+        if was_late or self.status == -_SIGPROF:
+            return ExtractionRefused(f"{Outcome.TOO_LONG}: takes longer than {self.seconds:g} s")
+        return ExtractionRefused(
+            f"{Outcome.READER_DIED}: ended the extraction process with status {self.status}"
+        )
 
 
 def helpers_from_settings(settings: Settings) -> Helpers:

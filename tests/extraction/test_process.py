@@ -159,7 +159,7 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
 
     def slow(*args, **options):
         closing.start()
-        while not reader._closed:
+        while not reader.closed:
             time.sleep(0.001)
         return popen(*args, **options)
 

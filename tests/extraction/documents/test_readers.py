@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from larmspider.extraction import process
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
@@ -196,15 +197,15 @@ def test_a_page_in_place_of_a_pdf_is_a_page():
 
 
 def test_a_document_that_kills_its_reader_costs_that_document(readers, monkeypatch):
-    exchange = readers.documents._exchange
+    ask = readers.documents.ask
 
     def killed(request, body):
-        os.kill(readers.documents._started().pid, signal.SIGKILL)
-        return exchange(request, body)
+        os.kill(readers.documents.started().pid, signal.SIGKILL)
+        return ask(request, body)
 
     read(SAMPLES["pdf"].body, "x.pdf", readers)
     pid = readers.documents._child.pid
-    monkeypatch.setattr(readers.documents, "_exchange", killed)
+    monkeypatch.setattr(readers.documents, "ask", killed)
     unread = read(SAMPLES["pdf"].body * 100, "x.pdf", readers).unread
     assert unread.startswith("reader-died:") or unread == ""  # it may have ended before
     monkeypatch.undo()
@@ -212,9 +213,9 @@ def test_a_document_that_kills_its_reader_costs_that_document(readers, monkeypat
     assert readers.documents._child.pid != pid
 
 
-def test_the_process_of_documents_is_replaced_from_time_to_time():
+def test_the_process_of_documents_is_replaced_from_time_to_time(monkeypatch):
+    monkeypatch.setattr(process, "RECYCLED", 2)
     with Readers() as readers:
-        readers.documents.most = 2
         pids = []
         for _ in range(4):
             read(b"a,b", "x.csv", readers)
