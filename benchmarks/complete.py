@@ -39,7 +39,7 @@ from larmspider.crawl.reader import CrawlDir
 from tests.support.servers.nginx import NGINX, Nginx
 
 ADDRESS = "127.21.0.2"
-_SETTINGS = {
+SETTINGS = {
     "DOWNLOAD_DELAY": "0",
     "LARM_DELAY_RESPONSE_FACTOR": "0",
     "CONCURRENT_REQUESTS_PER_DOMAIN": "16",
@@ -204,7 +204,7 @@ def check(manual: Manual, directory: Path, say: Callable[[str], object] = print)
         began = time.monotonic()
         ran = _scrapy(
             *("crawl", "intranet", "-a", f"start={origin}{quote(manual.start)}"),
-            *(f"-s{name}={value}" for name, value in _SETTINGS.items()),
+            *(f"-s{name}={value}" for name, value in SETTINGS.items()),
             f"-sLARM_DIR={directory}",
         )
         seconds = time.monotonic() - began

@@ -24,6 +24,7 @@ from collections import Counter, deque
 from contextlib import closing
 from pathlib import Path
 
+from benchmarks.complete import SETTINGS
 from benchmarks.sites import SITES
 from larmspider.extraction.fingerprint import fingerprint
 from larmspider.extraction.html import extract
@@ -40,16 +41,7 @@ from tests.support.servers.nginx import Nginx
 
 ORIGIN = "http://wiki.example"
 ADDRESS = "127.21.0.2"
-_SETTINGS = {
-    "DOWNLOAD_DELAY": "0",
-    "LARM_DELAY_RESPONSE_FACTOR": "0",
-    "CONCURRENT_REQUESTS_PER_DOMAIN": "16",
-    "LARM_WEB": "no",
-    "LARM_PROGRESS": "no",
-    "LARM_LANGUAGES": "",
-    "LOG_LEVEL": "WARNING",
-    "REDIS_URL": "",
-}
+_SETTINGS = SETTINGS | {"LARM_LANGUAGES": "", "REDIS_URL": ""}
 
 
 def pages_of(folder: Path, number: int) -> list[Page]:
