@@ -569,6 +569,16 @@ LARM_SEARCH_GROUPS_HEADER = ""
 # Addresses and networks of reverse proxies, whose header is believed. Nobody else's is.
 LARM_TRUSTED_PROXIES: list[str] = []
 
+# The name of the search, on its pages and among the search engines of a browser that adds it.
+LARM_SEARCH_NAME = "larmspider"
+
+# A picture beside that name: the path of an SVG, PNG, JPEG, WebP or GIF file of at most 32 kB.
+LARM_SEARCH_LOGO = ""
+
+# The colour of its buttons and of the line on top, such as "#7a1f3d"; text on it is black or white,
+# whichever is easier to read.
+LARM_SEARCH_COLOUR = ""
+
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,

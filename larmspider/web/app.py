@@ -23,6 +23,7 @@ from larmspider.status.status import CrawlStatus
 from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
+from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
@@ -51,7 +52,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build(
-    source: Source, guard: Guard, readers: Readers | None = None, *, ahead: bool = False
+    source: Source,
+    guard: Guard,
+    readers: Readers | None = None,
+    look: Look | None = None,
+    *,
+    ahead: bool = False,
 ) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
     in a crawl that only begins."""
@@ -59,8 +65,9 @@ def build(
     templates, work, crawl_status = Templates(nav=nav), Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(
-        source, crawl_status, guard, templates, work, events, FlashMessages(), readers or Readers()
-    )
+        source, crawl_status, guard, templates, work, events, FlashMessages(),
+        readers or Readers(), look or Look(),
+    )  # fmt: skip
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site
     for page in PAGES:
@@ -119,6 +126,8 @@ async def _static(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     content = packaged("static", name)
     kind = _TYPES.get(name.rpartition(".")[2])
+    if found := request.app[SITE].look.files.get(name):
+        kind, content = found
     if content is None or kind is None:
         raise HttpError("There is no such file.", 404)
     headers = {"Content-Type": kind, "Cache-Control": "max-age=300"}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.errors import HttpError
 from larmspider.index.access import EVERYTHING, Access
+from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 
 if TYPE_CHECKING:
@@ -94,9 +95,17 @@ class WebRequest:
     may_read: bool = True
     csrf: str = ""
     readers: Readers = field(default_factory=Readers)
+    look: Look = field(default_factory=Look)
     groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None
+
+    @property
+    def only_searches(self) -> bool:
+        """Whether the page is for those who search, without the pages of the crawl."""
+        path = self.url.partition("?")[0]
+        search = path == "/search" or path.startswith("/search/")
+        return not self.signed_in and (search or not self.may_read)
 
     @property
     def access(self) -> Access:

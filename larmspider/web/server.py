@@ -22,6 +22,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
+from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 from larmspider.web.site import SITE
 
@@ -65,6 +66,7 @@ class Binding:
     names: Collection[str]
     open_paths: Collection[str]
     readers: Readers = field(default_factory=Readers)
+    look: Look = field(default_factory=Look)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -78,6 +80,7 @@ class Binding:
             names=options.strings(settings, "LARM_WEB_HOSTS"),
             open_paths=options.strings(settings, "LARM_WEB_OPEN"),
             readers=Readers.from_settings(settings),
+            look=Look.from_settings(settings),
         )
         for name in binding.names:
             if not is_host_name(name):

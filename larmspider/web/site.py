@@ -15,6 +15,7 @@ from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
+from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
@@ -56,6 +57,7 @@ class Site:
     events: Events
     flashes: FlashMessages
     readers: Readers = field(default_factory=Readers)
+    look: Look = field(default_factory=Look)
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
@@ -88,6 +90,7 @@ def web_request(request: web.Request) -> WebRequest:
         signed_in=signed_in,
         may_read=site.guard.may_read("/", signed_in=signed_in),
         readers=site.readers,
+        look=site.look,
         groups=site.readers.groups_of(request) or (),
         csrf="" if session is None else session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),

@@ -158,6 +158,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["-s", "LARM_WEB_TOKEN=s3cret"], "at least 16 printable"),
         (["-s", "LARM_WEB_OPEN=search"], "paths such as /search"),
         (["-s", "LARM_WEB_HOSTS=http://wiki/"], "without scheme and port"),
+        (["-s", "LARM_SEARCH_COLOUR=red"], "expected a colour such as #7a1f3d"),
         (["-s", "LARM_WEB_HOSTS=wiki,wiki:6080"], "LARM_WEB_HOSTS=wiki:6080: expected"),
     ],
 )

@@ -26,6 +26,7 @@ from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
+from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 from larmspider.web.server import Server
 from larmspider.web.site import SITE
@@ -85,6 +86,7 @@ class Served:
         controller: Controller | None = None,
         connections: Connections | None = None,
         readers: Readers | None = None,
+        look: Look | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -92,7 +94,7 @@ class Served:
             path, lambda crawl: with_crawls_settings(base.copy(), crawl), controller
         )
         self.guard = guard or Guard(TOKEN)
-        self._connections, self._readers = connections, readers
+        self._connections, self._readers, self._look = connections, readers, look
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -126,7 +128,7 @@ class Served:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = build(self.source, self.guard, self._readers)
+        app = build(self.source, self.guard, self._readers, self._look)
         self.site = app[SITE]
         if self._connections is not None:
             self.site.connections = self._connections
