@@ -15,18 +15,26 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from larmspider import __version__, options
-from larmspider.cluster.heartbeat import UNREACHABLE
+from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with, partitions_of
-from larmspider.cluster.membership import Membership, NameTaken, OtherCrawl, cluster_settings
+from larmspider.cluster.membership import (
+    Membership,
+    NameTaken,
+    OtherCrawl,
+    WorkerLease,
+    cluster_settings,
+)
 from larmspider.cluster.redis_client import RedisLink, lasting, link_to, pairs, patiently, why
-from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
+from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import unpack_visit
 from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
@@ -203,14 +211,14 @@ class SharedCrawl:
         return cls(crawler.settings, crawler.spider.name)
 
     def __init__(self, settings: BaseSettings, spider: str) -> None:
-        self._link = link_to(settings)
-        self.where = self._link.name
+        self.link = link_to(settings)
+        self.where = self.link.name
         """The server, without its password."""
         shared = cluster_settings(settings)
-        partitions = partitions_of(self._link, spider, shared.partitions)
-        self._keys = Keys(spider, partitions)
+        partitions = partitions_of(self.link, spider, shared.partitions)
+        self.keys = Keys(spider, partitions)
         self._membership = Membership(
-            self._link.client,
+            self.link.client,
             spider,
             "",
             lease_secs=shared.lease_secs,
@@ -220,53 +228,84 @@ class SharedCrawl:
     def refuse_other(self, crawler: Crawler) -> None:
         """Raise ConfigError, as join() would, where this is not the crawl of ``crawler``."""
         self.refuse_other_partitions()
-        (known,) = self._link.run([("GET", self._keys.crawl("description"))])
+        (known,) = self.link.run([("GET", self.keys.crawl("description"))])
         if known is not None:
-            living = len(insist(self._membership.living, self._link.name))
+            living = len(insist(self._membership.living, self.link.name))
             anyway = options.choice(crawler.settings, "LARM_RESUME", ("", "anyway")) == "anyway"
             ours = description(crawler)
-            refuse_other(json.loads(known), ours, self._link.name, living, anyway=anyway)
+            refuse_other(json.loads(known), ours, self.link.name, living, anyway=anyway)
+
+    def living(self) -> list[str]:
+        """Names of the workers whose leases have not run out."""
+        return insist(self._membership.living, self.where)
+
+    @contextmanager
+    def joined(self, name: str) -> Iterator[tuple[Membership, int]]:
+        """Be the worker ``name``, by the crawl's own description, as long as nobody else works: its
+        membership, and the epoch of an earlier run that did not leave, or 0. Raises CrawlDirError
+        where Redis does not have the crawl."""
+        (known,) = self.link.run([("GET", self.keys.crawl("description"))])
+        if known is None:
+            raise CrawlDirError(f"there is no crawl in Redis at {self.where}")
+        ours = self._membership
+        membership = Membership(
+            self.link.client, self.keys.prefix, name,
+            lease_secs=ours.lease_secs, partitions=ours.partitions,
+        )  # fmt: skip
+        earlier = insist(lambda: membership.join(known.decode())[1], self.where)
+        heart = Heartbeat(membership, WorkerLease(ours.lease_secs), _unheard, _unheard)
+        heart.start()
+        try:
+            yield membership, earlier
+        finally:
+            heart.stop()
+            with suppress(Fenced, *UNREACHABLE):  # else its lease runs out
+                membership.leave()
 
     def has_ended(self) -> bool:
         """Whether the crawl has come to its end once; False for one that Redis does not have."""
-        totals, ended = self._keys.crawl("totals"), self._keys.crawl("ended")
-        found, now = self._link.run([("HGET", totals, "ended"), ("EXISTS", ended)])
+        totals, ended = self.keys.crawl("totals"), self.keys.crawl("ended")
+        found, now = self.link.run([("HGET", totals, "ended"), ("EXISTS", ended)])
         return bool(found or now)
 
     def urls(self) -> Iterator[str]:
         """URLs that may be visited again, in no order; none of what earlier versions have done."""
-        for partition in range(self._keys.partitions):
-            name, cursor = self._keys.partition("visits", partition), b"0"
+        for partition in range(self.keys.partitions):
+            name, cursor = self.keys.partition("visits", partition), b"0"
             while True:
-                ((cursor, found),) = self._link.run([("HSCAN", name, cursor, "COUNT", _AT_ONCE)])
+                ((cursor, found),) = self.link.run([("HSCAN", name, cursor, "COUNT", _AT_ONCE)])
                 yield from (unpack_visit(record).url for record in pairs(found).values())
                 if int(cursor) == 0:
                     break
 
     def refuse_other_partitions(self) -> None:
         """Raise ConfigError where the crawl has another number of partitions."""
-        (known,) = self._link.run([("GET", self._keys.crawl("format"))])
+        (known,) = self.link.run([("GET", self.keys.crawl("format"))])
         begun = begun_with(known)
-        if begun and begun != self._keys.partitions:
+        if begun and begun != self.keys.partitions:
             raise ConfigError(
-                f"LARM_BLOCKS={self._keys.partitions}: expected {begun}, with which the"
-                f" crawl in Redis at {self._link.name} was begun; -a fresh=yes starts over"
+                f"LARM_BLOCKS={self.keys.partitions}: expected {begun}, with which the"
+                f" crawl in Redis at {self.link.name} was begun; -a fresh=yes starts over"
             )
 
     def refuse_to_wipe(self, fresh: str) -> None:
         """As refuse_to_wipe()."""
-        where = self._link.name
+        where = self.link.name
         insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 
     def expire_ended(self, root: Path) -> None:
         """Let nobody wait for the leases of workers whose directories in ``root`` no process holds:
         they were killed. For a Redis that only workers of this machine can reach."""
-        names = insist(self._membership.names, self._link.name)
+        names = insist(self._membership.names, self.link.name)
         ended = [name for name in names if _has_ended(root / name / LOCK)]
-        insist(lambda: self._membership.expire(ended), self._link.name)
+        insist(lambda: self._membership.expire(ended), self.link.name)
 
     def wipe(self) -> None:
-        wipe(self._link, self._keys)
+        wipe(self.link, self.keys)
+
+
+def _unheard(_: object) -> None:
+    """Who is fenced hears of it by the next commit."""
 
 
 def _has_ended(lock: Path) -> bool:

@@ -26,6 +26,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, Counts
+from larmspider.pipelines.compaction import COMPACTED
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
 _BLOCKS = re.compile(rb"(\d+) blocks$")
@@ -270,7 +271,15 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
         local.write([(local.files.meta, b"redis", known)])
     committer.serial, committer.positions = record.serial, dict(record.positions)
     committer.taken = record.taken
+    record.positions |= _compacted(local, f"{committer.crawl_id} {record.serial}")
     return record
+
+
+def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
+    """Where stores are since a compaction that came after this commit."""
+    packed = local.files.get(COMPACTED, local.files.meta) or b""
+    known, _, positions = packed.partition(b"\n")
+    return records.unpack_positions(positions) if known == commit.encode() else {}
 
 
 def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:

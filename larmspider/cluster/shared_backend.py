@@ -284,6 +284,11 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """How many links others have found to which URLs; to be called after take_inbox()."""
         return self._outbox.take_links()
 
+    def has_outdated(self) -> bool:
+        """Whether Redis has lists of such pages; in any thread, while no commit() runs."""
+        (length,) = self.link.run([("LLEN", self.keys.outdated(self.worker))])
+        return bool(int(length))
+
     def take_outdated(self) -> list[Outdated]:
         """Pages in the directory of this worker that count no more, as the last commit read them.
         To be taken out of the stores in the same batch, whose commit then forgets them."""

@@ -12,7 +12,6 @@ from larmspider.control.remove import (
     Found,
     find,
     put_back_now,
-    refuse_shared,
     take_out_now,
 )
 from larmspider.crawl.compact import compact
@@ -70,22 +69,22 @@ class Command(LarmCommand):
             self._show(opts, found, rule)
             return
         runs = self._runs(crawl)
-        if not runs:
-            refuse_shared(crawl)
         if opts.erase and runs:
             raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
-        if rule not in removals.rules:
-            Removals(removals.path, [*removals.rules, rule]).write()
         if runs:
+            Removals(removals.path, [*removals.rules, rule]).write()
             done = self._ask(crawl, rule)
         else:
-            pages = take_out_now(crawl, found, self._settings)
+            pages = take_out_now(crawl, rule, self._settings)
             done = f"{counted(pages, 'page')} taken out, and never fetched again"
             if opts.erase:
                 heap_bytes = options.integer(self._settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
                 versions = options.integer(self._settings, "LARM_VERSIONS", minimum=0)
-                freed = compact(crawl, versions=versions, heap_bytes=heap_bytes)
-                done += f"; {size(freed.before - freed.after)} given back"
+                freed = 0
+                for part in crawl.parts:
+                    gone = compact(part, versions=versions, heap_bytes=heap_bytes, up_to_date=True)
+                    freed += gone.before - gone.after
+                done += f"; {size(freed)} given back"
         self._print(opts, {"done": done, "pages": len(found.pages)}, done)
 
     def _show(self, opts: argparse.Namespace, found: Found, rule: Rule) -> None:
@@ -129,11 +128,8 @@ class Command(LarmCommand):
             raise ConfigError(
                 f"{rule.kind} {rule.what} was not taken out: expected a line of {removals.path}"
             )
-        runs = self._runs(crawl)
-        if not runs:
-            refuse_shared(crawl)
-        Removals(removals.path, [one for one in removals.rules if one != rule]).write()
-        if runs:
+        if self._runs(crawl):
+            Removals(removals.path, [one for one in removals.rules if one != rule]).write()
             done = self._ask(crawl, rule, undo="yes")
         else:
             urls = put_back_now(crawl, rule, self._settings)

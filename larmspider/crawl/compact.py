@@ -22,7 +22,8 @@ from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.simhasher import Simhasher
-from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_env import LmdbFiles
+from larmspider.frontier.storage.records import unpack_positions
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
 from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_folder
@@ -45,12 +46,13 @@ class Freed(NamedTuple):
     after: int
 
 
-def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
-    """Keep ``versions`` old ones of each page. Raises CrawlDirError."""
+def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int, up_to_date: bool = False) -> Freed:
+    """Keep ``versions`` old ones of each page. ``up_to_date``: the directory of one of many workers
+    has the last commit of Redis, though the worker was killed. Raises CrawlDirError."""
     path = crawl.path
     with locked(path / LOCK):
         finish(path)
-        positions = _recovered(path)
+        positions = _recovered(crawl, up_to_date=up_to_date)
         before = _bytes(path)
         records = [fields for _, fields in crawl.logs.search("store.log", None, 0)]
         kept = _that_count(records, versions)
@@ -73,15 +75,22 @@ def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int) -> Freed:
         return Freed(before, _bytes(path))
 
 
-def _recovered(path: Path) -> Mapping[str, bytes]:
+def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
     """Go back to the last checkpoint, as a crawl does that goes on."""
+    path = crawl.path
     if not (path / "frontier").exists():
         return {}
-    backend = LmdbBackend(path / "frontier")
+    files = LmdbFiles(path / "frontier")
     try:
-        positions = backend.recover().positions
+        positions = unpack_positions(files.get(b"positions", files.meta) or b"")
+        is_worker = files.get(b"redis", files.meta) is not None
     finally:
-        backend.close()
+        files.close()
+    if is_worker and not up_to_date and crawl.manifest.get("end") in (None, "broken"):
+        raise CrawlDirError(
+            f"{path}: this worker was killed, and Redis may know of more than is here: run the"
+            " crawl once more, then scrapy compact"
+        )
     for store, name in (("PageFilesPipeline", "store.log"), ("LinkLogPipeline", "links.log")):
         if store in positions:
             truncate_file(path / name, positions[store].split()[-1])

@@ -13,12 +13,16 @@ import shutil
 from pathlib import Path
 
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
+from larmspider.frontier.storage.records import pack_positions, unpack_positions
 from larmspider.pipelines.page_files import page_file_name
 from larmspider.workdir.directory import INDEX_DIR
 from larmspider.workdir.frames import forget, present
 
 DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
+COMPACTED = b"compacted"
+"""In ``meta`` of a worker's frontier: the last commit in Redis that it knew of, a line break, and
+the positions that take the place of those of that commit."""
 
 
 def finish(path: Path) -> None:
@@ -35,12 +39,16 @@ def finish(path: Path) -> None:
             _put(done / name, path / name)
         sync_folder(path)
         if plan["positions"]:
-            backend = LmdbBackend(path / "frontier")
+            moved = {name: at.encode() for name, at in plan["positions"].items()}
+            files = LmdbFiles(path / "frontier")
             try:
-                backend.recover()
-                backend.checkpoint({name: at.encode() for name, at in plan["positions"].items()})
+                known = files.get(b"positions", files.meta) or b""
+                meta = {b"positions": pack_positions(unpack_positions(known) | moved)}
+                if (commit := files.get(b"redis", files.meta)) is not None:
+                    meta[COMPACTED] = commit + b"\n" + pack_positions(moved)
+                files.write(WriteBatch(meta=meta))
             finally:
-                backend.close()
+                files.close()
         for number in plan["dropped"]:
             there = present(path / page_file_name(number))
             there.unlink(missing_ok=True)

@@ -6,16 +6,22 @@ recover_stores(crawler, positions)         # the next run: what was written afte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from twisted.python.failure import Failure
 
 from larmspider import signals
-from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
+from larmspider.errors import ConfigError, CrawlDirError, InvalidURL, LarmspiderError
+from larmspider.items import Removed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from larmspider.cluster.redis_records import Outdated
+    from larmspider.pipelines.store import Store
+    from larmspider.urls.canonical import Forms
 
 
 class CheckpointError(LarmspiderError):
@@ -54,6 +60,22 @@ def recover_stores(crawler: Crawler, positions: Mapping[str, bytes]) -> None:
             raise CrawlDirError(
                 f"{receiver_name(receiver)} cannot go back to its last commit: {error}"
             )
+
+
+def let_go(
+    pages: Iterable[Outdated],
+    stores: Sequence[Store],
+    forms: Callable[[str], Forms],
+    now: float,
+) -> None:
+    """Take pages out of the stores of one of many workers, of which another one has newer versions,
+    or has taken them out."""
+    for page in pages:
+        when = min(page.time, now) - 1  # before the version that counts
+        with suppress(InvalidURL):
+            removed = Removed(page.url, forms(page.url).exact, "", when)
+            for store in stores:
+                store.process_item(removed)
 
 
 def receiver_name(receiver: Any) -> str:

@@ -15,7 +15,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -25,7 +24,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from larmspider import options, signals, stats
-from larmspider.errors import CommittedGoneError, CrawlDirError, InvalidURL, LarmspiderError
+from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
@@ -33,11 +32,10 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.items import Removed
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
 from larmspider.requests import LEASE, REQUEUED
-from larmspider.scheduler.checkpoint import recover_stores, store_positions
+from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
 from larmspider.scheduler.probes import Probes
@@ -325,12 +323,7 @@ class FrontierScheduler:
         them out: the stores let go of them."""
         chain = self.crawler.engine.scraper.itemproc.middlewares
         stores = [one for one in chain if isinstance(one, Store)]
-        for page in worker.backend.take_outdated():
-            when = min(page.time, self.frontier.clock()) - 1  # before the version that counts
-            with suppress(InvalidURL):
-                removed = Removed(page.url, self._forms(page.url).exact, "", when)
-                for store in stores:
-                    store.process_item(removed)
+        let_go(worker.backend.take_outdated(), stores, self._forms, self.frontier.clock())
 
     async def _commit_last(self) -> None:
         """The whole of the last checkpoint; the stores' slow part must be done. Where Redis has to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -38,6 +39,7 @@ from larmspider.frontier.storage.records import (
     unpack_positions,
     url_key,
 )
+from larmspider.pipelines.compaction import DONE, PLAN, finish
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.equivalence import PATH_CASE
 from larmspider.urls.host_resolver import HostResolver
@@ -677,6 +679,26 @@ def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
     one = store.join("w1")
     assert one.note("orders") == b"{}"
     one.close()
+
+
+def test_positions_since_a_compaction_count_until_the_next_commit(store, workers, tmp_path):
+    """Redis has those from before it, which the files do not have any more."""
+    (one,) = workers("w1")
+    before, after = {"LinkLogPipeline": b"90", "Other": b"7"}, {"LinkLogPipeline": b"30"}
+    one.checkpoint(before)
+    one.close()
+    (tmp_path / "w1" / DONE).mkdir()
+    plan = {"positions": {"LinkLogPipeline": "30"}, "dropped": []}
+    (tmp_path / "w1" / DONE / PLAN).write_text(json.dumps(plan))
+    finish(tmp_path / "w1")
+    for _ in range(2):
+        one = store.join("w1")
+        assert one.recover().positions == before | after, "until it is committed"
+        one.close()
+    one = store.join("w1")
+    one.checkpoint({"LinkLogPipeline": b"40"})
+    one.close()
+    assert store.join("w1").recover().positions == {"LinkLogPipeline": b"40", "Other": b"7"}
 
 
 # Two frontiers over one Redis: hosts pass from one to the other with all that is known of them.

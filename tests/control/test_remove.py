@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -62,8 +63,8 @@ def test_what_is_taken_out_is_gone_and_refused(
     rule, settings = Rule.of(text, crawl.forms), crawler_for().settings
     found = find(crawl, rule)
     assert sorted(entry.url for entry, _ in found.pages) == sorted(out)
-    Removals(crawl.path / FILE, [rule]).write()
-    assert take_out_now(crawl, found, settings) == len(out)
+    assert take_out_now(crawl, rule, settings) == len(out)
+    assert Removals.read(crawl.path).rules == [rule]
     left = [url for url in URLS if url not in out]
     assert sorted(
         hit.url for hit in Searcher.open(crawl.index_dir).search("zebra", copies=True).hits
@@ -79,9 +80,21 @@ def test_what_is_taken_out_is_gone_and_refused(
         assert frontier is not None
         assert [frontier.state(url_key(url)) for url in out] == [UrlState.REFUSED] * len(out)
     assert put_back_now(crawl, rule, settings) == len(out)
+    assert not Removals.read(crawl.path)
     with crawl.frontier() as frontier:
         assert frontier is not None
         assert [frontier.state(url_key(url)) for url in out] == [UrlState.QUEUED] * len(out)
+
+
+def test_a_crawl_of_workers_whose_redis_nobody_names_is_not_changed(
+    tmp_path: Path, crawler_for: Callable[..., Crawler]
+) -> None:
+    manifest = {"format": 1, "spider": "intranet", "workers": {"redis": "redis://other:6379/0"}}
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    rule = Rule("host", "wiki")
+    with pytest.raises(ConfigError, match=r"Redis \(redis://other:6379/0\): expected -s REDIS_URL"):
+        take_out_now(CrawlDir(tmp_path), rule, crawler_for().settings)
+    assert not (tmp_path / FILE).exists()
 
 
 def test_what_is_taken_out_is_neither_followed_nor_stored(

@@ -250,9 +250,6 @@ def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> Non
     assert crew.run().status == 0
     crew.sites.asked()
     one, host = crew.sites.servers[0].url("/p1"), crew.sites.servers[3].url("/")
-    refused = scrapy("remove", one, "--yes", cwd=crew.folder)
-    assert (refused.status, "start them first" in refused.err) == (1, True), refused.err
-    assert not (crew.path / "removed.txt").exists()
     crew.days = 1
     running = crew.begin("watch", 3, LARM_REFRESH_PER_DAY="1000", LARM_WEB="yes")
     try:
@@ -276,6 +273,43 @@ def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> Non
     assert bodies.keys() == crew.sites.urls - gone
     assert documents == Counter(bodies.keys())
     assert Counter(crew.deleted()) == Counter(gone)
+
+
+def test_pages_that_an_operator_takes_out_while_no_worker_runs(crew: Crew, tmp_path: Path) -> None:
+    """They leave every directory that has some, at once; nobody fetches them until that is undone,
+    and what is erased is on no disk any more."""
+    assert crew.run(number=3).status == 0
+    crew.sites.asked()
+    each, where = r"http://127\.60\.[0-9.]+:[0-9]+/p1", crew.folder
+    gone = {server.url("/p1") for server in crew.sites.servers}
+    dry = scrapy("remove", each, cwd=where)
+    assert (dry.status, "6 stored pages and 0 further URLs" in dry.out) == (0, True), dry.err
+    assert (crew.held()[0].keys(), crew.deleted()) == (crew.sites.urls, [])
+    done = scrapy("remove", each, "--yes", cwd=where)
+    assert (done.status, "6 pages taken out" in done.out) == (0, True), done.out + done.err
+    bodies, documents, _ = crew.held()
+    assert bodies.keys() == crew.sites.urls - gone
+    assert documents == Counter(bodies.keys())
+    assert Counter(crew.deleted()) == Counter(gone)
+    assert {crew.state(url) for url in gone} == {UrlState.REFUSED}
+    crew.days = 1
+    again = crew.run("all", number=3)
+    assert again.status == 0, again.err
+    assert crew.sites.asked() == Counter(crew.sites.urls - gone)
+    done = scrapy("remove", each, "--undo", cwd=where)
+    assert (done.status, "6 URLs queued again" in done.out) == (0, True), done.out + done.err
+    assert crew.run(number=2).status == 0
+    assert crew.sites.asked() == Counter(gone)
+    check_as_fresh(crew, tmp_path)
+    texts = [f"text 1 of {number} on".encode() for number in range(6)]
+    done = scrapy("remove", each, "--yes", "--erase", cwd=where)
+    assert (done.status, "given back" in done.out) == (0, True), done.out + done.err
+    files = [file.read_bytes() for file in crew.path.glob("*-*/pagefile_*.pfl")]
+    assert not [text for text in texts for body in files if text in body]
+    crew.days = 2
+    again = crew.run("all", number=3)
+    assert again.status == 0, again.err
+    assert crew.held()[0].keys() == crew.sites.urls - gone
 
 
 def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
