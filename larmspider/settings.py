@@ -579,6 +579,14 @@ LARM_SEARCH_LOGO = ""
 # whichever is easier to read.
 LARM_SEARCH_COLOUR = ""
 
+# Words and phrases that mean the same, a group a line (docs/search.md#synonyms-and-best-bets).
+# Empty: `synonyms.txt` in `LARM_DIR`, where there is one.
+LARM_SYNONYMS_FILE = ""
+
+# Links above the hits of certain queries, one a line. Empty: `best_bets.txt` in `LARM_DIR`, where
+# there is one.
+LARM_BEST_BETS_FILE = ""
+
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,

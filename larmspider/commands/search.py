@@ -11,6 +11,9 @@ from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import QueryError
 from larmspider.formatting import counted, printable, readable
+from larmspider.index.access import EVERYTHING
+from larmspider.index.best_bets import titled
+from larmspider.index.curated import Curated
 from larmspider.index.query import DAYS, Filters, since_time
 from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
@@ -96,7 +99,10 @@ class Command(LarmCommand):
             languages=opts.lang,
             since=None if opts.since is None else since_time(opts.since, time.time()),
         )
-        searcher = self.open_crawl().searcher()
+        assert self.settings is not None
+        curated = Curated.from_settings(self.settings)
+        crawl = self.open_crawl()
+        searcher = crawl.searcher().widened_by(curated.synonyms.value)
         results = searcher.search(
             query,
             opts.n,
@@ -107,9 +113,13 @@ class Command(LarmCommand):
             copies=opts.copies,
         )
         suggestion = None if opts.offset else searcher.suggestion(query, filters)
+        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
+        bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
-            print_json(results_json(query, results, opts.offset, filters, suggestion))
+            print_json(results_json(query, results, opts.offset, filters, suggestion, bets))
         else:
+            for bet in bets:
+                print(f"  >  {readable(bet.title) or '(no title)'}\n     {printable(bet.url)}")
             _print(query, results, opts.offset, suggestion)
 
 
@@ -118,6 +128,8 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
     if said := replaced(query, results):
         print(f"{printable(said)} (--exact: what was typed)")
+    if results.also:
+        print(f"Searched too: {printable(', '.join(results.also))} (--exact: what was typed)")
     for number, hit in enumerate(results.hits, offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip

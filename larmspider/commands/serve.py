@@ -70,7 +70,7 @@ class Command(LarmCommand):
         # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
         # token then
         guard = binding.guard(lambda: binding.token or _token(source), lambda: source.is_private)
-        app = build(source, guard, binding.readers, binding.look, ahead=True)
+        app = build(source, guard, binding.readers, binding.look, binding.curated, ahead=True)
         server = await Server.start(app, binding.address, binding.port)
         stopped = stopped_by_signals()
         print(source.run_state.sentence)

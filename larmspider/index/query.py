@@ -53,7 +53,7 @@ class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
     ``field`` is one of `FIELDS` or None, a ``phrase`` was quoted, in a ``fuzzy`` word so many
-    letters may differ.
+    letters may differ. The first of ``covers`` clauses that have synonyms has them: ``also``.
     """
 
     text: str
@@ -61,6 +61,13 @@ class Clause:
     phrase: bool = False
     excluded: bool = False
     fuzzy: int = 0
+    also: tuple[str, ...] = ()
+    covers: int = 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a word and nothing else."""
+        return not (self.field or self.phrase or self.excluded or self.fuzzy)
 
 
 def parse_query(query: str) -> list[Clause]:

@@ -46,6 +46,8 @@ STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
 LABEL_WEIGHT = 1.0
 """Of a link text that is the query, times its rarity."""
+SYNONYM_WEIGHT = 0.8
+"""Of what a synonym earns; of a word and its synonyms the best one counts."""
 SIGN_WEIGHT = 3.0
 """Of ``--prefix`` as it is, times its rarity,"""
 BARE_WEIGHT = 0.4
@@ -134,7 +136,8 @@ class Ranking:
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
-        words = [c.text for c in clauses if not c.excluded and c.field in (None, "title")]
+        clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
+        words = [text for clause in clauses for text in (clause.text, *clause.also)]
         words += [other for word in words for other in self._stems.spellings(word)]
         parts = [term for word in words for term in self._stems.compounds(word)]
         return SnippetMaker(words, self._exact, self._stems, parts)
@@ -175,11 +178,9 @@ class Ranking:
         words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         full = matter(words) if self._current else [True] * len(words)
         each, wanted = [], []
-        for clause, counts in zip(clauses, full, strict=True):
-            if query := self._word(clause):
-                each.append(query if counts else Query.boost_query(query, STOP_WEIGHT))
-                if counts:
-                    wanted.append(query)
+        for scored_by, needed in self._terms_and_synonyms(clauses, full):
+            each.append(scored_by)
+            wanted += needed
         if not each:
             return None
         if every and wanted:
@@ -201,6 +202,37 @@ class Ranking:
         if self._current:
             scored += self._labels(clauses, full)
         return _any(scored)
+
+    def _terms_and_synonyms(
+        self, clauses: Sequence[Clause], full: Sequence[bool]
+    ) -> Iterator[tuple[Query, list[Query]]]:
+        """Of each word, or term with synonyms, what it earns, and what a page with all words that
+        matter has of it: a synonym will do."""
+        at = 0
+        while at < len(clauses):
+            also = [
+                Query.boost_query(query, SYNONYM_WEIGHT)
+                for text in clauses[at].also
+                if (query := self._synonym(text))
+            ]
+            earned, needed = [], []
+            for number in range(at, at + clauses[at].covers):
+                if query := self._word(clauses[number]):
+                    earned.append(query if full[number] else Query.boost_query(query, STOP_WEIGHT))
+                    needed += [query] if full[number] else []
+            if also and earned:
+                yield (
+                    Query.disjunction_max_query([_any(earned), *also]),
+                    [_any([_every(needed or earned), *also])],
+                )
+            elif earned:
+                yield _any(earned), needed
+            at += clauses[at].covers
+
+    def _synonym(self, text: str) -> Query | None:
+        """A word as if it had been typed, several side by side."""
+        phrase = len(self._exact.analyze(text)) > 1
+        return (self._required if phrase else self._word)(Clause(text, phrase=phrase))
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Link texts that are the query, or the query without words that say little around it."""

@@ -51,7 +51,7 @@ class Results:
     them; ``seconds`` is the time of the search. ``facets`` is None unless asked for. ``instead`` is
     the query that was searched in place of one that finds next to nothing. Of pages that are
     copies the totals and facets count each, and ``hits`` has the best one. ``more``: there are
-    further hits behind these."""
+    further hits behind these. ``also``: synonyms that were searched too."""
 
     total: int
     hits: list[Hit]
@@ -60,6 +60,7 @@ class Results:
     total_all: int = 0
     instead: str | None = None
     more: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

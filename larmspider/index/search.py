@@ -27,6 +27,7 @@ from tantivy import DocAddress, Query
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
+from larmspider.index.best_bets import BestBet
 from larmspider.index.copies import Groups, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
@@ -43,6 +44,7 @@ from larmspider.index.schema import (
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
+from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.index.version import is_panic, open_index, version_of
 from larmspider.items import split_part
 
@@ -86,6 +88,7 @@ class Searcher:
         """Whether pages have a likeness."""
         self._ranking = Ranking(index.schema, self._stems, version=version)
         self._access, self._newest = EVERYTHING, _Newest()
+        self._synonyms = NO_SYNONYMS
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
@@ -104,6 +107,12 @@ class Searcher:
         limited._access = access
         return limited
 
+    def widened_by(self, synonyms: Synonyms) -> Self:
+        """This index, of which queries find pages with synonyms of their words too."""
+        widened = copy(self)
+        widened._synonyms = synonyms
+        return widened
+
     def search(
         self,
         query: str,
@@ -118,22 +127,24 @@ class Searcher:
         """The best ``limit`` pages (1 to 1,000) after the first ``offset`` (up to 10,000).
 
         With ``facets`` all pages that match are counted too. A query that finds next to nothing is
-        replaced by a better one (`Results.instead`), but not if ``verbatim``. Of pages that are
-        copies the best one is a hit, or each of them with ``copies``.
+        replaced by a better one (`Results.instead`), and words with synonyms are widened, but not
+        if ``verbatim``. Of pages that are copies the best one is a hit, or each of them with
+        ``copies``.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
         check_window(limit, offset)
-        clauses = self._resolved(parse_query(query))
+        clauses = self._clauses(query, verbatim=verbatim)
         found = self._search(clauses, limit, offset, filters, facets, copies)
         if not verbatim and found.total_all <= NEXT_TO_NOTHING:
             better = self._better(query, clauses, found, filters)
             if better is not None:
-                clauses = self._resolved(parse_query(better))
+                clauses = self._clauses(better)
                 found = self._search(clauses, limit, offset, filters, facets, copies)
                 found = replace(found, instead=better)
-        return replace(found, seconds=time.perf_counter() - started)
+        also = tuple(dict.fromkeys(text for clause in clauses for text in clause.also))
+        return replace(found, also=also, seconds=time.perf_counter() - started)
 
     def _better(
         self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
@@ -217,6 +228,10 @@ class Searcher:
         """Where a page and its copies are; nothing in an index that does not know."""
         return copies_in(searcher, self.schema, likeness) if self.knows_copies else []
 
+    def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
+        clauses = self._resolved(parse_query(query))
+        return clauses if verbatim else self._synonyms.widened(clauses)
+
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
         """``-Wall`` beside other words is no minus, but a flag, where pages have it."""
         return [
@@ -265,7 +280,7 @@ class Searcher:
 
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
         """A better query, where this one has words that the index does not know."""
-        return did_you_mean(self, query, filters)
+        return did_you_mean(self, query, filters, self._synonyms)
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
         """Texts of links that begin with what is typed, in lower case, and how many pages have
@@ -493,6 +508,7 @@ def results_json(
     offset: int,
     filters: Filters,
     suggestion: Suggestion | None,
+    best_bets: Iterable[BestBet] = (),
 ) -> dict[str, Any]:
     """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
 
@@ -503,6 +519,8 @@ def results_json(
         "total": results.total,
         "total_all": results.total_all,
         "instead": results.instead,
+        "also": list(results.also),
+        "best_bets": [{"url": bet.url, "title": bet.title} for bet in best_bets],
         "offset": offset,
         "more": results.more,
         "seconds": round(results.seconds, 6),

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from copy import copy
 from heapq import merge
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -42,6 +43,7 @@ from larmspider.index.search import (
     stored_of,
     without_copies,
 )
+from larmspider.index.synonyms import NO_SYNONYMS
 
 EXACT_TOTAL = 300
 """Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.
@@ -80,10 +82,12 @@ class WorkersSearcher(Searcher):
         self._shards = list(shards)
         self._deduplicating = deduplicating
         self._clock = time.time
+        self._synonyms = NO_SYNONYMS
 
     def seen_by(self, access: Access) -> Self:
-        shards = [shard.seen_by(access) for shard in self._shards]
-        return type(self)(shards, self._deduplicating)
+        limited = copy(self)
+        limited._shards = [shard.seen_by(access) for shard in self._shards]
+        return limited
 
     def _search(
         self,

@@ -21,6 +21,7 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import NO_FILTERS, Clause, Filters, parse_query
 from larmspider.index.results import Results
+from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
@@ -76,11 +77,15 @@ class Suggestion:
 
 
 def did_you_mean(
-    dictionary: Dictionary, query: str, filters: Filters = NO_FILTERS
+    dictionary: Dictionary,
+    query: str,
+    filters: Filters = NO_FILTERS,
+    synonyms: Synonyms = NO_SYNONYMS,
 ) -> Suggestion | None:
-    """A better query, or None. Raises QueryError for an invalid one."""
+    """A better query, or None. A word with synonyms is right. Raises QueryError for an invalid
+    query."""
     query = suggested = normalized(query)
-    for typed, word in _doubtful_words(dictionary, parse_query(query)):
+    for typed, word in _doubtful_words(dictionary, synonyms.widened(parse_query(query))):
         if better := _better(dictionary, word, dictionary.occurrences(word)):
             alone = rf"(?<!\w){re.escape(typed)}(?!\w)"
             suggested = re.sub(alone, better, suggested)
@@ -95,9 +100,10 @@ def did_you_mean(
 
 def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:
     """Plain words of letters, as typed and as in the index."""
-    found = 0
+    found = covered = 0
     for clause in clauses:
-        if clause.field or clause.excluded or clause.fuzzy:
+        covered = clause.covers if clause.also else covered - 1
+        if clause.field or clause.excluded or clause.fuzzy or covered > 0:
             continue
         for typed in _WORD.findall(clause.text):
             words = dictionary.words(typed)

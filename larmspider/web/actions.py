@@ -25,6 +25,8 @@ FAILED_SECS = 1.0
 """Delay before a wrong token is refused; wrong tokens wait for each other."""
 PREVIEW = "scope-preview"
 APPROVE_DELETES = "approve-deletes"
+EDITED = ("synonyms", "best-bets")
+"""Files of the search; the field of the form has the name of the act."""
 
 
 async def sign_in(request: web.Request) -> web.Response:
@@ -81,6 +83,8 @@ async def act(request: web.Request) -> web.Response:
         if name == PREVIEW:
             crawl = await site.work.run(lambda: site.source.crawl)
             done = await site.work.run(preview, crawl, form.get("restrict", ""))
+        elif name in EDITED:
+            done = await site.work.run(_edit, site, name, form)
         elif name == APPROVE_DELETES:
             done = await site.work.run(lambda: _approve_deletes(site, form))
         elif site.source.controller is None:
@@ -96,6 +100,16 @@ async def act(request: web.Request) -> web.Response:
     if by_script:
         return aiohttp_response(json_response({"done": done}))
     return _back(site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {}))
+
+
+def _edit(site: Site, name: str, form: dict[str, str]) -> str:
+    """Replace a file of the search by what was typed. Raises LarmspiderError."""
+    if not site.source.exists():
+        raise HttpError("There is no crawl here.", 409)
+    file = site.curated.synonyms if name == "synonyms" else site.curated.best_bets
+    file.replace(form.get(name, ""), form.get("seen", ""))
+    logger.info("Control: %s replaced", name)
+    return f"{file.path} is saved, and in force"
 
 
 def _approve_deletes(site: Site, form: dict[str, str]) -> str:

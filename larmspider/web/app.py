@@ -18,6 +18,7 @@ from aiohttp import web
 
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
 from larmspider.formatting import printable
+from larmspider.index.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.web import actions
@@ -56,6 +57,7 @@ def build(
     guard: Guard,
     readers: Readers | None = None,
     look: Look | None = None,
+    curated: Curated | None = None,
     *,
     ahead: bool = False,
 ) -> web.Application:
@@ -66,7 +68,7 @@ def build(
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(
         source, crawl_status, guard, templates, work, events, FlashMessages(),
-        readers or Readers(), look or Look(),
+        readers or Readers(), look or Look(), curated or Curated(),
     )  # fmt: skip
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site

@@ -66,7 +66,9 @@ class WebExtension:
             controller = LocalController(self.crawler, settings, time.time())
             source = Source(directory, lambda _: settings, controller)
             guard = self.binding.guard(token, lambda: source.is_private)
-            app = build(source, guard, self.binding.readers, self.binding.look)
+            app = build(
+                source, guard, self.binding.readers, self.binding.look, self.binding.curated
+            )
             self._server = await Server.start(app, self.binding.address, self.binding.port)
             write_server_file(directory, self._server.url, token)
         except (ConfigError, OSError) as error:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.errors import HttpError
 from larmspider.index.access import EVERYTHING, Access
+from larmspider.index.best_bets import BestBet, titled
+from larmspider.index.curated import Curated
 from larmspider.web.look import Look
 from larmspider.web.readers import Readers
 
@@ -96,6 +98,7 @@ class WebRequest:
     csrf: str = ""
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
+    curated: Curated = field(default_factory=Curated)
     groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None
@@ -116,7 +119,17 @@ class WebRequest:
 
     def searcher(self) -> Searcher:
         """The index as this reader may see it. Raises CrawlDirError where there is none."""
-        return self.source.searcher().seen_by(self.access)
+        found = self.source.searcher().seen_by(self.access)
+        return found.widened_by(self.curated.synonyms.value)
+
+    def best_bets(self, query: str) -> list[BestBet]:
+        """What an operator wants to stand above the hits of a query, as far as this reader may
+        see it."""
+        found = self.curated.best_bets.value.of(query, self.access)
+        if not found:
+            return []
+        crawl = self.source.crawl
+        return titled(found, self.searcher(), lambda url: crawl.forms(url).exact)
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""

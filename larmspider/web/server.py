@@ -20,6 +20,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.index.curated import Curated
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
 from larmspider.web.look import Look
@@ -67,6 +68,7 @@ class Binding:
     open_paths: Collection[str]
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
+    curated: Curated = field(default_factory=Curated)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -81,6 +83,7 @@ class Binding:
             open_paths=options.strings(settings, "LARM_WEB_OPEN"),
             readers=Readers.from_settings(settings),
             look=Look.from_settings(settings),
+            curated=Curated.from_settings(settings),
         )
         for name in binding.names:
             if not is_host_name(name):

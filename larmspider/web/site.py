@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from larmspider.index.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import Guard
@@ -58,6 +59,7 @@ class Site:
     flashes: FlashMessages
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
+    curated: Curated = field(default_factory=Curated)
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
@@ -91,6 +93,7 @@ def web_request(request: web.Request) -> WebRequest:
         may_read=site.guard.may_read("/", signed_in=signed_in),
         readers=site.readers,
         look=site.look,
+        curated=site.curated,
         groups=site.readers.groups_of(request) or (),
         csrf="" if session is None else session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),

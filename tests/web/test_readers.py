@@ -14,6 +14,7 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.index.curated import Curated
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.auth import Guard
@@ -46,7 +47,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(directory: Path) -> Iterator[Served]:
     readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("127.0.0.1"),))
     guard = Guard(TOKEN, closed=True, open_paths=("/search",))
-    with Served(directory, guard, readers=readers) as running:
+    bets = directory / "best_bets.txt"
+    bets.write_text(f"canteen => {SECRET}\ncanteen => http://wiki.example/ Menu\n")
+    (directory / "synonyms.txt").write_text("lunch, kanarienvogel\n")
+    curated = Curated(directory / "synonyms.txt", bets)
+    with Served(directory, guard, readers=readers, curated=curated) as running:
         yield running
 
 
@@ -59,6 +64,8 @@ ROUTES = {
     "JSON": "/search?q=canteen&format=json",
     "JSON, did you mean": "/search?q=kanarjenvogel&format=json",
     "suggestions": "/search/suggest?q=Loh",
+    "best bets": "/search?q=canteen&host=wiki.example",
+    "JSON, best bets": "/search?q=canteen&host=wiki.example&format=json",
     "similar pages": f"/search?similar={quote('http://wiki.example/')}",
     "pages like it": f"/search?similar={quote(SECRET)}",
 }
@@ -88,6 +95,13 @@ def test_no_count_of_what_is_hidden(site: Served) -> None:
     assert site.get("/search?q=kanarienvogel&format=json").json["total"] == 0
     assert "1 page" in site.get("/search").text
     assert site.get("/search", **BEARER).text.count("2 pages") == 1
+
+
+def test_a_synonym_opens_nothing(site: Served) -> None:
+    """It is the operator's word; what it finds is the reader's."""
+    target = "/search?q=lunch&format=json"
+    assert site.get(target, **BEARER).json["total"] == 1
+    assert site.get(target).json["total"] == 0
 
 
 def test_the_menu_of_the_crawl_is_the_operators(site: Served) -> None:

@@ -1,6 +1,16 @@
 """The pages, in the order of the navigation: one module each."""
 
-from larmspider.web.views import control, deletes, hosts, links, overview, search, service, url
+from larmspider.web.views import (
+    control,
+    curated,
+    deletes,
+    hosts,
+    links,
+    overview,
+    search,
+    service,
+    url,
+)
 
 PAGES = (
     *overview.PAGES,
@@ -9,6 +19,7 @@ PAGES = (
     *links.PAGES,
     *url.PAGES,
     *control.PAGES,
+    *curated.PAGES,
     *deletes.PAGES,
     *service.PAGES,
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from larmspider.errors import CrawlDirError, HttpError, QueryError
@@ -88,13 +88,17 @@ def search(request: WebRequest) -> WebResponse:
         results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
         return request.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
+    bets = request.best_bets(asked.query) if asked.page == 1 else []
+    above = {url for bet in bets for url in (bet.url, bet.place)}
+    hits = [hit for hit in results.hits if hit.url not in above] or results.hits
     anywhere = 0
     if not results.total and filters != NO_FILTERS:
         anywhere = request.searcher().search(asked.query, 1, verbatim=True).total
     return request.render(
         "search.html",
         asked=asked,
-        results=results,
+        results=replace(results, hits=hits),
+        bets=bets,
         suggestion=None if results.instead else suggestion,
         replaced=replaced(asked.query, results),
         found=found_line(results, f"{results.seconds * 1000:.0f} ms"),
@@ -126,7 +130,10 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
         return json_response({"error": str(error)}, 404)
-    return json_response(results_json(asked.query, results, asked.offset, filters, suggestion))
+    bets = request.best_bets(asked.query) if asked.page == 1 else []
+    return json_response(
+        results_json(asked.query, results, asked.offset, filters, suggestion, bets)
+    )
 
 
 def _similar(request: WebRequest) -> WebResponse:

@@ -21,6 +21,7 @@ from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
 from larmspider.crawl.reader import CrawlDir
+from larmspider.index.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build
@@ -87,6 +88,7 @@ class Served:
         connections: Connections | None = None,
         readers: Readers | None = None,
         look: Look | None = None,
+        curated: Curated | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -95,6 +97,7 @@ class Served:
         )
         self.guard = guard or Guard(TOKEN)
         self._connections, self._readers, self._look = connections, readers, look
+        self._curated = curated
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -128,7 +131,7 @@ class Served:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = build(self.source, self.guard, self._readers, self._look)
+        app = build(self.source, self.guard, self._readers, self._look, self._curated)
         self.site = app[SITE]
         if self._connections is not None:
             self.site.connections = self._connections

@@ -1,0 +1,103 @@
+"""Best bets: links that stand above the hits of certain queries, in a text file, one a line.
+
+    # queries, separated by commas => URL, and a title where it is not to be the page's own
+    vpn, remote access => http://wiki.example/it/vpn
+    holiday            => https://hr.example/leave  Apply for leave
+
+A query has to be one of those named, whole; capital letters and accents make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import can_ada
+
+from larmspider.index.access import Access
+from larmspider.index.snippets import one_line
+from larmspider.index.synonyms import Problems, folded
+
+if TYPE_CHECKING:
+    from larmspider.index.search import Searcher
+
+MAX_SHOWN = 5
+"""Links above the hits of one query."""
+_MAX_URL = 2_048
+_EXPECTED = "expected queries => URL title, as in: vpn, remote access => http://wiki.example/vpn"
+
+
+@dataclass(frozen=True, slots=True)
+class BestBet:
+    """``title`` "": that of the page, if the index has it. ``place`` is the URL as browsers read
+    it, by which it is seen or not."""
+
+    url: str
+    title: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BestBets:
+    """Links by the folded words of a query."""
+
+    links: Mapping[tuple[str, ...], tuple[BestBet, ...]] = field(default_factory=dict)
+
+    def of(self, query: str, access: Access) -> list[BestBet]:
+        """Those for a query; one to a host whose pages the reader may not see is left out."""
+        found = self.links.get(folded(query), ())
+        return [bet for bet in found if access.page(bet.place)][:MAX_SHOWN]
+
+
+NO_BEST_BETS = BestBets()
+
+
+def parse_best_bets(lines: Iterable[str]) -> tuple[BestBets, Problems]:
+    """The links of all good lines, and the bad ones."""
+    links: dict[tuple[str, ...], tuple[BestBet, ...]] = {}
+    problems: Problems = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        named, arrow, link = text.partition("=>")
+        queries = [words for query in named.split(",") if (words := folded(query))]
+        url, _, title = link.strip().partition(" ")
+        place = _place(url)
+        if not arrow or not queries or not url:
+            problems.append((number, f"{text!r:.60}: {_EXPECTED}"))
+        elif place is None:
+            problems.append(
+                (number, f"{url!r:.60}: expected a URL that begins with http:// or https://")
+            )
+        else:
+            bet = BestBet(url, " ".join(title.split()), place)
+            for words in dict.fromkeys(queries):
+                links[words] = (*links.get(words, ()), bet)
+    return BestBets(links), problems
+
+
+def titled(
+    bets: Iterable[BestBet], searcher: Searcher, exact: Callable[[str], str]
+) -> list[BestBet]:
+    """The links with the titles of their pages, where they have none of their own. ``exact`` gives
+    the exact form of a URL."""
+    found = []
+    for bet in bets:
+        page = None if bet.title else searcher.get(exact(bet.url))
+        found.append(replace(bet, title=one_line(page.title)) if page else bet)
+    return found
+
+
+def _place(url: str) -> str | None:
+    """The URL as browsers read it; None for one that is not to be linked."""
+    if len(url) > _MAX_URL or not url.isprintable():
+        return None
+    try:
+        parsed = can_ada.parse(url)
+    except ValueError:
+        return None
+    if parsed.protocol not in ("http:", "https:") or parsed.username or parsed.password:
+        return None
+    return str(parsed.href)

@@ -1,0 +1,108 @@
+"""Synonyms: words and phrases that mean the same, in a text file, one group a line.
+
+    # departments have names of their own
+    vpn, remote access, home office
+    payslip, Gehaltsabrechnung
+
+A query with one of them finds pages with any other of its line too, at a little less weight::
+
+    synonyms, problems = parse_synonyms("vpn, remote access".splitlines())
+    synonyms.widened(parse_query("remote access login"))[0].also      # ("vpn",)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+from larmspider.index.normal import normalized
+from larmspider.index.query import Clause
+
+MAX_TERMS = 16
+"""Words and phrases of a line."""
+MAX_TERM_WORDS = 6
+MAX_TERM_CHARS = 100
+MAX_ALSO = 32
+"""Words by which one query is widened."""
+
+Problems = list[tuple[int, str]]
+"""Numbers of lines that do not count, from 1 on, and why."""
+
+_FOLDING = (
+    TextAnalyzerBuilder(Tokenizer.whitespace())
+    .filter(Filter.lowercase())
+    .filter(Filter.ascii_fold())
+    .build()
+)
+
+
+def folded(text: str) -> tuple[str, ...]:
+    """The words by which texts of an operator and queries are compared: without capital letters,
+    accents, and the signs of a sentence."""
+    plain = normalized(text.encode("utf-8", "replace").decode())
+    words = (word.strip("?!.,;:()\"'") for word in _FOLDING.analyze(plain))
+    return tuple(word for word in words if word)
+
+
+@dataclass(frozen=True, slots=True)
+class Synonyms:
+    """``others``: what else to look for, by the folded words of a term."""
+
+    others: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def widened(self, clauses: Sequence[Clause]) -> list[Clause]:
+        """The clauses; the first one of a term has the term's synonyms. Of two terms that begin
+        with the same word the longer one counts. Phrases and fields are taken as typed."""
+        found, left, at = list(clauses), MAX_ALSO, 0
+        while self.others and at < len(found):
+            for length in range(min(MAX_TERM_WORDS, len(found) - at), 0, -1):
+                run = found[at : at + length]
+                if not all(clause.plain for clause in run):
+                    continue
+                others = self.others.get(folded(" ".join(clause.text for clause in run)), ())
+                also = [one for one in others if (left := left - len(one.split())) >= 0]
+                if also:
+                    found[at] = replace(run[0], also=tuple(also), covers=length)
+                    break
+            at += found[at].covers
+        return found
+
+
+NO_SYNONYMS = Synonyms()
+
+
+def parse_synonyms(lines: Iterable[str]) -> tuple[Synonyms, Problems]:
+    """The synonyms of all good lines, and the bad ones."""
+    others: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
+    problems: Problems = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        terms = {folded(term): " ".join(term.split()) for term in text.split(",")}
+        if problem := _problem(text, terms):
+            problems.append((number, problem))
+            continue
+        for words in terms:
+            known = others.setdefault(words, {})
+            known |= {other: term for other, term in terms.items() if other != words}
+    return Synonyms({words: tuple(known.values()) for words, known in others.items()}), problems
+
+
+def _problem(line: str, terms: Mapping[tuple[str, ...], str]) -> str | None:
+    shown = f"{line!r:.60}"
+    if "=>" in line:
+        return f"{shown}: expected words that mean the same, separated by commas, without =>"
+    if () in terms:
+        return f"{shown}: a word is missing before or behind a comma"
+    if not 2 <= len(terms) <= MAX_TERMS:
+        return f"{shown}: expected 2 to {MAX_TERMS} different words or phrases, separated by commas"
+    for words, term in terms.items():
+        if len(words) > MAX_TERM_WORDS or len(term) > MAX_TERM_CHARS:
+            return (
+                f"{term!r:.60}: expected at most {MAX_TERM_WORDS} words and {MAX_TERM_CHARS}"
+                " characters between two commas"
+            )
+    return None

@@ -1,0 +1,105 @@
+"""Synonyms widen a query, both ways, and a bad line of their file is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.index.access import Access
+from larmspider.index.query import parse_query
+from larmspider.index.search import Searcher
+from larmspider.index.synonyms import MAX_ALSO, parse_synonyms
+
+LINES = """\
+# names of ours
+vpn, remote access, Heimarbeit
+C++, cpp
+payslip, café
+"""
+
+
+@pytest.fixture
+def searcher(writer, make_page) -> Searcher:
+    texts = {
+        "vpn": "the vpn of the house",
+        "remote": "how to get remote access",
+        "apart": "access to the remote site",
+        "both": "remote access is by vpn",
+        "home": "Heimarbeit",
+        "cafe": "the Café",
+        "c": "c is a letter",
+        "cpp": "we write cpp here",
+        "login": "vpn login",
+    }
+    for name, text in texts.items():
+        writer.add(make_page(name, text))
+    writer.commit()
+    return Searcher.open(writer.directory).widened_by(parse_synonyms(LINES.splitlines())[0])
+
+
+def names(searcher: Searcher, query: str, **more: bool) -> set[str]:
+    return {hit.url.rpartition("/")[2] for hit in searcher.search(query, **more).hits}
+
+
+def test_a_query_finds_pages_with_the_other_words_of_its_line(searcher: Searcher) -> None:
+    """Both directions; a phrase is found side by side; capitals and accents do not count."""
+    assert names(searcher, "VPN") == {"vpn", "remote", "both", "home", "login"}
+    assert names(searcher, "heimarbeit") == names(searcher, "VPN")
+    assert names(searcher, "remote access") == names(searcher, "VPN") | {"apart"}
+    assert names(searcher, "cafe") == {"cafe"}
+    assert names(searcher, "payslip") == {"cafe"}
+    assert names(searcher, "C++") == {"cpp", "c"}
+    assert names(searcher, "c") == {"c"}  # is not C++
+
+
+def test_a_synonym_stands_for_the_word_where_all_words_are_asked_for(searcher: Searcher) -> None:
+    """The count of pages with all words; the word itself counts more than its synonym."""
+    assert searcher.search("Heimarbeit login").total_all == 1
+    assert searcher.search("remote access login").hits[0].url.endswith("/login")
+    assert searcher.search("remote access").total_all == 6
+    assert searcher.search("heimarbeit").hits[0].url.endswith("/home")
+    assert searcher.search("heimarbeit").also == ("vpn", "remote access")
+
+
+@pytest.mark.parametrize("query", ['"vpn"', "title:vpn", "vpn~1 -remote"])
+def test_what_is_taken_exactly_is_not_widened(searcher: Searcher, query: str) -> None:
+    assert "home" not in names(searcher, query)
+
+
+def test_what_is_typed_is_searched_alone_on_request(searcher: Searcher) -> None:
+    assert names(searcher, "heimarbeit", verbatim=True) == {"home"}
+
+
+def test_a_word_with_synonyms_is_no_mistake(searcher: Searcher) -> None:
+    """Though no page has it."""
+    assert searcher.suggestion("payslip") is None
+    assert searcher.search("payslip").instead is None
+
+
+def test_snippets_mark_the_synonym(searcher: Searcher) -> None:
+    (hit,) = searcher.search("payslip").hits
+    assert hit.snippet.marked("*", "*") == "the *Café*"
+
+
+def test_a_synonym_opens_nothing_that_a_reader_may_not_see(searcher: Searcher) -> None:
+    assert searcher.seen_by(Access(("wiki.example",))).search("payslip").total == 0
+
+
+def test_bad_lines_are_named_and_the_rest_counts() -> None:
+    """By their number, with what is expected."""
+    lines = ["vpn", "a, , b", "a => b", "one two three four five six seven, x", "a, A", "x, y"]
+    synonyms, problems = parse_synonyms([*lines, ", ".join(f"w{n}" for n in range(17))])
+    assert [number for number, _ in problems] == [1, 2, 3, 4, 5, 7]
+    for (_, problem), words in zip(
+        problems, ["expected 2 to 16", "is missing", "without =>", "at most 6 words"], strict=False
+    ):
+        assert words in problem
+    assert set(synonyms.others) == {("x",), ("y",)}
+
+
+def test_many_synonyms_are_no_reason_to_refuse_a_query() -> None:
+    """A query is widened by so many words and no more."""
+    lines = [f"w{n}, " + ", ".join(f"a b c{n} {m}" for m in range(15)) for n in range(20)]
+    synonyms, problems = parse_synonyms(lines)
+    assert not problems
+    clauses = synonyms.widened(parse_query(" ".join(f"w{n}" for n in range(20))))
+    assert sum(len(text.split()) for clause in clauses for text in clause.also) <= MAX_ALSO
