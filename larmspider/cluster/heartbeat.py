@@ -18,9 +18,6 @@ import logging
 import threading
 from collections.abc import Callable
 
-import redis
-from redis.exceptions import RedisClusterException
-
 from larmspider.cluster.membership import NO_LOAD, Beat, Membership, WorkerLease
 from larmspider.frontier.storage.backend import Fenced
 
@@ -34,7 +31,6 @@ be about to join."""
 SOON_WORKERS = 8
 """With more workers the pause is longer: all together ask Redis 16 times a second at most."""
 _TRIES = 20  # in a lease while Redis does not answer
-UNREACHABLE = (redis.RedisError, RedisClusterException, OSError)
 
 
 def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:

@@ -14,13 +14,13 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import __version__, options
-from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
+from larmspider.cluster.heartbeat import Heartbeat
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with, partitions_of
 from larmspider.cluster.membership import (
@@ -30,8 +30,8 @@ from larmspider.cluster.membership import (
     WorkerLease,
     cluster_settings,
 )
-from larmspider.cluster.redis_client import RedisLink, lasting, link_to, pairs, patiently, why
-from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
+from larmspider.cluster.redis_client import UNREACHABLE, RedisLink, insist, link_to, pairs
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
@@ -69,8 +69,6 @@ def _unlink(link: RedisLink, found: list[bytes]) -> int:
     return sum(map(int, link.run([("UNLINK", key) for key in found])))
 
 
-T = TypeVar("T")
-
 SHARED = (
     "LARM_MAX_PAGES", "LARM_HOST_MAX_PAGES", "LARM_HOST_RULES", "DOWNLOAD_DELAY",
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
@@ -95,7 +93,7 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
     settings = crawler.settings
     if fresh := asked_fresh(settings):
         insist(lambda: refuse_to_wipe(membership, link.name, fresh), link.name)
-        wipe(link, keys)
+        insist(lambda: wipe(link, keys), link.name)
     anyway = options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway"
     ours = description(crawler)
     text, before, waited_for = json.dumps(ours, sort_keys=True), "", 0
@@ -128,20 +126,6 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
                 text = other.known
             else:
                 before = other.known
-
-
-def insist(ask: Callable[[], T], where: str) -> T:
-    """Call ``ask`` until Redis answers, as patiently() does. Raises ConfigError, TemporaryError."""
-
-    def asked() -> T:
-        try:
-            return ask()
-        except UNREACHABLE as error:
-            if (refusal := lasting(error, where, starting=True)) is not None:
-                raise refusal from None
-            raise TemporaryError(f"Redis at {where} cannot be used: {why(error)}") from None
-
-    return patiently(asked)
 
 
 def description(crawler: Crawler) -> dict[str, Any]:
@@ -301,7 +285,7 @@ class SharedCrawl:
         insist(lambda: self._membership.expire(ended), self.link.name)
 
     def wipe(self) -> None:
-        wipe(self.link, self.keys)
+        insist(lambda: wipe(self.link, self.keys), self.where)
 
 
 def _unheard(_: object) -> None:

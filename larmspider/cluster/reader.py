@@ -16,14 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-import redis
-from redis.exceptions import RedisClusterException
-
 from larmspider import options
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import begun_with
 from larmspider.cluster.membership import PARTITIONS
-from larmspider.cluster.redis_client import pairs
+from larmspider.cluster.redis_client import UNREACHABLE, pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
 from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
 from larmspider.frontier.storage import records
@@ -96,7 +93,7 @@ class RedisReader:
                 for command in commands:
                     pipe.execute_command(*command)
                 return list(pipe.execute())
-        except (redis.RedisError, RedisClusterException, OSError) as error:
+        except UNREACHABLE as error:
             raise CrawlDirError(f"Redis cannot be asked: {' '.join(str(error).split())}") from None
 
     def _queued(self, key: bytes) -> tuple[bytes, bytes] | None:

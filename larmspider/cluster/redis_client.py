@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+UNREACHABLE = (redis.RedisError, RedisClusterException, OSError)
+"""What a client raises where Redis does not answer, or refuses."""
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
     redis.ConnectionError,
@@ -167,7 +169,8 @@ class RedisLink:
         self.waited = 0.0
         """Seconds in all for which Redis could not be used."""
         self.starting = False
-        """The crawl has not begun: a user without permission is refused."""
+        """The crawl has not begun: a user without permission is refused, and Redis is waited for as
+        patiently() does."""
 
     @property
     def is_cluster(self) -> bool:
@@ -186,7 +189,7 @@ class RedisLink:
             if info.get("role") in ("slave", "replica"):
                 raise TemporaryError(f"Redis at {self.name} is a replica: name its master")
             self._load_scripts()
-        except (redis.RedisError, RedisClusterException, OSError) as error:
+        except UNREACHABLE as error:
             kind = TemporaryError if passing(error) else ConfigError
             raise kind(
                 f"Redis at {self.name} cannot be used: {why(error)}{self._tls_hint(error)}"
@@ -242,20 +245,17 @@ class RedisLink:
         return answers
 
     def _insist(self, send: Callable[[], list[Any]]) -> list[Any]:
+        if self.starting:
+            return insist(lambda: self._sent(send), self.name)
         began = warned = 0.0
         wait = _FIRST_WAIT_SECS
-        scripts_loaded = False
         while True:
             try:
-                answers = send()
-            except (redis.RedisError, RedisClusterException, OSError) as error:
-                if isinstance(error, redis.exceptions.NoScriptError) and not scripts_loaded:
-                    scripts_loaded = True
-                    self._load_scripts_again()
-                    continue
+                answers = self._sent(send)
+            except UNREACHABLE as error:
                 now = time.monotonic()
                 began = began or now
-                if (end := lasting(error, self.name, starting=self.starting)) is not None:
+                if (end := lasting(error, self.name, starting=False)) is not None:
                     raise end from error
                 if not warned or now - warned >= SAY_AGAIN_SECS:
                     warned = now
@@ -270,7 +270,6 @@ class RedisLink:
                         f"Redis at {self.name} cannot be used: {why(error)}"
                     ) from error
                 wait = min(2 * wait, _LONGEST_WAIT_SECS)
-                scripts_loaded = False
             else:
                 if began:
                     self.waited += time.monotonic() - began
@@ -279,12 +278,13 @@ class RedisLink:
                     )
                 return answers
 
-    def _load_scripts_again(self) -> None:
-        """A server that was restarted has forgotten them, which needs no warning."""
+    def _sent(self, send: Callable[[], list[Any]]) -> list[Any]:
+        """The answers; a server that was restarted has forgotten the scripts, and gets them."""
         try:
+            return send()
+        except redis.exceptions.NoScriptError:
             self._load_scripts()
-        except (redis.RedisError, RedisClusterException, OSError):
-            pass  # the next attempt meets the error again
+            return send()
 
 
 _NAMES = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_ENCODING")
@@ -316,7 +316,7 @@ def connect(
             # scrapy-redis asks for retry_on_timeout, which redis-py does anyway now
             warnings.simplefilter("ignore", DeprecationWarning)
             client = get_redis_from_settings(own)
-    except (redis.RedisError, RedisClusterException, OSError) as error:
+    except UNREACHABLE as error:
         kind = TemporaryError if passing(error) else ConfigError
         raise kind(f"{which}: Redis cannot be used: {why(error)}") from None
     except Exception as error:  # noqa: BLE001 - whatever is wrong with values of the user's
@@ -356,6 +356,20 @@ def patiently(ask: Callable[[], T]) -> T:
                     logger.warning("%s: waiting", error)
             stop.wait(wait)
             wait = min(2 * wait, _LONGEST_WAIT_SECS)
+
+
+def insist(ask: Callable[[], T], where: str) -> T:
+    """Call ``ask`` until Redis answers, as patiently() does. Raises ConfigError, TemporaryError."""
+
+    def asked() -> T:
+        try:
+            return ask()
+        except UNREACHABLE as error:
+            if (refusal := lasting(error, where, starting=True)) is not None:
+                raise refusal from None
+            raise TemporaryError(f"Redis at {where} cannot be used: {why(error)}") from None
+
+    return patiently(asked)
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from larmspider import options
-from larmspider.cluster.heartbeat import UNREACHABLE, Heartbeat
-from larmspider.cluster.joining import insist, join
+from larmspider.cluster.heartbeat import Heartbeat
+from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import (
@@ -39,8 +39,10 @@ from larmspider.cluster.membership import (
 from larmspider.cluster.memory import LOOK_SECS, MemoryWatch
 from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
+    UNREACHABLE,
     ComplaintLog,
     connect,
+    insist,
     lasting,
     link_to,
     passing,

@@ -8,8 +8,10 @@ import signal
 import socket
 import ssl
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from scrapy.settings import Settings
 from larmspider.cluster import redis_client as scheduler_redis
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.redis_client import RedisLink, connect, link_to, patiently
+from larmspider.cluster.redis_client import RedisLink, connect, link_to
 from larmspider.errors import ConfigError, TemporaryError
 from larmspider.frontier.storage.records import Counts, host_of, url_key
 from tests.support.frontier.conformance import OK, entries, entry
@@ -222,6 +224,29 @@ def test_a_signal_ends_the_waiting():
     assert got == [signal.SIGTERM]
 
 
+def test_a_signal_ends_the_waiting_of_a_worker_that_joins(redis_server):
+    """Its event loop is blocked then, and nobody else would hear the signal."""
+    server = redis_server()
+    link = link_to(Settings({"REDIS_URL": server.url}))
+    server.kill()
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    timers = (
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)),
+        threading.Timer(10.0, link.stop.set),
+    )
+    for timer in timers:
+        timer.start()
+    try:
+        with pytest.raises(TemporaryError, match="refused"):
+            link.run([("GET", "a")])
+    finally:
+        for timer in timers:
+            timer.cancel()
+            timer.join()
+        signal.signal(signal.SIGTERM, before)
+        link.client.close()
+
+
 def test_a_user_who_may_not_do_enough_is_refused(redis_server):
     """By the server's own words, which name the command."""
     server = redis_server(user=f"weak on >{SECRET} ~* +info")
@@ -260,20 +285,80 @@ def test_what_is_no_redis_is_refused():
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_redis_that_reads_its_file_is_waited_for(monkeypatch, redis_server):
-    """Both were started just now."""
-    client, name = connect(Settings({"REDIS_URL": redis_server().url}))
-    info, answers = client.info, [redis.BusyLoadingError("LOADING"), None]
+@pytest.mark.parametrize("joining", [False, True])
+@pytest.mark.parametrize("state", ["loading", "busy", "read-only"])
+def test_a_redis_that_cannot_be_used_for_now_is_waited_for(redis_server, caplog, state, joining):
+    """It reads its file, runs a script that takes long, or is a replica: before the link stands, or
+    once it does, while the worker joins."""
+    server = redis_server(appendonly="no", busy_reply_threshold="1")
+    admin, settings = server.client(), Settings({"REDIS_URL": server.url})
+    link = link_to(settings) if joining else None
+    begin, end = STATES[state](server, admin)
+    begin()
+    with caplog.at_level(logging.WARNING):
+        ending = threading.Thread(target=lambda: (until(lambda: "waiting" in caplog.text), end()))
+        ending.start()
+        link = link or link_to(settings)
+        assert link.run([("SET", "x", 1)])
+    ending.join()
+    link.client.close()
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["waiting"]
 
-    def loading():
-        if error := answers.pop(0):
-            raise error
-        return info()
 
-    monkeypatch.setattr(client, "info", loading)
-    patiently(RedisLink(client, name).check)
-    assert not answers
-    client.close()
+def loads(server, admin):
+    starts = threading.Thread(target=server.start)  # which waits until all is loaded
+
+    def begin():
+        admin.mset({f"k{n}": os.urandom(2000) for n in range(4000)})
+        admin.save()
+        server.kill()
+        server.options["key-load-delay"] = "25000"  # microseconds a key
+        server.options["loading-process-events-interval-bytes"] = "1024"
+        starts.start()
+        until(lambda: isinstance(error_of(admin.ping), redis.BusyLoadingError))
+
+    def end():
+        admin.config_set("key-load-delay", 0)
+        starts.join()
+
+    return begin, end
+
+
+def is_busy(server, admin):
+    runs = threading.Thread(target=error_of, args=(server.client().eval, "while true do end", 0))
+
+    def begin():
+        runs.start()
+        until(lambda: str(error_of(admin.ping)).startswith("BUSY"))
+
+    def end():
+        admin.script_kill()
+        runs.join()
+
+    return begin, end
+
+
+def is_a_replica(server, admin):
+    return partial(admin.replicaof, server.host, 9), partial(admin.replicaof, "NO", "ONE")
+
+
+STATES = {"loading": loads, "busy": is_busy, "read-only": is_a_replica}
+
+
+def error_of(function, *arguments):
+    """What it raises; None: nothing."""
+    try:
+        function(*arguments)
+    except redis.RedisError as error:
+        return error
+    return None
+
+
+def until(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 # Keys of one block lie on one node of a cluster, and blocks are even parts of all hosts.
