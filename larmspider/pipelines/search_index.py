@@ -339,12 +339,16 @@ class RebuildLog:
         self.stopping, self._say = stopping, say
         self._began = self._said = time.monotonic()
         self._done = 0
-        version = version_of(directory)
-        say(
-            f"The search index {directory} {f'has version {version}' if version else 'is gone'}:"
-            f" it is made anew in version"
-            f" {SCHEMA_VERSION}, beside the old one"
+        version, how = (
+            version_of(directory),
+            f"anew in version {SCHEMA_VERSION}, beside the old one",
         )
+        if version is None:
+            say(f"There is no search index in {directory}: it is made in version {SCHEMA_VERSION}")
+        elif version == SCHEMA_VERSION:
+            say(f"The search index {directory} is made {how}, as asked")
+        else:
+            say(f"The search index {directory} has version {version}: it is made {how}")
 
     def __call__(self, done: int, total: int) -> bool:
         self._done = done

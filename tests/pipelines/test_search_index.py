@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,8 +14,9 @@ from scrapy.crawler import Crawler
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.search import Searcher
+from larmspider.index.version import META_NAME
 from larmspider.items import REDIRECT, Link, Page
-from larmspider.pipelines.search_index import SearchIndexPipeline
+from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
@@ -101,6 +103,23 @@ def test_what_came_after_the_last_checkpoint_is_in_doubt(
         asyncio.run(store.close_spider())  # as if it was killed after the index's commit
     assert asked == [["http://h/0"], ["http://h/2"]]
     assert Searcher.open(store.directory).search("zebra").total == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (SCHEMA_VERSION - 1, "has version {before}: it is made anew in version {now}, beside the"),
+        (SCHEMA_VERSION, "is made anew in version {now}, beside the old one, as asked"),
+        (None, "There is no search index in {index}: it is made in version {now}"),
+    ],
+)
+def test_a_rebuild_says_why(version: int | None, said: str, tmp_path: Path) -> None:
+    if version is not None:
+        (tmp_path / META_NAME).write_text(json.dumps({"schema": version, "stemmer": "english"}))
+    told: list[str] = []
+    RebuildLog(tmp_path, say=told.append)
+    (line,) = told
+    assert said.format(before=version, now=SCHEMA_VERSION, index=tmp_path) in line
 
 
 def test_an_index_of_an_earlier_version_is_made_anew(
