@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from larmspider.extensions.preflight import (
 )
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import UrlState
+from larmspider.status.totals import Totals
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
 from larmspider.workdir.manifest import MANIFEST, WORKER_LOG
@@ -157,6 +158,8 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, stop, private.tend if is_private else str
             )
+            names = [worker.name for worker in supervisor.workers]
+            before = _counted(root, names)
             self._begun, began = True, time.time()
             supervisor.run()
             stop.end_at_once()
@@ -164,8 +167,8 @@ class Command(ScrapyCommand):
                 return supervisor.exit_status or int(not stop.count)
             crawl = open_crawl(root, settings=settings)
             assert isinstance(crawl, CrawlOfWorkers)
-            names = [worker.name for worker in supervisor.workers]
-            outcome = Outcome.of(crawl, names, began)
+            refreshed = _counted(root, names).since(before) if asked else None
+            outcome = Outcome.of(crawl, names, began, refreshed)
         with suppress(OSError):  # as in _say()
             print("\n".join(outcome.lines()), flush=True)
         nothing = not stop.count and not outcome.total[UrlState.STORED]
@@ -228,6 +231,11 @@ class Command(ScrapyCommand):
         if opts.loglevel:
             command += ["-L", opts.loglevel]
         return [*command, "--nolog"] if opts.nolog else command
+
+
+def _counted(root: Path, names: Iterable[str]) -> Totals:
+    """What these workers have counted in all their runs."""
+    return Totals.together(Totals.read(root / name) for name in names)
 
 
 def _say(line: str) -> None:

@@ -174,7 +174,8 @@ class Summary:
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
         if self.refresh:
-            yield from self._visited()
+            for label, line in zip(("refresh", ""), visited(self.visits, self.pages), strict=True):
+                yield f"{label:<9} {line}"
         by_whom = " by this worker in this run" if self.shared else ""
         files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
@@ -213,27 +214,6 @@ class Summary:
             )
         yield from self._left(count("queued", 0))
 
-    def _visited(self) -> Iterator[str]:
-        """What the visits again have seen, new pages among it."""
-        seen = {**self.visits}
-        requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
-        removed = seen.pop("removed", 0)
-        same = sum(seen.pop(str(word), 0) for word in (Observation.SAME, Observation.NOT_MODIFIED))
-        parts = [f"{seen.pop(Observation.CHANGED, 0):,} changed", f"{self.pages:,} new"]
-        words = set(map(str, Observation))
-        for word, number in ((word, seen[word]) for word in seen if word in words):
-            if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
-                days = counted(round(rule.spread / DAY), "day")
-                it, was = ("it", "was") if number == 1 else ("they", "were")
-                word += f" (kept until {it} {was} {word} {rule.confirmations} times over {days})"
-            parts.append(f"{number:,} {word}")
-        parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
-        yield f"{'refresh':<9} {', '.join(parts)}"
-        yield (
-            f"{'':<9} {counted(requests, 'request')} for known pages;"
-            f" {counted(not_asked, 'page')} not asked for"
-        )
-
     def _left(self, queued: int) -> Iterator[str]:
         """URLs that are still queued, by what they need."""
         if self.beyond_max_pages:
@@ -254,6 +234,29 @@ class Summary:
                 f"{'left':<9} {counted(left, 'URL')} still queued;"
                 f" run the same command to continue{hosts}"
             )
+
+
+def visited(visits: Mapping[str, int], new: int) -> tuple[str, str]:
+    """What visits again have seen, ``new`` pages among it; requests for known pages, and how many
+    took none."""
+    seen = {**visits}
+    requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
+    removed = seen.pop("removed", 0)
+    same = sum(seen.pop(str(word), 0) for word in (Observation.SAME, Observation.NOT_MODIFIED))
+    parts = [f"{seen.pop(Observation.CHANGED, 0):,} changed", f"{new:,} new"]
+    words = set(map(str, Observation))
+    for word, number in ((word, seen[word]) for word in seen if word in words):
+        if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
+            days = counted(round(rule.spread / DAY), "day")
+            it, was = ("it", "was") if number == 1 else ("they", "were")
+            word += f" (kept until {it} {was} {word} {rule.confirmations} times over {days})"
+        parts.append(f"{number:,} {word}")
+    parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
+    return (
+        ", ".join(parts),
+        f"{counted(requests, 'request')} for known pages;"
+        f" {counted(not_asked, 'page')} not asked for",
+    )
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:

@@ -66,6 +66,12 @@ class Totals:
             summed = summed.with_run(totals.counters)
         return cls(max((totals.runs for totals in workers), default=0), summed.counters)
 
+    def since(self, before: Totals) -> Totals:
+        """What was counted since then."""
+        earlier = before.counters
+        grown = {key: n - earlier.get(key, 0) for key, n in self.counters.items()}
+        return Totals(self.runs - before.runs, {key: n for key, n in grown.items() if n})
+
     def write(self, directory: Path) -> None:
         """Replace the file of the directory at once. Raises OSError."""
         content = json.dumps({"runs": self.runs, "counters": dict(self.counters)})

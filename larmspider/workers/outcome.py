@@ -5,11 +5,13 @@
 atlas-1    1,204 pages stored, 31 refused, 2 failed
 atlas-2    1,187 pages stored, 12 refused, 0 failed
 in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
+refresh    31 changed, 4 new, 2,356 as before
+           2,402 requests for known pages; 0 pages not asked for
 2 of 4 workers had nothing to do: 2 hosts
 
 Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
 others: what each worker has done over all runs, and the sum, in which a page that two workers have
-fetched counts twice.
+fetched counts twice; and what the visits again of this run have seen.
 """
 
 from __future__ import annotations
@@ -22,16 +24,21 @@ from math import inf
 from pathlib import Path
 from typing import Self
 
+from larmspider import stats
 from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.formatting import counted, utc
+from larmspider.frontier.deletes import Observation
 from larmspider.frontier.storage.records import UrlState, host_of
 from larmspider.status.monitor import MONITOR_COLUMNS
+from larmspider.status.summary import visited
+from larmspider.status.totals import Totals
 
 MONITOR_LOG = "Monitor.log"
 _TAIL_BYTES = 4096
 _TOTALS = ("pages", "failures")
 """Columns that begin at 0 when a worker is started again; what was before is added."""
 _NOW = ("queued", "in-flight", "memory")
+_OBSERVATIONS = frozenset(map(str, Observation))
 
 
 class Progress:
@@ -113,9 +120,17 @@ class Outcome:
     idle: int = 0
     number: int = 0
     hosts: int = 0
+    refresh: Totals | None = None
+    """What this run has counted, where it visited pages again."""
 
     @classmethod
-    def of(cls, crawl: CrawlOfWorkers, names: Sequence[str] = (), began: float = inf) -> Self:
+    def of(
+        cls,
+        crawl: CrawlOfWorkers,
+        names: Sequence[str] = (),
+        began: float = inf,
+        refresh: Totals | None = None,
+    ) -> Self:
         """Reads every record: a second for 300,000. ``names`` are the workers of this run, which
         ``began`` then, in seconds since the epoch."""
         found = {}
@@ -133,7 +148,7 @@ class Outcome:
         with crawl.frontier() as frontier:
             counts = None if frontier is None else frontier.counts()
         left = None if crawl.remark or counts is None else counts.queued
-        return cls(crawl.path, found, left, len(idle), len(names), len(hosts))
+        return cls(crawl.path, found, left, len(idle), len(names), len(hosts), refresh)
 
     @property
     def total(self) -> Counter[UrlState]:
@@ -148,9 +163,21 @@ class Outcome:
             f"; {self.left:,} still queued; run the same command to continue" if self.left else ""
         )
         yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
+        if self.refresh is not None:
+            for label, line in zip(("refresh", ""), self._visited(self.refresh), strict=True):
+                yield f"{label:<{width}} {line}"
         if 0 < self.idle < self.number:
             hosts = counted(self.hosts, "host")
             yield f"{self.idle} of {self.number} workers had nothing to do: {hosts}"
+
+    def _visited(self, run: Totals) -> tuple[str, str]:
+        visits, ended = run.matching(stats.REFRESH), run.matching(stats.RUN)
+        new = ended.get(UrlState.STORED.name.lower(), 0)
+        seen = sum(number for word, number in visits.items() if word in _OBSERVATIONS)
+        known = self.total[UrlState.STORED] + self.total[UrlState.FAILED]
+        failed = ended.get(UrlState.FAILED.name.lower(), 0)
+        visits["not_asked"] = max(0, known - seen - new - failed)  # hosts move: not their sum
+        return visited(visits, new)
 
 
 def _listed(counts: Counter[UrlState]) -> str:

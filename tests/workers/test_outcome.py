@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.storage.records import UrlState
+from larmspider.status.totals import Totals
 from larmspider.workers.outcome import Outcome
 
 
@@ -27,3 +28,21 @@ def test_workers_that_had_nothing_to_do_are_named(
     done = {"a": Counter({UrlState.STORED: 2})}
     *_, last = Outcome(Path("/crawl"), done, None, idle, number, hosts).lines()
     assert last == line or (not line and last.startswith("in all"))
+
+
+def test_what_all_workers_have_seen_of_known_pages_is_one_line() -> None:
+    """As one process says it; of this run alone, also of a worker that was started again."""
+    before = Totals(1, {"larm/refresh/same": 7, "larm/refresh/requests": 9, "larm/run/stored": 5})
+    found = [
+        Totals(2, {"larm/refresh/same": 40, "larm/refresh/requests": 43, "larm/run/stored": 6}),
+        Totals(1, {"larm/refresh/changed": 1, "larm/refresh/missing": 1, "larm/refresh/same": 30}),
+        Totals(1, {"larm/refresh/requests": 32, "larm/refresh/not_asked": 9}),
+    ]
+    done = {"a": Counter({UrlState.STORED: 40}), "b": Counter({UrlState.STORED: 30})}
+    run = Totals.together(found).since(before)
+    *_, visits, requests = Outcome(Path("/crawl"), done, refresh=run).lines()
+    assert visits == (
+        "refresh   1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days),"
+        " 63 as before"
+    )
+    assert requests == "          66 requests for known pages; 4 pages not asked for"

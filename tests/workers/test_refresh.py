@@ -203,10 +203,13 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
     done = crew.run("all", number=3)
     assert done.status == 0, done.err
     assert crew.sites.asked() == Counter(crew.sites.urls)
+    assert "refresh   0 changed, 0 new, 42 as before" in done.out
+    assert "42 requests for known pages; 0 pages not asked for" in done.out
     crew.days = 2.01
     done = crew.run("due")
     assert done.status == 0, done.err
     assert not crew.sites.asked(), "no page is visited twice within an hour"
+    assert "0 requests for known pages; 42 pages not asked for" in done.out
 
 
 def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
