@@ -2,7 +2,12 @@
 
 
 class LarmspiderError(Exception):
-    """Base of all errors of larmspider."""
+    """Base of all errors of larmspider. ``text`` may name ``values`` in braces: both are kept, for
+    pages in other languages (web/words.py)."""
+
+    def __init__(self, text: str = "", /, **values: object) -> None:
+        super().__init__(text.format(**values) if values else text)
+        self.text, self.values = text, values
 
 
 class ConfigError(LarmspiderError):
@@ -41,6 +46,6 @@ class MissingFieldError(LarmspiderError):
 class HttpError(LarmspiderError):
     """A web page or action that is refused; ``status`` is the HTTP status."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, status: int = 400, **values: object) -> None:
+        super().__init__(message, **values)
         self.status = status

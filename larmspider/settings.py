@@ -579,6 +579,10 @@ LARM_SEARCH_LOGO = ""
 # whichever is easier to read.
 LARM_SEARCH_COLOUR = ""
 
+# The language of its pages: en, de or fr. Empty: as each browser asks for, English if for none of
+# these.
+LARM_SEARCH_LANGUAGE = ""
+
 # Words and phrases that mean the same, a group a line (docs/search.md#synonyms-and-best-bets).
 # Empty: `synonyms.txt` in `LARM_DIR`, where there is one.
 LARM_SYNONYMS_FILE = ""

@@ -78,21 +78,31 @@ def parse_query(query: str) -> list[Clause]:
     if not query.strip():
         raise QueryError("the query is empty")
     if len(query) > MAX_QUERY_CHARS:
-        raise QueryError(f"the query has {len(query)} characters, {MAX_QUERY_CHARS} are the most")
+        raise QueryError(
+            "the query has {number} characters, {most} are the most",
+            number=len(query),
+            most=MAX_QUERY_CHARS,
+        )
     # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
     query = normalized(query.encode("utf-8", "replace").decode())
     if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
-        raise QueryError(f"the query is too long: {MAX_QUERY_CHARS} characters are the most")
+        raise QueryError(
+            "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS
+        )
     clauses = [_clause(match) for match in _CLAUSE.finditer(query)]
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from
         clauses = [replace(clause, excluded=False) for clause in clauses]
     if not clauses:
-        raise QueryError(f"the query has no word to look for: {query!r:.100}")
+        raise QueryError("the query has no word to look for: {query!r:.100}", query=query)
     if len(clauses) > MAX_CLAUSES:
-        raise QueryError(f"the query has {len(clauses)} words, {MAX_CLAUSES} are the most")
+        raise QueryError(
+            "the query has {number} words, {most} are the most",
+            number=len(clauses),
+            most=MAX_CLAUSES,
+        )
     if sum(1 for clause in clauses if clause.fuzzy) > MAX_FUZZY_WORDS:
-        raise QueryError(f"the query has more than {MAX_FUZZY_WORDS} fuzzy words")
+        raise QueryError("the query has more than {most} fuzzy words", most=MAX_FUZZY_WORDS)
     return clauses
 
 
@@ -104,7 +114,7 @@ def _clause(match: re.Match[str]) -> Clause:
         return Clause(phrase, field, phrase=True, excluded=excluded)
     word: str = match["word"]
     if field is None and _FIELD_ALONE.fullmatch(match[0]):
-        raise QueryError(f"{match[0]} needs a value right behind the colon")
+        raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
         # two letters may differ in a long word; in a short one that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
@@ -151,12 +161,17 @@ class Filters:
         for kind in found.kinds:
             if kind not in KINDS:
                 raise QueryError(
-                    f"type {kind!r:.50} is unknown; expected one of {', '.join(KINDS)}"
+                    "type {kind!r:.50} is unknown; expected one of {kinds}",
+                    kind=kind,
+                    kinds=", ".join(KINDS),
                 )
         tongues = tuple(dict.fromkeys(map(tongue_of, found.languages)))
         if "" in tongues:
             bad = next(language for language in found.languages if not tongue_of(language))
-            raise QueryError(f"language {bad!r:.50} is no language tag; expected de, en-GB, ...")
+            raise QueryError(
+                "language {language!r:.50} is no language tag; expected de, en-GB, ...",
+                language=bad,
+            )
         return replace(found, languages=tongues)
 
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
@@ -207,22 +222,29 @@ def since_time(text: str, now: float) -> float:
         return day.timestamp()
     except ValueError:
         raise QueryError(
-            f"date {text!r:.50} is unknown; expected {', '.join(DAYS)} or a day as in 2026-01-31"
+            "date {date!r:.50} is unknown; expected {periods} or a day as in 2026-01-31",
+            date=text,
+            periods=", ".join(DAYS),
         ) from None
 
 
 def until_time(text: str) -> float:
     """The end of the day ``2026-01-31`` (UTC), for `Filters.until`. Raises QueryError."""
     if text.strip().lower() in DAYS:
-        raise QueryError(f"date {text!r:.50} is unknown; expected a day as in 2026-01-31")
+        raise QueryError("date {date!r:.50} is unknown; expected a day as in 2026-01-31", date=text)
     return since_time(text, 0.0) + timedelta(days=1).total_seconds()
 
 
 def _distinct(name: str, values: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(value for value in values if value))
     if len(found) > MAX_VALUES:
-        raise QueryError(f"{len(found)} values of {name}, {MAX_VALUES} are the most")
+        raise QueryError(
+            "{number} values of {name}, {most} are the most",
+            number=len(found),
+            name=name,
+            most=MAX_VALUES,
+        )
     for value in found:
         if len(value) > _MAX_VALUE or not value.isprintable():
-            raise QueryError(f"{name} {value!r:.50} cannot be in the index")
+            raise QueryError("{name} {value!r:.50} cannot be in the index", name=name, value=value)
     return found

@@ -107,7 +107,9 @@ class Ranking:
         """
         count = sum(len(self._exact.analyze(clause.text)) for clause in clauses)
         if count > MAX_WORDS:
-            raise QueryError(f"the query has {count} words, {MAX_WORDS} are the most")
+            raise QueryError(
+                "the query has {number} words, {most} are the most", number=count, most=MAX_WORDS
+            )
         must: list[Query] = []
         must_not: list[Query] = []
         filters: dict[str, list[Query]] = {}
@@ -127,7 +129,7 @@ class Ranking:
             if must_not:
                 raise QueryError("the query only excludes: add a word to look for")
             text = " ".join(clause.text for clause in clauses)
-            raise QueryError(f"the query has no word to look for: {text!r:.100}")
+            raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
         must += [Query.const_score_query(_any(either), 0.0) for either in filters.values()]
         return Query.boolean_query(

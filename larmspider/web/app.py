@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
@@ -161,7 +160,9 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         if error.status < 400:
             response = web.Response(status=error.status, headers=error.headers)
         else:
-            response = _error_page(request, HttpError(error.reason, error.status))
+            missing = HttpError("There is no such page.", 404)
+            other = HttpError(error.reason, error.status)
+            response = _error_page(request, missing if error.status == 404 else other)
     except LarmspiderError as error:
         response = _error_page(request, error)
     except (ConnectionError, asyncio.CancelledError):
@@ -195,8 +196,18 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     if "Authorization" in request.headers:
         return aiohttp_response(json_response({"error": str(error)}, _status(error)))
-    values: dict[str, Any] = {"message": str(error), "number": _status(error)}
-    return aiohttp_response(web_request(request).render("error.html", _status(error), **values))
+    asked, status = web_request(request), _status(error)
+    message = _for_searchers(asked, error) if asked.only_searches else str(error)
+    return aiohttp_response(asked.render("error.html", status, message=message, number=status))
+
+
+def _for_searchers(asked: WebRequest, error: LarmspiderError) -> str:
+    """In the language of the search; where the crawl lies is nothing to those who may not read
+    it."""
+    if isinstance(error, (HttpError, QueryError)):
+        return asked.say.error(error)
+    general = asked.say("The search cannot be used right now.")
+    return f"{general} {error}" if asked.may_read else general
 
 
 def _status(error: LarmspiderError) -> int:

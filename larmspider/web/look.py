@@ -1,8 +1,9 @@
-"""How the search looks to those who use it: its name, logo and colour.
+"""How the search looks to those who use it: its name, logo, colour and language.
 
     LARM_SEARCH_NAME = "Findus"
     LARM_SEARCH_LOGO = "/etc/larmspider/logo.svg"
     LARM_SEARCH_COLOUR = "#7a1f3d"
+    LARM_SEARCH_LANGUAGE = "de"
 
 A logo is a file of this machine, served by us: the page loads nothing from elsewhere.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.web.words import LANGUAGES, Words
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -42,10 +44,12 @@ _IMAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """``files`` are served below /static/: media type and content by name."""
+    """``files`` are served below /static/: media type and content by name. ``language`` is one of
+    words.LANGUAGES, "" for that of each browser."""
 
     name: str = "larmspider"
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
+    language: str = ""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -63,7 +67,12 @@ class Look:
             if not _COLOUR.fullmatch(colour):
                 raise ConfigError(f"LARM_SEARCH_COLOUR={colour}: expected a colour such as #7a1f3d")
             files[STYLE] = ("text/css; charset=utf-8", _style(colour).encode())
-        return cls(name, files)
+        language = options.choice(settings, "LARM_SEARCH_LANGUAGE", ("", *LANGUAGES))
+        return cls(name, files, language)
+
+    def words(self, accept_language: str) -> Words:
+        """For a browser that sends this header."""
+        return Words(self.language) if self.language else Words.asked_for(accept_language)
 
     @property
     def logo(self) -> str:

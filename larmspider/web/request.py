@@ -24,6 +24,7 @@ from larmspider.index.best_bets import BestBet, titled
 from larmspider.index.curated import Curated
 from larmspider.web.look import Look
 from larmspider.web.readers import Readers
+from larmspider.web.words import Words
 
 if TYPE_CHECKING:
     from larmspider.index.search import Searcher
@@ -83,7 +84,8 @@ class WebRequest:
     ``origin`` is what precedes ``url``, such as http://127.0.0.1:8080. ``signed_in``: may control
     the crawl. ``may_read``: what the crawl holds may be shown. ``csrf`` is what forms have to send
     back. ``groups`` are those that a trusted proxy names. ``gauges`` of the running crawl, for
-    pages with ``PageView.live``. ``flash``: the result of the POST that led here.
+    pages with ``PageView.live``. ``say`` knows the language of the search. ``flash``: the result of
+    the POST that led here.
     """
 
     source: Source
@@ -98,6 +100,7 @@ class WebRequest:
     csrf: str = ""
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
+    say: Words = field(default_factory=Words)
     curated: Curated = field(default_factory=Curated)
     groups: Collection[str] = ()
     gauges: Gauges | None = None
@@ -149,8 +152,8 @@ class WebRequest:
         return value if value in accepted else default or next(iter(accepted))
 
     def render(self, template: str, status: int = 200, **values: Any) -> WebResponse:
-        """A page from templates/, which gets ``request`` and the values."""
-        text = self.templates.render(template, request=self, **values)
+        """A page from templates/, which gets ``request``, ``say`` and the values."""
+        text = self.templates.render(template, request=self, say=self.say, **values)
         return WebResponse(text.encode("utf-8", "replace"), status=status)
 
 
@@ -189,8 +192,11 @@ class Work:
         try:
             return await asyncio.wait_for(asyncio.shield(future), self._seconds)
         except TimeoutError:
-            message = f"This request took longer than {self._seconds:g} s and was given up."
-            raise HttpError(message, 503) from None
+            raise HttpError(
+                "This request took longer than {seconds:g} s and was given up.",
+                503,
+                seconds=self._seconds,
+            ) from None
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._waiting -= 1

@@ -93,6 +93,7 @@ def web_request(request: web.Request) -> WebRequest:
         may_read=site.guard.may_read("/", signed_in=signed_in),
         readers=site.readers,
         look=site.look,
+        say=site.look.words(request.headers.get("Accept-Language", "")),
         curated=site.curated,
         groups=site.readers.groups_of(request) or (),
         csrf="" if session is None else session.csrf,

@@ -72,6 +72,7 @@ def test_text_on_the_colour_can_be_read(colour: str, ink: str) -> None:
     ("NAME", "a\nb", "expected 1 to 60"),
     ("COLOUR", "red; } body { display: none", "expected a colour such as #7a1f3d"),
     ("COLOUR", "#12345", "expected a colour"),
+    ("LANGUAGE", "nl", "LARM_SEARCH_LANGUAGE=nl: expected one of"),
     ("LOGO", "{}/none", "cannot be read: No such file"),
     ("LOGO", "{}", "cannot be read: Is a directory"),
     ("LOGO", "a\0b", "cannot be read: "),

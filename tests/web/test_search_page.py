@@ -81,18 +81,19 @@ def test_finds_and_highlights(site: Served, browser: Browser) -> None:
 
 
 def test_facets_narrow_and_widen_again(site: Served, browser: Browser) -> None:
-    """The count beside a value is what a click on it finds; Any takes it back."""
+    """The count beside a value is what a click on it finds; its chip takes it back."""
     browser.open(f"{site.url}/search?q=siren")
     everything = browser.text("[role=status]").split()[0]
-    (pdf,) = [item for item in browser.all(".facet li") if item.text.startswith("pdf")]
+    (pdf,) = [item for item in browser.all(".facet li") if item.text.startswith("PDF")]
     count = pdf.text.split()[-1]
     pdf.find_element("tag name", "a").click()
     assert browser.text("[role=status]").startswith(f"{count} page")
-    assert [tag.text for tag in browser.all(".hits .tag")] == ["pdf"] * int(count)
-    assert browser.text(".facet [aria-current]") == "pdf"
+    assert [tag.text for tag in browser.all(".hits .tag")] == ["PDF"] * int(count)
+    assert browser.text(".facet [aria-current]") == "PDF"
     browser.find("#q").submit()  # the filter stays with another query
     assert "type=pdf" in browser.driver.current_url
-    browser.find(".facet a").click()
+    assert browser.text(".chip").startswith("PDF")
+    browser.find(".chip").click()
     assert browser.text("[role=status]").split()[0] == everything
 
 
@@ -158,7 +159,7 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
     "target, message",
     [
         ("q=title:", "title: needs a value"),
-        ("q=" + "x" * 1001, "1001 characters, 1000 are the most"),
+        ("q=" + "x" * 1001, "1,001 characters, 1,000 are the most"),
         ("q=" + "x%20" * 33, "33 words, 32 are the most"),
         ("q=-draft%20-old:", ""),
         ("q=siren&type=exe", "type &#39;exe&#39; is unknown"),
@@ -187,7 +188,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     answer = got.json
     assert set(answer) == {
         "query", "total", "total_all", "instead", "offset", "seconds", "suggestion", "filters",
-        "hits", "facets", "more",
+        "hits", "facets", "more", "also", "best_bets",
     }  # fmt: skip
     assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
     hit = answer["hits"][0]

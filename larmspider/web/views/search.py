@@ -18,9 +18,10 @@ from typing import Any
 from larmspider.errors import CrawlDirError, HttpError, QueryError
 from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.index.results import Results
-from larmspider.index.search import Searcher, found_line, replaced, results_json
+from larmspider.index.search import Searcher, results_json, without_quotes
 from larmspider.index.spelling import Suggestion
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
+from larmspider.web.words import Words
 
 PAGE_HITS = 10
 MAX_PAGES = 100
@@ -33,6 +34,8 @@ OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
 FILTERS = ("host", "type", "lang", "since", "until")
 """Parameters that narrow a search; each has one value."""
+TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
+PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year": "past year"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,9 @@ def search(request: WebRequest) -> WebResponse:
         filters = asked.filters()
         results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
-        return request.render("search_start.html", 400, asked=asked, pages=0, error=str(error))
+        return request.render(
+            "search_start.html", 400, asked=asked, pages=0, error=request.say.error(error)
+        )
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     above = {url for bet in bets for url in (bet.url, bet.place)}
     hits = [hit for hit in results.hits if hit.url not in above] or results.hits
@@ -100,10 +105,12 @@ def search(request: WebRequest) -> WebResponse:
         results=replace(results, hits=hits),
         bets=bets,
         suggestion=None if results.instead else suggestion,
-        replaced=replaced(asked.query, results),
-        found=found_line(results, f"{results.seconds * 1000:.0f} ms"),
+        unquoted=results.instead is not None and results.instead == without_quotes(asked.query),
+        found=_found_line(request.say, results),
         anywhere=anywhere,
-        groups=_groups(asked, results),
+        chosen=_chosen(request.say, asked),
+        groups=_groups(request.say, asked, results),
+        days=_day(asked.narrow.get("since", "")),
         # copies of hits are found too: how many pages these leave is not known before the last one
         last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)) if results.more else asked.page,
     )
@@ -164,19 +171,59 @@ def _count(request: WebRequest) -> int:
         return 0
 
 
-def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
+def _found_line(say: Words, results: Results) -> str:
+    line = say(
+        "{n} page found in {ms} ms|{n} pages found in {ms} ms",
+        n=results.total_all,
+        ms=round(results.seconds * 1000),
+    )
+    if results.total_all < results.total:
+        line += "; " + say("{n} with any of the words", n=results.total)
+    return line
+
+
+def _label(say: Words, name: str, value: str) -> str:
+    """A value of a filter as people read it."""
+    if name == "type":
+        return say.kind(value)
+    if name == "lang":
+        return say.tongue(value)
+    if value in PERIODS:
+        return say(PERIODS[value])
+    return {"since": say("from {day}", day=value), "until": say("to {day}", day=value)}.get(
+        name, value
+    )
+
+
+def _chosen(say: Words, asked: Asked) -> list[dict[str, Any]]:
+    """The filters that are set, each with the search without it."""
+    return [
+        {
+            "title": say(TITLES[name]),
+            "label": _label(say, name, value),
+            "without": asked.link(**{name: None}),
+        }
+        for name, value in asked.narrow.items()
+    ]
+
+
+def _day(since: str) -> str:
+    """For the field of a form that takes days."""
+    return "" if since in DAYS else since
+
+
+def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     """The facets as the page shows them, without those that leave no choice."""
     facets = results.facets
     assert facets is not None
-    ages = {name: f"past {name}" for name in DAYS}
-    groups: tuple[tuple[str, str, Mapping[str, int], Mapping[str, str]], ...] = (
-        ("host", "Host", facets.hosts, {}),
-        ("type", "Type", facets.kinds, {}),
-        ("lang", "Language", facets.languages, {}),
-        ("since", "Date", _telling(facets.dates, results.total), ages),
+    groups: tuple[tuple[str, Mapping[str, int]], ...] = (
+        ("host", facets.hosts),
+        ("type", facets.kinds),
+        ("lang", facets.languages),
+        ("since", _telling(facets.dates, results.total)),
     )
     found = []
-    for name, title, counts, labels in groups:
+    for name, counts in groups:
         cleared = {"until": None} if name == "since" else {}
         chosen = asked.narrow.get(name) or asked.narrow.get("until" if cleared else name, "")
         if not chosen and (not counts or (len(counts) == 1 and name != "since")):
@@ -184,7 +231,7 @@ def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
         values = [
             {
                 "value": value,
-                "label": labels.get(value, value),
+                "label": _label(say, name, value),
                 "count": count,
                 "link": asked.link(**{name: value}, **cleared),
             }
@@ -192,7 +239,7 @@ def _groups(asked: Asked, results: Results) -> list[dict[str, Any]]:
         ][:FACET_VALUES]
         found.append(
             {
-                "title": title,
+                "title": say(TITLES[name]),
                 "values": values,
                 "chosen": chosen,
                 "any": asked.link(**{name: None}, **cleared),

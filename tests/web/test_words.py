@@ -1,0 +1,144 @@
+"""The search speaks German, English and French, all of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+import larmspider
+from larmspider.errors import QueryError
+from larmspider.index.query import DAYS
+from larmspider.index.schema import KINDS
+from larmspider.web.look import Look
+from larmspider.web.views.search import FILTERS, PERIODS, TITLES
+from larmspider.web.words import LANGUAGES, Words, table
+from tests.support.web.serving import Served
+
+PACKAGE = Path(larmspider.__file__).parent
+SPOKEN = re.compile(r"""say\(\s*(?:"([^"]*)"|'([^']*)')""")
+MODULES = (
+    "index/query.py", "index/ranking.py",
+    *(f"web/{name}.py" for name in ("app", "request", "words", "views/search")),
+)  # fmt: skip
+
+
+def spoken() -> Iterator[str]:
+    """What templates and views say, and the errors that are shown to those who search."""
+    for path in (PACKAGE / "web" / "templates").glob("*.html"):
+        for found in SPOKEN.finditer(path.read_text("utf-8")):
+            yield found[1] or found[2]
+    for name in MODULES:
+        for call in ast.walk(ast.parse((PACKAGE / name).read_text("utf-8"))):
+            if not isinstance(call, ast.Call) or not call.args:
+                continue
+            named = ast.unparse(call.func).rpartition(".")[2]
+            if named in ("QueryError", "HttpError", "say", "self"):
+                first = call.args[0]
+                if isinstance(first, ast.Constant):
+                    yield str(first.value)
+                else:
+                    assert not isinstance(first, ast.JoinedStr), f"{name}: {ast.unparse(first)}"
+    yield from (*TITLES.values(), *PERIODS.values())
+
+
+def test_nothing_is_missing_and_nothing_too_much() -> None:
+    assert set(spoken()) == set(table()["words"])
+    assert set(table()["kinds"]) == set(KINDS)
+    assert set(TITLES) == set(FILTERS)
+    assert set(PERIODS) == set(DAYS)
+    for names in (*table()["kinds"].values(), *table()["languages"].values()):
+        assert len(names) == len(LANGUAGES)
+        assert all(names)
+
+
+@pytest.mark.parametrize("english", table()["words"])
+def test_each_language_fills_in_the_same_values(english: str) -> None:
+    """And has as many forms."""
+
+    def values(text: str) -> list[set[str | None]]:
+        return [{name for _, name, *_ in string.Formatter().parse(form)} - {None}
+                for form in text.split("|")]  # fmt: skip
+
+    others = table()["words"][english]
+    assert len(others) == len(LANGUAGES) - 1
+    for other in others:
+        if english.startswith("{name} {value"):
+            continue
+        assert values(other) == values(english)
+
+
+@pytest.mark.parametrize("header, language", [
+    ("", "en"), ("de-AT,de;q=0.9,en;q=0.8", "de"), ("it, fr;q=0.5, en;q=0.4", "fr"),
+    ("en;q=0.5,de;q=0.7", "de"), ("de;q=0, fr", "fr"), ("DE", "de"), ("x;q=y,;,de;q=nan", "en"),
+    ("," * 100_000 + "de", "en"), ("es", "en"),
+])  # fmt: skip
+def test_the_language_that_a_browser_asks_for(header: str, language: str) -> None:
+    assert Words.asked_for(header).language == language
+
+
+def test_numbers_dates_and_forms() -> None:
+    english, german, french = map(Words, LANGUAGES)
+    found = "{n} page found in {ms} ms|{n} pages found in {ms} ms"
+    assert english(found, n=1, ms=2) == "1 page found in 2 ms"
+    assert german(found, n=1234, ms=2) == "1.234 Seiten gefunden in 2 ms"
+    assert french(found, n=1234, ms=2) == "1\u202f234 pages trouvées en 2 ms"
+    assert french(found, n=0, ms=2) == "0 page trouvée en 2 ms"
+    assert [say.size(1_234_567) for say in (english, german, french)] == [
+        "1.2 MB", "1,2 MB", "1,2 Mo",
+    ]  # fmt: skip
+    assert [say.date(1_769_904_000) for say in (english, german, french)] == [
+        "1 Feb 2026", "01.02.2026", "1 févr. 2026",
+    ]  # fmt: skip
+    assert (german.kind("spreadsheet"), german.tongue("fr")) == ("Tabelle", "Französisch")
+    assert german.tongue("xx") == "xx"
+
+
+def test_an_error_keeps_its_english_text() -> None:
+    """For JSON and the command line; what a value says is never filled in itself."""
+    error = QueryError("{field} needs a value right behind the colon", field="{x}:")
+    assert str(error) == "{x}: needs a value right behind the colon"
+    assert Words("de").error(error) == "{x}: braucht einen Wert gleich hinter dem Doppelpunkt"
+    assert Words("de").error(QueryError("no {such} text")) == "no {such} text"
+
+
+TARGETS = {
+    "/search": ("Suche", 200), "/search?q=siren": ("Seiten gefunden", 200),
+    "/search?q=siren&type=pdf&since=2001-01-01": ("ab 2001-01-01", 200),
+    "/search?q=zzyzzx": ("Es wurde keine Seite gefunden", 200),
+    "/search?q=expences": ("Gesucht wurde stattdessen: expenses", 200),
+    "/search?q=title:": ("title: braucht einen Wert", 400),
+    "/search?q=siren&type=exe": ("ist unbekannt", 400),
+    "/search?q=" + "x" * 1_001: ("1.001 Zeichen", 400),
+    "/search?similar=http://nowhere/": ("steht nicht im Index", 404),
+    "/search/nowhere": ("Diese Seite gibt es nicht", 404),
+}  # fmt: skip
+
+
+def test_pages_and_errors_are_german(served: Callable[..., Served], demo_crawl: Path) -> None:
+    """The page says so itself; no English is left over."""
+    site, english = served(demo_crawl), re.compile(r"\b(the|found|page|search|with)\b")
+    for target, (words, status) in TARGETS.items():
+        got = site.get(target, Accept_Language="de")
+        page = LexborHTMLParser(got.text)
+        assert got.status == status
+        assert words in page.body.text(), target
+        assert page.css_first("html").attributes["lang"] == "de"
+        for own in page.css(".hits a, .hits p, .brand, input, code, .facet a, .url, .note strong"):
+            own.decompose()
+        text = page.body.text() + " ".join(
+            str(one.attributes["aria-label"]) for one in page.css("[aria-label]")
+        )
+        assert english.findall(text) == [], target
+
+
+def test_a_fixed_language(served: Callable[..., Served], demo_crawl: Path) -> None:
+    site = served(demo_crawl, look=Look(language="fr"))
+    got = site.get("/search?q=siren", Accept_Language="de")
+    assert '<html lang="fr">' in got.text
+    assert "pages trouvées" in got.text
