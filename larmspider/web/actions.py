@@ -145,6 +145,8 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
 
 async def _form(request: web.Request) -> dict[str, str]:
     """The fields of a form. Raises HttpError for what is none, or does not come in time."""
+    if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise HttpError("Refused: expected a form in UTF-8.", 400)
     try:
         async with asyncio.timeout(REQUEST_SECS):
             fields = await request.post()

@@ -299,6 +299,13 @@ MULTIPART = "multipart/form-data; boundary=x"
         ("multipart/form-data; boundary=" + "x" * 80, b"--x--"),
         ("application/x-www-form-urlencoded; charset=no-such", b"token=x"),
         ("application/x-www-form-urlencoded; charset=utf-16", b"x"),
+        ("application/x-www-form-urlencoded; charset=idna", b"token=..%e9"),
+        ("application/x-www-form-urlencoded; charset=utf-7", b"token=+%e9"),
+        ("application/x-www-form-urlencoded; charset=rot13", b"token=x"),
+        (MULTIPART + "; charset=idna", b'--x\r\nContent-Disposition: form-data; name="t"\r\n'
+                    b"Content-Type: text/plain; charset=idna\r\n\r\n..\xe9\r\n--x--\r\n"),
+        (MULTIPART, b'--x\r\nContent-Disposition: form-data; name="t"\r\n'
+                    b"Content-Type: text/plain; charset=punycode\r\n\r\n\xe9-\xe9\r\n--x--\r\n"),
     ],
 )  # fmt: skip
 def test_a_form_that_is_none_is_refused_quietly(
