@@ -31,6 +31,8 @@ from larmspider.status.totals import Totals
 RATE_SECS = 10.0
 """The span over which rates are measured."""
 _SEEN = {*map(str, Observation), "removed"}
+UNCOMMITTED = "not in a checkpoint yet"
+"""Hosts that the table of hosts does not have."""
 CURVES_SECS, DISK_SECS, FRESH_SECS = 5.0, 60.0, 60.0
 
 
@@ -39,8 +41,9 @@ class Status:
     """``urls`` of the whole crawl by state, ``delayed`` those of the queued that failed before.
     ``pages`` and ``bytes`` a second over the last RATE_SECS.
 
-    ``hosts`` counts hosts by state; ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes;
-    ``memory`` of the crawl, None where it does not run.
+    ``hosts`` counts hosts by state as of the last checkpoint, and as UNCOMMITTED those that came
+    since; ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl,
+    None where it does not run.
     """
 
     time: float
@@ -60,9 +63,7 @@ class Status:
 
     @property
     def host_count(self) -> int:
-        """Hosts of the crawl; the table of hosts has those of the last checkpoint only."""
-        live = 0 if self.gauges is None else self.gauges.hosts
-        return max(live, sum(self.hosts.values()))
+        return sum(self.hosts.values())
 
     @property
     def visits_again(self) -> dict[str, int]:
@@ -106,6 +107,8 @@ class CrawlStatus:
         urls, hosts = self._sums(wait=wait)
         if gauges is not None and gauges.urls:
             urls = dict(gauges.urls)
+        if gauges is not None and (since := gauges.hosts - sum(hosts.values())) > 0:
+            hosts = {**hosts, UNCOMMITTED: since}
         past = self._history.get(wait=wait)
         pages, size = self._rates(gauges)
         run_state = source.run_state

@@ -17,7 +17,7 @@ from larmspider import stats
 from larmspider.errors import CrawlDirError
 from larmspider.status.refreshing import STALE, RefreshingCache
 from larmspider.status.snapshot import Gauges
-from larmspider.status.status import CURVES_SECS, CrawlStatus
+from larmspider.status.status import CURVES_SECS, UNCOMMITTED, CrawlStatus
 from larmspider.web import site as sites
 from larmspider.workdir.manifest import LOCK
 from tests.support.web.serving import TOKEN, Served, request
@@ -52,10 +52,11 @@ def test_a_forecast_is_not_of_older_hosts_than_itself(
 def test_hosts_are_counted_before_the_first_checkpoint(
     demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table of hosts is empty then, while pages are stored."""
+    """The table of hosts lacks them then, while pages are stored; all numbers are the same."""
     source = Served(demo_crawl).source
     gauges = Gauges(1.0, 0.0, 107, 0, 0, 0, 0, 0, paused=False, waiting="", broken="", hosts=3)
-    assert CrawlStatus(source).status(gauges).host_count == 3
+    before = CrawlStatus(source).status(gauges)
+    assert (before.host_count, dict(before.hosts)) == (3, {"ready": 1, UNCOMMITTED: 2})
     assert Gauges.from_json(gauges.as_json()).hosts == 3
     known = CrawlStatus(source).status(None).host_count
     assert known == CrawlStatus(source).status(replace(gauges, hosts=0)).host_count > 0
