@@ -62,6 +62,29 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def defused(cell: object) -> str:
+    """A cell of CSV that no spreadsheet takes for a formula; numbers stay as they are.
+
+    A cell that begins with one of ``= + - @``, a tab or a line break, perhaps after white space or
+    a quote, gets an apostrophe before it (OWASP, "CSV Injection").
+
+    >>> defused("=1+1"), defused(" @x"), defused(-3), defused("a=b")
+    ("'=1+1", "' @x", '-3', 'a=b')
+    """
+    text = str(cell)
+    if isinstance(cell, int | float):
+        return text
+    inner = text.lstrip(" \"'\xa0")
+    return (
+        f"'{text}"
+        if text.startswith(_FORMULA_STARTS) or inner.startswith(_FORMULA_STARTS)
+        else text
+    )
+
+
 def json_escaped(text: str) -> str:
     """JSON that is the same data, with its invisible characters, and controls, as escapes."""
     return _NOT_FOR_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)

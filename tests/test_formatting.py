@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from larmspider.formatting import counted, duration, json_escaped, rate, size
+from larmspider.formatting import counted, defused, duration, json_escaped, rate, size
 from larmspider.web.render import above, curve, href, outward, times, when
 
 
@@ -75,3 +75,19 @@ def test_json_shows_what_it_holds() -> None:
     written = json_escaped(json.dumps({text: text}, ensure_ascii=False))
     assert json.loads(written) == {text: text}
     assert {char for char in written if not char.isascii()} == {"\N{SNOWMAN}"}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "'=1", '"=1', "＝1", "\xa0@x"],
+)
+def test_what_may_begin_a_formula_gets_an_apostrophe(cell: str) -> None:
+    """OWASP's list, and what a spreadsheet strips before it looks."""
+    assert defused(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["a=b", "http://h/?a=-1", "", "Über uns", "1 - 2"])
+def test_other_text_stays(cell: str) -> None:
+    """As do numbers."""
+    assert defused(cell) == cell
+    assert defused(-3) == "-3"

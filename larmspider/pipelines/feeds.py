@@ -19,7 +19,7 @@ from itemadapter import ItemAdapter
 from scrapy import exporters
 
 from larmspider import options
-from larmspider.formatting import escaped, json_escaped
+from larmspider.formatting import defused, escaped, json_escaped
 from larmspider.items import FailedFetch, Kept, Page, Removed, header_list
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class XmlFeed(_FeedItems, exporters.XmlItemExporter):
 
 class CsvFeed(_FeedItems, exporters.CsvItemExporter):
     """For ``-O pages.csv``: links, parts, rest and headers are JSON in their cells, invisible
-    characters are escaped. A CSV file has the columns of its first item, so failed
-    fetches fill only those that pages have too."""
+    characters are escaped, formulas have an apostrophe before them. A CSV file has the columns of
+    its first item, so failed fetches fill only those that pages have too."""
 
     def record(self, item: Any) -> Any:
         record = super().record(item)
@@ -122,6 +122,12 @@ class CsvFeed(_FeedItems, exporters.CsvItemExporter):
             for name in ("headers", "links", "parts", "rest"):
                 record[name] = json.dumps(record[name])
         if isinstance(item, (Page, FailedFetch, Removed)):
-            cells = ItemAdapter(record).items()
-            return {name: escaped(cell) if isinstance(cell, str) else cell for name, cell in cells}
+            return {name: _cell(name, value) for name, value in ItemAdapter(record).items()}
         return record
+
+
+def _cell(name: str, value: Any) -> Any:
+    """base64 may begin with a plus sign, and holds nothing that a formula could do harm with."""
+    if not isinstance(value, str) or name.endswith("_base64"):
+        return value
+    return escaped(defused(value))

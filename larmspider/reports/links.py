@@ -17,7 +17,7 @@ from math import cos, hypot, log, pi, sin, sqrt
 from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.reader import CrawlDir
-from larmspider.formatting import counted, escaped
+from larmspider.formatting import counted, defused, escaped
 from larmspider.frontier.aliases import HostAliases, sentence
 from larmspider.frontier.describe import stand_in
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -207,29 +207,6 @@ def _step(place: list[float], move: list[float], most: float) -> None:
     part = min(length, most) / length
     place[0] = min(WIDTH, max(0.0, place[0] + move[0] * part))
     place[1] = min(HEIGHT, max(0.0, place[1] + move[1] * part))
-
-
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-
-def defused(cell: object) -> str:
-    """A cell of CSV that no spreadsheet takes for a formula; numbers stay as they are.
-
-    A cell that begins with one of ``= + - @``, a tab or a line break, perhaps after white space or
-    a quote, gets an apostrophe before it (OWASP, "CSV Injection").
-
-    >>> defused("=1+1"), defused(" @x"), defused(-3), defused("a=b")
-    ("'=1+1", "' @x", '-3', 'a=b')
-    """
-    text = str(cell)
-    if isinstance(cell, int | float):
-        return text
-    inner = text.lstrip(" \"'\xa0")
-    return (
-        f"'{text}"
-        if text.startswith(_FORMULA_STARTS) or inner.startswith(_FORMULA_STARTS)
-        else text
-    )
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -115,3 +115,14 @@ def test_a_feed_shows_what_it_holds(crawler_for: Callable[..., Crawler], format_
     for item in (replace(FAILED, url=url), Removed(url, url, "gone \u200b", 1.0)):
         assert "h/\\u202efdp" in (written := feed(crawler_for(), format_, item).decode())
         assert not {"\u202e", "\u200b"} & {*written}
+
+
+def test_a_spreadsheet_takes_no_cell_of_a_feed_for_a_formula(
+    crawler_for: Callable[..., Crawler],
+) -> None:
+    """Whoever wrote the page; numbers and bodies stay as they are."""
+    page = Page("http://h/", "http://h/", 200, title="=HYPERLINK(A1)", text="@x", body=b"\xfb\xef")
+    crawler = crawler_for(LARM_FEED_BODIES=True)
+    (row,) = csv.DictReader(feed(crawler, "csv", page).decode().splitlines())
+    assert (row["title"], row["text"], row["status"]) == ("'=HYPERLINK(A1)", "'@x", "200")
+    assert row["body_base64"] == "++8="
