@@ -591,6 +591,13 @@ LARM_SYNONYMS_FILE = ""
 # there is one.
 LARM_BEST_BETS_FILE = ""
 
+# Note what is typed on the search page, and how much it finds; not by whom
+# (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.
+LARM_QUERY_LOG = False
+
+# Days that a query is kept.
+LARM_QUERY_LOG_DAYS = 90
+
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,

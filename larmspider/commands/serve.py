@@ -50,7 +50,6 @@ class Command(LarmCommand):
     async def _serve(self, binding: Binding) -> None:
         from larmspider.control.controller import RemoteController
         from larmspider.status.crawl_view import Source
-        from larmspider.web.app import build
         from larmspider.web.server import Server
 
         assert self.settings is not None
@@ -70,7 +69,7 @@ class Command(LarmCommand):
         # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
         # token then
         guard = binding.guard(lambda: binding.token or _token(source), lambda: source.is_private)
-        app = build(source, guard, binding.readers, binding.look, binding.curated, ahead=True)
+        app = binding.app(source, guard, ahead=True)
         server = await Server.start(app, binding.address, binding.port)
         stopped = stopped_by_signals()
         print(source.run_state.sentence)

@@ -24,6 +24,7 @@ from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
+from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
@@ -57,6 +58,7 @@ def build(
     readers: Readers | None = None,
     look: Look | None = None,
     curated: Curated | None = None,
+    query_log: QueryLog | None = None,
     *,
     ahead: bool = False,
 ) -> web.Application:
@@ -68,6 +70,7 @@ def build(
     site = Site(
         source, crawl_status, guard, templates, work, events, FlashMessages(),
         readers or Readers(), look or Look(), curated or Curated(),
+        query_log or QueryLog(),
     )  # fmt: skip
     app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
     app[SITE] = site
@@ -92,6 +95,7 @@ def build(
     async def close(_: web.Application) -> None:
         site.health.close()
         work.close()
+        site.query_log.close()
         source.close()
 
     if ahead:

@@ -54,7 +54,6 @@ class WebExtension:
         from larmspider.control.controller import LocalController
         from larmspider.status.crawl_view import Source
         from larmspider.status.crawl_workers import write_server_file
-        from larmspider.web.app import build
         from larmspider.web.auth import stored_token
         from larmspider.web.server import Server
 
@@ -66,9 +65,7 @@ class WebExtension:
             controller = LocalController(self.crawler, settings, time.time())
             source = Source(directory, lambda _: settings, controller)
             guard = self.binding.guard(token, lambda: source.is_private)
-            app = build(
-                source, guard, self.binding.readers, self.binding.look, self.binding.curated
-            )
+            app = self.binding.app(source, guard)
             self._server = await Server.start(app, self.binding.address, self.binding.port)
             write_server_file(directory, self._server.url, token)
         except (ConfigError, OSError) as error:

@@ -23,6 +23,7 @@ from larmspider.index.access import EVERYTHING, Access
 from larmspider.index.best_bets import BestBet, titled
 from larmspider.index.curated import Curated
 from larmspider.web.look import Look
+from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.words import Words
 
@@ -102,6 +103,7 @@ class WebRequest:
     look: Look = field(default_factory=Look)
     say: Words = field(default_factory=Words)
     curated: Curated = field(default_factory=Curated)
+    query_log: QueryLog = field(default_factory=QueryLog)
     groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None

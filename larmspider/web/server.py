@@ -21,14 +21,17 @@ from aiohttp.http import HttpProcessingError
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.index.curated import Curated
+from larmspider.web.app import build
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
 from larmspider.web.look import Look
+from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.site import SITE
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
+    from larmspider.status.crawl_view import Source
 
 TRIES = 20
 """Ports that are tried, from the one asked for on."""
@@ -69,6 +72,7 @@ class Binding:
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
     curated: Curated = field(default_factory=Curated)
+    query_log: QueryLog = field(default_factory=QueryLog)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -84,6 +88,7 @@ class Binding:
             readers=Readers.from_settings(settings),
             look=Look.from_settings(settings),
             curated=Curated.from_settings(settings),
+            query_log=QueryLog.from_settings(settings),
         )
         for name in binding.names:
             if not is_host_name(name):
@@ -121,6 +126,11 @@ class Binding:
             closed=lambda: not local or is_private(),
             open_paths=self.open_paths,
         )
+
+    def app(self, source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:
+        """The application that is served (app.py)."""
+        parts = self.readers, self.look, self.curated, self.query_log
+        return build(source, guard, *parts, ahead=ahead)
 
 
 class Server:

@@ -17,6 +17,7 @@ from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
+from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
@@ -60,6 +61,7 @@ class Site:
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
     curated: Curated = field(default_factory=Curated)
+    query_log: QueryLog = field(default_factory=QueryLog)
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
@@ -95,6 +97,7 @@ def web_request(request: web.Request) -> WebRequest:
         look=site.look,
         say=site.look.words(request.headers.get("Accept-Language", "")),
         curated=site.curated,
+        query_log=site.query_log,
         groups=site.readers.groups_of(request) or (),
         csrf="" if session is None else session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),

@@ -7,6 +7,7 @@ from larmspider.web.views import (
     hosts,
     links,
     overview,
+    queries,
     search,
     service,
     url,
@@ -20,6 +21,7 @@ PAGES = (
     *url.PAGES,
     *control.PAGES,
     *curated.PAGES,
+    *queries.PAGES,
     *deletes.PAGES,
     *service.PAGES,
 )

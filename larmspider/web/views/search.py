@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from larmspider.errors import CrawlDirError, HttpError, QueryError
 from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.index.results import Results
-from larmspider.index.search import Searcher, results_json, without_quotes
+from larmspider.index.search import SHORTEST_HEAD, Searcher, results_json, without_quotes
 from larmspider.index.spelling import Suggestion
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.words import Words
@@ -27,6 +28,8 @@ PAGE_HITS = 10
 MAX_PAGES = 100
 SIMILAR_HITS = 10
 FACET_VALUES = 10
+MAX_FREQUENT = 3
+"""Frequent queries that are looked at for a suggestion, each a search."""
 MAX_TYPED = 60
 """Characters of which more are suggested."""
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
@@ -93,6 +96,8 @@ def search(request: WebRequest) -> WebResponse:
         return request.render(
             "search_start.html", 400, asked=asked, pages=0, error=request.say.error(error)
         )
+    if asked.page == 1 and asked.link() == {"q": asked.query}:
+        request.query_log.note(asked.query, 0 if results.instead else results.total_all)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     above = {url for bet in bets for url in (bet.url, bet.place)}
     hits = [hit for hit in results.hits if hit.url not in above] or results.hits
@@ -158,10 +163,24 @@ def suggest(request: WebRequest) -> WebResponse:
     """What may be typed on, in the form that browsers ask for (OpenSearch Suggestions)."""
     typed = request.text("q", limit=MAX_TYPED)
     try:
-        texts = [text for text, _ in request.searcher().completions(typed)]
+        searcher = request.searcher()
+        texts = _frequent(request, searcher, typed)
+        texts += [text for text, _ in searcher.completions(typed) if text not in texts]
     except CrawlDirError:
         texts = []
     return WebResponse(json_response([typed, texts]).body, SUGGESTIONS_TYPE)
+
+
+def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
+    """Frequent queries of others that find something for this reader too."""
+    if len(typed.strip()) < SHORTEST_HEAD:
+        return []
+    found = []
+    for query in request.query_log.suggested(typed, MAX_FREQUENT):
+        with suppress(QueryError):  # limits were others when it was typed
+            if searcher.search(query, 1, verbatim=True).total_all:
+                found.append(query)
+    return found
 
 
 def _count(request: WebRequest) -> int:

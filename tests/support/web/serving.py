@@ -28,6 +28,7 @@ from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.look import Look
+from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.server import Server
 from larmspider.web.site import SITE
@@ -89,6 +90,7 @@ class Served:
         readers: Readers | None = None,
         look: Look | None = None,
         curated: Curated | None = None,
+        query_log: QueryLog | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -97,7 +99,7 @@ class Served:
         )
         self.guard = guard or Guard(TOKEN)
         self._connections, self._readers, self._look = connections, readers, look
-        self._curated = curated
+        self._curated, self._query_log = curated, query_log
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -131,7 +133,9 @@ class Served:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = build(self.source, self.guard, self._readers, self._look, self._curated)
+        app = build(
+            self.source, self.guard, self._readers, self._look, self._curated, self._query_log
+        )
         self.site = app[SITE]
         if self._connections is not None:
             self.site.connections = self._connections

@@ -1,0 +1,191 @@
+"""What people search for: each query with the days it was typed, how often, and what it found.
+
+    log = QueryLog(Path("crawl/queries.sqlite"), days=90)
+    log.note("VPN  login", hits=3)
+    log.rows(without_hits=True)             # those that found nothing, most often typed first
+    log.suggested("vp")                     # ["vpn login"]
+
+Nothing says who typed it or from where. A query of others is suggested where it was typed on 3 days
+and 5 times; whether this reader finds anything by it is asked then (views/search.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import options
+from larmspider.index.normal import normalized
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+logger = logging.getLogger(__name__)
+
+FILE = "queries.sqlite"
+"""In LARM_DIR, for its owner alone to read."""
+MAX_CHARS = 200
+"""Of a query; longer ones are not noted."""
+MAX_ROWS = 100_000
+"""Queries and days; beyond, those typed least often go, the oldest first. Some 15 MB."""
+LEAST_DAYS, LEAST_TIMES = 3, 5
+"""For a query that is suggested to others."""
+_CHECKED = 1_000  # notes between two looks at the number of rows
+_BUSY_SECS = 1.0  # how long another process may write
+_DAY_SECS = 86_400
+_TABLE = """CREATE TABLE IF NOT EXISTS queries (
+    query TEXT, day INTEGER, times INTEGER, empty INTEGER, hits INTEGER, PRIMARY KEY (query, day)
+) WITHOUT ROWID"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuery:
+    """Typed so many ``times`` on so many ``days``; it found nothing ``empty`` times, and ``hits``
+    pages the last time."""
+
+    query: str
+    times: int
+    empty: int
+    days: int
+    hits: int
+    last: date
+
+
+class QueryLog:
+    """``path`` None: there is none. Not ``on``: what was noted earlier is shown, and gets old. A
+    file that cannot be used is logged once; the search goes on."""
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        days: int = 90,
+        *,
+        on: bool = True,
+        max_rows: int = MAX_ROWS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path, self.days, self.on = path, days, on and path is not None
+        self._max_rows, self._clock = max_rows, clock
+        self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._expired, self._notes, self._failed = 0, 0, False
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Raises ConfigError."""
+        return cls(
+            options.crawl_root(settings) / FILE,
+            options.integer(settings, "LARM_QUERY_LOG_DAYS", minimum=1, maximum=36_500),
+            on=options.boolean(settings, "LARM_QUERY_LOG"),
+        )
+
+    def note(self, query: str, hits: int) -> None:
+        """Note that a query was typed and found so much. 0.1 ms."""
+        text = _written(query)
+        if not self.on or not text or len(text) > MAX_CHARS:
+            return
+        self._ask(
+            "INSERT INTO queries VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET"
+            " times = times + 1, empty = empty + excluded.empty, hits = excluded.hits",
+            (text, self._today, int(not hits), hits),
+            make=True,
+        )
+        self._notes += 1
+        if self._notes % _CHECKED == 0:
+            self._expired = 0
+
+    def suggested(self, typed: str, limit: int) -> list[str]:
+        """Queries of others that begin with what is typed, most frequent first."""
+        head = _written(typed)
+        if not self.on or not head:
+            return []
+        found = self._ask(
+            "SELECT query FROM queries WHERE query >= ? AND query < ? AND day > ? GROUP BY query"
+            " HAVING count(*) >= ? AND sum(times) >= ? ORDER BY sum(times) DESC, query LIMIT ?",
+            (head, f"{head}\U0010ffff", self._today - self.days, LEAST_DAYS, LEAST_TIMES, limit),
+        )
+        return [text for (text,) in found]
+
+    def rows(self, *, without_hits: bool = False, limit: int = 100) -> list[LoggedQuery]:
+        """The queries typed most often; or those of them that found nothing the last time."""
+        found = self._ask(
+            # with max() SQLite takes the bare column hits from the row that has the maximum
+            "SELECT query, sum(times) AS typed, sum(empty), count(*), hits, max(day) FROM queries"
+            " WHERE day > ? GROUP BY query HAVING hits = 0 OR NOT ?"
+            " ORDER BY typed DESC, query LIMIT ?",
+            (self._today - self.days, without_hits, limit),
+        )
+        return [
+            LoggedQuery(
+                query, times, empty, days, hits, datetime.fromtimestamp(day * _DAY_SECS, UTC).date()
+            )
+            for query, times, empty, days, hits, day in found
+        ]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+            self._database, self.path, self.on = None, None, False
+
+    @property
+    def _today(self) -> int:
+        return int(self._clock() // _DAY_SECS)
+
+    def _ask(self, statement: str, values: tuple[Any, ...], *, make: bool = False) -> list[Any]:
+        """The rows of an answer; none without a file, unless it is to be made, and where it cannot
+        be used."""
+        with self._lock:
+            try:
+                if self.path is None or not (make or self.path.exists()):
+                    return []
+                if self._database is None:
+                    self._database = _opened(self.path)
+                if self._expired != self._today:
+                    self._expire(self._database)
+                return self._database.execute(statement, values).fetchall()
+            except (sqlite3.Error, OSError) as error:
+                if not self._failed:
+                    logger.warning("%s: queries are not logged: %s", self.path, error)
+                self._failed = True
+                return []
+
+    def _expire(self, database: sqlite3.Connection) -> None:
+        """Forget what is too long ago, or too much."""
+        self._expired = self._today
+        database.execute("DELETE FROM queries WHERE day <= ?", (self._today - self.days,))
+        (rows,) = database.execute("SELECT count(*) FROM queries").fetchone()
+        if rows > self._max_rows:
+            database.execute(
+                "DELETE FROM queries WHERE (query, day) IN"
+                " (SELECT query, day FROM queries ORDER BY times, day LIMIT ?)",
+                (rows - self._max_rows * 9 // 10,),
+            )
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    path.touch(mode=0o600)
+    database = sqlite3.connect(
+        path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute(_TABLE)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _written(query: str) -> str:
+    """A query as it is noted: queries that differ in capital letters and spaces are one."""
+    return " ".join(normalized(query.encode("utf-8", "replace").decode()).lower().split())

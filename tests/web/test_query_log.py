@@ -1,0 +1,204 @@
+"""The log of queries: what it keeps, for how long, and whom it tells what."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from larmspider.web.auth import Guard
+from larmspider.web.query_log import QueryLog
+from tests.support.web.serving import TOKEN, Served
+
+DAY = 86_400.0
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+class Clock:
+    now = 20_000 * DAY + 5
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+Make = Callable[..., QueryLog]
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: Clock) -> Iterator[Make]:
+    made: list[QueryLog] = []
+
+    def log(**more: object) -> QueryLog:
+        made.append(QueryLog(tmp_path / "queries.sqlite", 90, clock=clock, **more))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield log
+    for one in made:
+        one.close()
+
+
+def typed_often(log: QueryLog, clock: Clock, query: str, days: int = 3, times: int = 2) -> None:
+    for _ in range(days):
+        clock.now += DAY
+        for _ in range(times):
+            log.note(query, 1)
+
+
+def test_queries_are_counted_by_day_and_kept_so_long(make: Make, clock: Clock) -> None:
+    """Capitals and spaces make no difference; what another process notes counts too."""
+    log, other = make(), make()
+    log.note("VPN  login", 3)
+    other.note("vpn login", 0)
+    clock.now += 89 * DAY
+    log.note("new", 1)
+    (first, second) = log.rows()
+    assert (first.query, first.times, first.empty, first.days) == ("vpn login", 2, 1, 1)
+    assert (second.query, second.hits, str(second.last)) == ("new", 1, "2025-01-01")
+    clock.now += DAY
+    assert [row.query for row in log.rows()] == ["new"]
+    database = sqlite3.connect(log.path or "")
+    assert database.execute("SELECT count(*) FROM queries").fetchone() == (1,)
+    database.close()
+
+
+def test_those_without_a_hit_are_those_that_find_nothing_now(make: Make, clock: Clock) -> None:
+    log = make()
+    for query, hits in (("mended", 0), ("lost", 4), ("never", 0), ("never", 0)):
+        log.note(query, hits)
+    clock.now += DAY
+    for query, hits in (("mended", 2), ("lost", 0)):
+        log.note(query, hits)
+    assert [row.query for row in log.rows(without_hits=True)] == ["lost", "never"]
+    assert log.rows(without_hits=True)[1].empty == 2
+
+
+def test_the_file_does_not_grow_without_end(make: Make, clock: Clock) -> None:
+    """What was typed least often goes first; a long query is not noted."""
+    log = make(max_rows=20)
+    typed_often(log, clock, "frequent", 3)
+    for number in range(100):
+        log.note(f"once {number}", 1)
+    log.note("x" * 201, 1)
+    clock.now += DAY
+    rows = log.rows(limit=1000)
+    assert len(rows) == 16  # 18 rows: three of them days of one query
+    assert rows[0].query == "frequent"
+
+
+@pytest.mark.parametrize(("days", "times", "suggested"), [
+    (3, 2, True), (2, 9, False), (3, 1, False), (5, 1, True),
+])  # fmt: skip
+def test_a_query_of_others_is_suggested_after_three_days_and_five_times(
+    make: Make, clock: Clock, days: int, times: int, suggested: bool
+) -> None:
+    log = make()
+    typed_often(log, clock, "VPN login", days, times)
+    typed_often(log, clock, "zebra")
+    assert log.suggested(" Vpn", 3) == (["vpn login"] if suggested else [])
+    assert log.suggested("vpn l%", 3) == log.suggested("", 3) == []
+    assert make(on=False).suggested("vpn", 3) == []
+
+
+def test_only_its_owner_reads_the_file(make: Make) -> None:
+    log = make()
+    log.note("vpn", 1)
+    assert log.path is not None
+    for path in log.path.parent.glob("queries.sqlite*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_off_it_makes_no_file(make: Make, tmp_path: Path) -> None:
+    log = make(on=False)
+    log.note("vpn", 1)
+    assert (log.rows(), log.suggested("vp", 3), list(tmp_path.iterdir())) == ([], [], [])
+
+
+def test_a_file_that_cannot_be_used_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "queries.sqlite").write_text("this is no database, " * 100)
+    log = QueryLog(tmp_path / "queries.sqlite")
+    with caplog.at_level(logging.WARNING):
+        log.note("vpn", 1)
+        log.note("vpn", 1)
+    assert [record.getMessage().count("queries are not logged") for record in caplog.records] == [1]
+    assert (log.rows(), log.suggested("vp", 3)) == ([], [])
+    log.close()
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("LARM_QUERY_LOG_DAYS", "0"), ("LARM_QUERY_LOG_DAYS", "x"), ("LARM_QUERY_LOG", "perhaps"),
+])  # fmt: skip
+def test_a_bad_setting_is_refused(name: str, value: str) -> None:
+    settings = Settings()
+    settings.setmodule("larmspider.settings", priority="default")
+    assert not QueryLog.from_settings(settings).on
+    settings.set(name, value)
+    with pytest.raises(ConfigError, match=f"{name}={value}: expected"):
+        QueryLog.from_settings(settings)
+
+
+# On the pages.
+
+
+@pytest.fixture
+def site(tmp_path: Path, make: Make) -> Iterator[Served]:
+    manifest = {
+        "format": 1, "began": "2026", "seeds": ["http://wiki.example/"],
+        "credentials": ["https://*.hr.example"], "settings": {},
+    }  # fmt: skip
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(Page("http://wiki.example/", text="public canteen opens"))
+        index.add(Page("http://pay.hr.example/", text="canary sings", body=b"1"))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(tmp_path, guard, query_log=make()) as running:
+        yield running
+
+
+def test_what_is_typed_on_the_page_is_noted(site: Served) -> None:
+    """Once: not its further pages, filters and corrections, nor what programs ask."""
+    for target in (
+        "q=canteen", "q=canteen&page=2", "q=canteen&type=html", "q=canteen&exact=1",
+        "q=canteen&format=json", "q=zzz", "q=", "q=canten", "q=title:",
+    ):  # fmt: skip
+        site.get(f"/search?{target}", User_Agent="canary-agent")
+    found = site.get("/control/queries?format=json", **BEARER).json
+    assert [(row["query"], row["hits"]) for row in found["frequent"]] == [
+        ("canteen", 1), ("canten", 0), ("zzz", 0),
+    ]  # fmt: skip
+    assert [row["query"] for row in found["without_hits"]] == ["canten", "zzz"]
+    assert set(found["frequent"][0]) == {"query", "times", "empty", "days", "hits", "last"}
+    page = site.get("/control/queries", **BEARER).text
+    assert page.index("Without a hit") < page.index("zzz") < page.index("Most frequent")
+    kept = b"".join(path.read_bytes() for path in site.source.path.glob("queries.sqlite*"))
+    assert b"canteen" in kept
+    assert b"canary-agent" not in kept
+    assert b"127.0.0.1" not in kept
+
+
+def test_a_frequent_query_is_suggested_to_those_who_find_something(
+    site: Served, clock: Clock
+) -> None:
+    """And to nobody else, however often it was typed; nor is the log shown to them."""
+    log = site.site.query_log
+    typed_often(log, clock, "canary sings")
+    typed_often(log, clock, "canteen opens")
+    typed_often(log, clock, "canceled flights")
+    assert site.get("/search/suggest?q=Can").json == ["Can", ["canteen opens"]]
+    assert site.get("/search/suggest?q=can", **BEARER).json[1] == ["canary sings", "canteen opens"]
+    assert site.get("/control/queries").status == 401
+    assert "canary" not in site.get("/control/queries", Accept="text/html").text
