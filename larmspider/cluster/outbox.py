@@ -37,6 +37,7 @@ Links: TypeAlias = dict[bytes, int]
 """URL key -> number of links."""
 _MARK = b"\xff" * 16  # where an entry has the key of its URL; a key is this with odds of 2^-128
 _AGAIN = b"\xff" * 15 + b"\xfe"  # so begins an entry that is queued again where it was refused
+_DOUBTED = b"\xff" * 15 + b"\xfd"  # and one that is stored anew at its next visit
 _URLS = 500  # in one message: 10 KB
 _COUNT = struct.Struct(">16sI")
 
@@ -113,15 +114,16 @@ _Read: TypeAlias = tuple[int, Part, list[QueuedUrl | Links]]
 
 def _pack(entry: QueuedUrl) -> bytes:
     packed = records.pack_entry(entry)
-    return _AGAIN + packed if entry.again else packed
+    return (_AGAIN if entry.again else _DOUBTED if entry.doubted else b"") + packed
 
 
 def _unpack(message: bytes) -> QueuedUrl | Links:
     links = unpack_links(message)
     if links is not None:
         return links
-    entry = records.unpack_entry(message.removeprefix(_AGAIN))
-    entry.again = message.startswith(_AGAIN)
+    again, doubted = message.startswith(_AGAIN), message.startswith(_DOUBTED)
+    entry = records.unpack_entry(message[16 if again or doubted else 0 :])
+    entry.again, entry.doubted = again, doubted
     return entry
 
 

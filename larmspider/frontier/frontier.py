@@ -176,6 +176,10 @@ class Frontier:
         if again := [entry for entry in entries if entry.again]:
             self.control.reopen(again)
             entries = [entry for entry in entries if not entry.again]
+        if doubted := [entry for entry in entries if entry.doubted]:
+            if self.refresh is not None:
+                self.refresh.doubted(doubted)
+            entries = [entry for entry in entries if not entry.doubted]
         new = self._add_own(entries).new
         self.partitions.arrived(new)
         count_forwarded(self, entries, new, links)

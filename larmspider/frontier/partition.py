@@ -107,13 +107,15 @@ class Partitions:
         forwarded = {id(entry) for entry in foreign}
         return [entry for entry in entries if id(entry) not in forwarded], foreign
 
-    def split_again(self, entries: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Of URLs to be queued again those that this worker is to queue. The others are forwarded,
-        and queued again where they are refused."""
+    def split_again(
+        self, entries: Sequence[QueuedUrl], *, doubted: bool = False
+    ) -> list[QueuedUrl]:
+        """Of URLs to be queued again, or ``doubted``, those that are this worker's. The others are
+        forwarded, and queued again where they are refused, or doubted where they are stored."""
         own = [entry for entry in entries if self._stays(entry.key)]
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         for entry in foreign:
-            entry.again = True
+            entry.again, entry.doubted = not doubted, doubted
         self._backend.forward_again(foreign)
         return own
 

@@ -75,12 +75,14 @@ _VARIANTS = 10
 @dataclass(slots=True)
 class HostKnowledge:
     """What visits again have taught about a host. ``changes`` of its pages, seen in ``exposure``
-    seconds of all pages together."""
+    seconds of all pages together. ``doubtful``: pages of which a store may have another version
+    than their records, since a crash."""
 
     volatile: Volatile = field(default_factory=Volatile)
     validators: Validators = field(default_factory=Validators)
     changes: float = 0.0
     exposure: float = 0.0
+    doubtful: set[bytes] = field(default_factory=set)
 
     @property
     def rate(self) -> float:
@@ -113,8 +115,6 @@ class Revisiting:
         """URLs that are fetched once more at once, without validators: what the first look was."""
         self.targets: dict[tuple[str, str], int] = {}
         """How many stored pages of a host redirect to a URL, in this run."""
-        self._doubtful: set[bytes] = set()
-        """Pages of which a store may have another version than their records, since a crash."""
         self._hosts: dict[str, HostKnowledge] = {}
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
@@ -141,8 +141,9 @@ class Revisiting:
         kept = msgpack.unpackb(found) if found else {}
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
-        visit = self._frontier.backend.visit
-        self._doubtful = {key for key in kept.get("doubtful", ()) if visit(key) is not None}
+        for key in kept.get("doubtful", ()):  # of an earlier version
+            if (visit := backend.visit(key)) is not None:
+                self._doubt(host_of(visit.url), key)
         goes_on = self.mode and kept.get("mode") == self.mode
         self._since = kept.get("since", now) if goes_on else now
         self._ended = backend.note(NOTE_ENDED) is not None
@@ -172,6 +173,8 @@ class Revisiting:
             put(f"volatile {host}", known.volatile.pack())
             put(f"validators {host}", known.validators.pack())
             put(f"refresh {host}", msgpack.packb([known.changes, known.exposure]))
+            if known.doubtful or self._frontier.backend.note(f"doubtful {host}"):
+                put(f"doubtful {host}", b"".join(known.doubtful))
         self._changed.clear()
         put(NOTE, msgpack.packb(self._kept()))
         if not self._ended and self._frontier.finished and self._frontier.backend.counts().stored:
@@ -184,8 +187,6 @@ class Revisiting:
             "at": self._budget.at,
             "theta": self._theta,
         }
-        if self._doubtful:
-            kept["doubtful"] = list(self._doubtful)
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
         return kept
@@ -346,7 +347,7 @@ class Revisiting:
         while found := backend.due(host, now, 1, self.until):
             entry = found[0]
             assert entry.visit is not None
-            if entry.key in self._doubtful:
+            if entry.key in self.known(host).doubtful:
                 entry.visit = _doubted(entry.visit)
             due, first = entry.visit.due, not entry.attempts and entry.key not in self.looks
             if due <= ASKED or not first:
@@ -364,19 +365,36 @@ class Revisiting:
         return None
 
     def doubt(self, names: Iterable[str]) -> list[str]:
-        """See signals.in_doubt."""
-        unknown = []
+        """See signals.in_doubt. Who has the host now, of many workers, hears of those that this one
+        has stored."""
+        unknown, entries, partitions = [], [], self._frontier.partitions
         for name in names:
             visit = self._frontier.backend.visit(key := url_key(name))
-            if visit is None or visit.state is not UrlState.STORED:
+            if visit is None or visit.state is not UrlState.STORED or visit.shard:
                 unknown.append(name)
             else:
-                self._doubtful.add(key)
+                entries.append(QueuedUrl(visit.url, visit.url, key, host_of(visit.url)))
+        if partitions is not None:
+            entries = partitions.split_again(entries, doubted=True)
+        self.doubted(entries)
         return unknown
+
+    def doubted(self, entries: Iterable[QueuedUrl]) -> None:
+        """Those of them that are stored equal no page until they were visited."""
+        for entry in entries:
+            visit = self._frontier.backend.visit(entry.key)
+            if visit is not None and visit.state is UrlState.STORED:
+                self._doubt(host_of(visit.url), entry.key)
+
+    def _doubt(self, host: str, key: bytes) -> None:
+        self.known(host).doubtful.add(key)
+        self.touch(host)
 
     def ended(self, entry: QueuedUrl, visit: FetchRecord) -> FetchRecord:
         """The record of a URL that has its final state, with the time of its next visit."""
-        self._doubtful.discard(entry.key)
+        if entry.key in (doubtful := self.known(entry.host).doubtful):
+            doubtful.remove(entry.key)
+            self.touch(entry.host)
         if entry.visit is not None:
             return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
         self.visited += 1
@@ -473,6 +491,8 @@ class Revisiting:
                 Volatile.unpack(note(f"volatile {host}")),
                 Validators.unpack(note(f"validators {host}")),
             )
+            keys = note(f"doubtful {host}") or b""
+            found.doubtful = {keys[at : at + 16] for at in range(0, len(keys), 16)}
             if packed := note(f"refresh {host}"):
                 found.changes, found.exposure = msgpack.unpackb(packed)
             self._hosts[host] = found

@@ -116,9 +116,9 @@ class FrontierScheduler:
         return scheduler
 
     def in_doubt(self, names: Sequence[str]) -> list[str]:
-        """See signals.in_doubt. Of a crawl with many workers a page may be another one's now."""
+        """See signals.in_doubt."""
         refresh = self.frontier.refresh
-        return [] if refresh is None or self.worker is not None else refresh.doubt(names)
+        return [] if refresh is None else refresh.doubt(names)
 
     @property
     def frontier(self) -> Frontier:

@@ -28,7 +28,7 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED
+from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED, Revisiting
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.records import (
     Counts,
@@ -905,6 +905,39 @@ def test_what_was_refused_is_queued_again_by_the_owner_of_its_host(pair: Pair) -
     counts = first.frontier.audit(deep=True)
     assert (counts.discovered, counts.stored, counts.refused) == (1, 1, 0)
     assert first.frontier.control.reopen([entry]) == (0, 0)
+
+
+def test_pages_in_doubt_are_those_of_the_next_owner_of_their_host(pair: Pair) -> None:
+    """The worker that has their bodies was killed, and its index cannot go back. What another one
+    has stored, or nobody, is for its own index to take out."""
+    first, second, _ = pair
+    for worker in pair[:2]:
+        worker.frontier.refresh = Revisiting(
+            worker.frontier, UrlForms(Canonicalizer(), HostResolver())
+        )
+    first.add("http://wiki/a", "http://wiki/b")
+    lease = first.pop()
+    assert lease is not None
+    first.store(lease)
+    pass_between(first, second)
+    first.clock.now += DELAY
+    other = second.pop()
+    assert other is not None
+    second.store(other)
+    names = ["http://wiki/a", "http://wiki/b", "http://wiki/c"]
+    assert first.frontier.refresh.doubt(names) == ["http://wiki/b", "http://wiki/c"]
+    assert first.frontier.refresh.doubt(names[:1]) == [], "it is forwarded as often as it is said"
+    first.checkpoint()
+    for _ in range(2):
+        second.checkpoint()
+    a, b = url_key("http://wiki/a"), url_key("http://wiki/b")
+    assert second.frontier.refresh.known(HOST).doubtful == {a}
+    assert second.frontier.refresh.doubt(names) == ["http://wiki/a", "http://wiki/c"]
+    second.blocks.leave([BLOCK])
+    assert second.checkpoint() == {BLOCK}
+    first.epoch = 3  # a later token
+    first.take(BLOCK)
+    assert first.frontier.refresh.known(HOST).doubtful == {a, b}
 
 
 def test_links_found_while_a_block_leaves_are_not_lost(pair: Pair) -> None:

@@ -225,4 +225,4 @@ def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> No
         assert lease.entry.visit != before
     world.visit(frontier, lease)
     frontier.checkpoint({})
-    assert not world.begin("all").refresh._doubtful
+    assert not world.begin("all").refresh.known("a:80").doubtful

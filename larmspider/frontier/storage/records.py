@@ -137,7 +137,8 @@ class QueuedUrl:
     0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
     ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
     it is visited again, and None for a new URL; ``again``: where it was refused it is
-    queued again. Neither is kept.
+    queued again; ``doubted``: where it is stored it is stored anew at its next visit. None of these
+    is kept.
     """
 
     url: str
@@ -155,6 +156,7 @@ class QueuedUrl:
     guess: bytes = field(default=b"", compare=False)
     visit: FetchRecord | None = field(default=None, compare=False)
     again: bool = field(default=False, compare=False)
+    doubted: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -469,7 +471,7 @@ HOST_NOTES = tuple(
     b"n%b " % name
     for name in (
         b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
-        b"brake",
+        b"brake", b"doubtful",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
