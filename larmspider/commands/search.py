@@ -81,6 +81,12 @@ class Command(LarmCommand):
             help="show copies of a page as hits of their own",
         )
         parser.add_argument(
+            "--sort",
+            choices=("relevance", "date"),
+            default="relevance",
+            help="by date: the newest first, of pages with all the words",
+        )
+        parser.add_argument(
             "--since",
             metavar="WHEN",
             help="only pages modified since then, or fetched where that is unknown;"
@@ -111,6 +117,7 @@ class Command(LarmCommand):
             facets=opts.json,
             verbatim=opts.exact,
             copies=opts.copies,
+            newest=opts.sort == "date",
         )
         suggestion = None if opts.offset else searcher.suggestion(query, filters)
         found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)

@@ -123,25 +123,26 @@ class Searcher:
         facets: bool = False,
         verbatim: bool = False,
         copies: bool = False,
+        newest: bool = False,
     ) -> Results:
         """The best ``limit`` pages (1 to 1,000) after the first ``offset`` (up to 10,000).
 
         With ``facets`` all pages that match are counted too. A query that finds next to nothing is
         replaced by a better one (`Results.instead`), and words with synonyms are widened, but not
         if ``verbatim``. Of pages that are copies the best one is a hit, or each of them with
-        ``copies``.
+        ``copies``. ``newest``: those with all words that matter, if there are any, by date.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
         check_window(limit, offset)
         clauses = self._clauses(query, verbatim=verbatim)
-        found = self._search(clauses, limit, offset, filters, facets, copies)
+        found = self._search(clauses, limit, offset, filters, facets, copies, newest)
         if not verbatim and found.total_all <= NEXT_TO_NOTHING:
             better = self._better(query, clauses, found, filters)
             if better is not None:
                 clauses = self._clauses(better)
-                found = self._search(clauses, limit, offset, filters, facets, copies)
+                found = self._search(clauses, limit, offset, filters, facets, copies, newest)
                 found = replace(found, instead=better)
         also = tuple(dict.fromkeys(text for clause in clauses for text in clause.also))
         return replace(found, also=also, seconds=time.perf_counter() - started)
@@ -167,19 +168,23 @@ class Searcher:
         filters: Filters,
         facets: bool,
         copies: bool,
+        newest: bool,
     ) -> Results:
         schema = self._index.schema
         by_facet = None
         with self.reading() as searcher:
             ranked = self._ranking.build(clauses)
             narrowing = list(filters.queries(schema).values())
-            wanted = narrowed(ranked, narrowing)
+            wanted = every = narrowed(ranked, narrowing)
             total = total_all = count_of(searcher, wanted)
-            stream = self.matches(searcher, wanted, offset + limit + SPARE, self.prior)
-            groups = grouped(stream, offset + limit + 1, copies=copies)
             if len(clauses) > 1:
                 every = narrowed(self._ranking.build(clauses, every=True), narrowing)
                 total_all = count_of(searcher, every)
+            if newest and total_all:
+                wanted = every
+            size = offset + limit + SPARE
+            stream = self.matches(searcher, wanted, size, self.prior, newest=newest)
+            groups = grouped(stream, offset + limit + 1, copies=copies)
             maker = self._ranking.snippet_maker(clauses)
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
             if facets:
@@ -188,20 +193,26 @@ class Searcher:
         return Results(total, hits, 0.0, by_facet, total_all, more=len(groups) > offset + limit)
 
     def matches(
-        self, searcher: tantivy.Searcher, ranked: Query, size: int, prior: str | None = None
+        self,
+        searcher: tantivy.Searcher,
+        ranked: Query,
+        size: int,
+        prior: str | None = None,
+        *,
+        newest: bool = False,
     ) -> Iterator[Match]:
-        """Matches by score, times the field ``prior``, read in portions that double; the first has
+        """Matches by score, times the field ``prior``, or with ``newest`` by date, which is the
+        score then, in seconds since the epoch; read in portions that double, the first has
         ``size``."""
+        by: dict[str, Any] = {"order_by_field": "date"} if newest else {"weight_by_field": prior}
         start = 0
         while True:
-            found = searcher.search(
-                ranked, size, count=False, offset=start, weight_by_field=prior
-            ).hits
+            found = searcher.search(ranked, size, count=False, offset=start, **by).hits
             alike: Sequence[Any] = [None] * len(found)
             if self.knows_copies:
                 alike = searcher.fast_field_values("likeness", [address for _, address in found])
             for (score, address), likeness in zip(found, alike, strict=True):
-                yield Match(score, address, likeness)
+                yield Match(score / 1e9 if newest else score, address, likeness)
             if len(found) < size:
                 return
             start += size

@@ -97,6 +97,7 @@ class WorkersSearcher(Searcher):
         filters: Filters,
         facets: bool,
         copies: bool,
+        newest: bool,
     ) -> Results:
         """As in one index. Raises QueryError, CrawlDirError."""
         with ExitStack() as stack:
@@ -106,7 +107,7 @@ class WorkersSearcher(Searcher):
             global_idf = GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total = total_all = 0
-            streams, makers, counted = [], [], []
+            ranked_by, makers, counted = [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 narrowing = list(filters.queries(shard.schema).values())
@@ -121,10 +122,14 @@ class WorkersSearcher(Searcher):
                 total += count_of(reader, ranked)
                 every = narrowed(ranking.build(clauses, every=True), narrowing)
                 total_all += count_of(reader, every)
-                size = min(offset + limit, _CHUNK)
-                matches = shard.matches(reader, ranked, size, shard.prior)
-                streams.append(_of_shard(number, matches))
+                ranked_by.append((ranked, every))
                 makers.append(ranking.snippet_maker(clauses))
+            size, only_all = min(offset + limit, _CHUNK), newest and total_all > 0
+            streams = []
+            for number, (ranked, every) in enumerate(ranked_by):
+                shard, wanted = self._shards[number], every if only_all else ranked
+                matches = shard.matches(readers[number], wanted, size, shard.prior, newest=newest)
+                streams.append(_of_shard(number, matches))
             known, groups, more = Groups(), list[list[_Found]](), False
             for looked_at, found in enumerate(merge(*streams, key=lambda one: -one.match.score)):
                 exact = looked_at >= EXACT_TOTAL or not any(doubtful)

@@ -417,3 +417,30 @@ def test_a_page_without_a_title_has_that_of_its_links(writer, make_page) -> None
     writer.refresh_all_anchors()
     hits = Searcher.open(writer.directory).search("zebra").hits
     assert {hit.title for hit in hits} == {"Annual report", "Über uns.pdf", ""}
+
+
+def test_the_newest_first(writer, make_page) -> None:
+    """By the document's date, Last-Modified, or when it was fetched; of pages with all words if
+    there are any."""
+    day = 86_400.0
+    for name, text, fields in (
+        ("old", "leave form leave form", {"modified": 10_000 * day}),
+        ("header", "form of leave", {"last_modified": "Tue, 14 Nov 2023 00:00:00 GMT"}),
+        ("fetched", "a leave form", {}),
+        ("new", "form", {"fetched": 19_800 * day}),
+    ):
+        writer.add(make_page(name, text, **fields))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+
+    def newest(query: str, **more: int) -> list[str]:
+        found = searcher.search(query, newest=True, **more)
+        return [hit.url.rpartition("/")[2] for hit in found.hits]
+
+    assert newest("leave form") == ["fetched", "header", "old"]
+    assert newest("leave form", limit=1, offset=2) == ["old"]
+    assert newest("form") == ["new", "fetched", "header", "old"]
+    assert newest("form zzyzzx", limit=2) == ["new", "fetched"]
+    found = searcher.search("leave form", newest=True)
+    assert (found.total, found.total_all) == (4, 3)
+    assert found.hits[2].score == 10_000 * day

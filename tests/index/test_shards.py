@@ -167,3 +167,10 @@ def test_similar_pages_are_found_in_all_indexes(both) -> None:
     found = [hit.url for hit in many.similar(document).hits]
     assert {"http://docs/1", "http://wiki/4"} <= set(found)
     assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("query", ["siren", "server license", "license rotor"])
+def test_the_newest_of_all_indexes_come_first(both, query: str) -> None:
+    one, many = (searcher.search(query, 4, 1, newest=True) for searcher in both)
+    assert [hit.score for hit in many.hits] == [hit.score for hit in one.hits]
+    assert len(one.hits) >= 2

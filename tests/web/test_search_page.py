@@ -222,6 +222,22 @@ def test_copies_are_one_hit_that_says_so(served: Serve, demo_crawl: Path, tmp_pa
     assert "copies=1" in each.css_first("a[rel=next]").attributes["href"]
 
 
+def test_the_newest_first(site: Served) -> None:
+    """A link away, and so it stays with other filters and pages."""
+    page = LexborHTMLParser(site.get("/search?q=siren&type=html").text)
+    link = str(page.css_first(".sort a").attributes["href"])
+    assert link == "/search?q=siren&type=html&sort=date"
+    page = LexborHTMLParser(site.get(link).text)
+    shown = [str(one.attributes["datetime"]) for one in page.css(".hits time")]
+    assert shown == sorted(shown, reverse=True)
+    assert page.css_first(".sort strong").text() == "date"
+    assert "sort=date" in str(page.css_first("a.chip").attributes["href"])
+    assert "sort=date" in str(page.css_first("a[rel=next]").attributes["href"])
+    assert page.css_first("form.search input[name=sort]").attributes["value"] == "date"
+    found = site.get(f"{link}&format=json").json["hits"]
+    assert [hit["score"] for hit in found] == sorted((h["score"] for h in found), reverse=True)
+
+
 def test_pages_of_results_follow_one_another(hostile_site: Served) -> None:
     """Each hit is on one of them; far down there is a way back."""
     pages = [hostile_site.get(f"/search?q=needle&page={n}").text for n in (1, 2, 3, 4)]

@@ -3,6 +3,7 @@
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=lisence&exact=1                     what is typed, not what may have been meant
 /search?q=vpn&copies=1                        copies of a page as hits of their own
+/search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
@@ -50,6 +51,7 @@ class Asked:
     narrow: Mapping[str, str]
     exact: bool = False
     copies: bool = False
+    newest: bool = False
 
     @classmethod
     def of(cls, request: WebRequest) -> Asked:
@@ -58,7 +60,8 @@ class Asked:
         }
         page = request.number("page", 1, 1, MAX_PAGES)
         exact, copies = (request.text(name) == "1" for name in ("exact", "copies"))
-        return cls(request.text("q").strip(), page, narrow, exact, copies)
+        newest = request.text("sort") == "date"
+        return cls(request.text("q").strip(), page, narrow, exact, copies, newest)
 
     @property
     def offset(self) -> int:
@@ -78,6 +81,8 @@ class Asked:
     def link(self, **changed: Any) -> dict[str, Any]:
         """Parameters of a link to the first page of this search with ``changed``."""
         flags = {name: "1" for name in ("exact", "copies") if getattr(self, name)}
+        if self.newest:
+            flags["sort"] = "date"
         return {"q": self.query, **flags, **self.narrow, **changed}
 
 
@@ -117,8 +122,15 @@ def search(request: WebRequest) -> WebResponse:
         groups=_groups(request.say, asked, results),
         days=_day(asked.narrow.get("since", "")),
         # copies of hits are found too: how many pages these leave is not known before the last one
-        last_page=min(MAX_PAGES, -(-results.total // PAGE_HITS)) if results.more else asked.page,
+        last_page=min(MAX_PAGES, -(-_listed(asked, results) // PAGE_HITS))
+        if results.more
+        else asked.page,
     )
+
+
+def _listed(asked: Asked, results: Results) -> int:
+    """How many pages the hits are of."""
+    return (asked.newest and results.total_all) or results.total
 
 
 def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, Suggestion | None]:
@@ -130,6 +142,7 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
         facets=True,
         verbatim=asked.exact,
         copies=asked.copies,
+        newest=asked.newest,
     )
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
