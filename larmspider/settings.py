@@ -147,8 +147,9 @@ LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 LARM_SITEMAPS = True
 
 # Told once when something waits for somebody: the brake holds pages back that are gone, a login has
-# expired (docs/refresh.md#deletes). A command, which gets the message as its input, or the URL of a
-# webhook, to which `{"what": ..., "host": ..., "message": ...}` is posted.
+# expired, a host has not answered for 90 days (docs/refresh.md#deletes). A command, which gets the
+# message as its input, or the URL of a webhook, to which `{"what": ..., "host": ..., "message":
+# ...}` is posted.
 LARM_NOTIFY = ""
 
 # --- Failures -----------------------------------------------------------------------------------

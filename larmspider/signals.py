@@ -17,6 +17,13 @@ in_doubt = object()
 other versions than the last checkpoint, after a crash. The scheduler returns a list of those that
 are not stored at all; the others are written anew at their next visit, whatever it finds."""
 
+links_to = object()
+"""``names``: pages, by the exact form of their URLs. The search index returns how many pages have a
+link with a text to each, as of its last commit."""
+
+unlinked = object()
+"""``names``: indexed pages to which no link with a text leads any more."""
+
 url_refused = object()
 """``failed``: a FailedFetch for a URL that robots.txt does not allow; it was not fetched."""
 

@@ -8,6 +8,7 @@ from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.compact import compact
 from larmspider.formatting import doing, size
+from larmspider.workdir.removals import Removals
 
 
 class Command(LarmCommand):
@@ -17,8 +18,9 @@ class Command(LarmCommand):
     def long_desc(self) -> str:
         return (
             "Give back the space that old versions of pages, and pages that were taken out, have in"
-            " page files, logs and search index. No crawl may run there meanwhile. It needs as much"
-            " room as what stays of the files that it writes anew."
+            " page files, logs and search index. Pages that left by themselves stay for 30 days, so"
+            " that 'scrapy page URL --at DATE' has them. No crawl may run there meanwhile. It needs"
+            " as much room as what stays of the files that it writes anew."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -26,9 +28,11 @@ class Command(LarmCommand):
         heap_bytes = options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
         versions = options.integer(self.settings, "LARM_VERSIONS", minimum=0)
         before = after = 0
-        for part in self.open_crawl().parts:
+        crawl = self.open_crawl()
+        removals = Removals.read(crawl.path)
+        for part in crawl.parts:
             with doing(f"Compacting {part.path}"):
-                freed = compact(part, versions=versions, heap_bytes=heap_bytes)
+                freed = compact(part, versions=versions, heap_bytes=heap_bytes, removals=removals)
             before, after = before + freed.before, after + freed.after
         if opts.json:
             print_json({"before": before, "after": after})

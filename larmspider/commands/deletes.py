@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable, utc
 
 if TYPE_CHECKING:
-    from larmspider.control.deletes import Row
+    from larmspider.control.deletes import DeadHost, Row
 
 SAMPLES = 5
 
@@ -28,7 +29,8 @@ class Command(LarmCommand):
     def long_desc(self) -> str:
         return (
             "Pages wait where more are gone than the brake lets go, or where they are out of a"
-            " scope that was narrowed. Each list is shown with its reasons and samples."
+            " scope that was narrowed. Each list is shown with its reasons and samples. Hosts that"
+            " have not answered for 90 days are named."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,13 @@ class Command(LarmCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         # imported here: Scrapy imports the modules of all commands for each command
-        from larmspider.control.deletes import approve, remember_shown, shown_in, waiting_lists
+        from larmspider.control.deletes import (
+            approve,
+            dead_hosts,
+            remember_shown,
+            shown_in,
+            waiting_lists,
+        )
 
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}")
@@ -53,7 +61,7 @@ class Command(LarmCommand):
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
-            lists = waiting_lists(frontier)
+            lists, dead = waiting_lists(frontier), dead_hosts(frontier, time.time())
         if opts.approve is not None:
             parts = [part.path for part in crawl.parts]
             done = approve(parts, opts.approve, lists, shown_in(crawl.path).get(opts.approve))
@@ -61,15 +69,23 @@ class Command(LarmCommand):
             return
         remember_shown(crawl.path, lists)
         if opts.json:
-            print_json({"lists": {name: _as_json(rows) for name, rows in lists.items()}})
+            shown = {name: _as_json(rows) for name, rows in lists.items()}
+            silent = [{"host": o.host, "since": utc(o.since), "pages": o.pages} for o in dead]
+            print_json({"lists": shown, "dead": silent})
             return
         if crawl.remark:
             print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
-        _show(lists, opts.n)
+        _show(lists, dead, opts.n)
 
 
-def _show(lists: Mapping[str, Sequence[Row]], samples: int) -> None:
-    if not lists:
+def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples: int) -> None:
+    for one in dead:
+        print(
+            f"{printable(one.host)}: no answer since {utc(one.since)[:10]};"
+            f" {counted(one.pages, 'page')} of it stay in the search"
+        )
+        print(f"  scrapy remove {printable(one.host)} --yes")
+    if not lists and not dead:
         print("No page waits to be taken out.")
     for name, rows in lists.items():
         print(f"{printable(name)}: {counted(len(rows), 'page')} wait")

@@ -55,22 +55,25 @@ class Command(LarmCommand):
                 f"{url} is not known to the crawl; this is {page.url}, of the same canonical form",
                 file=sys.stderr,
             )
-        if page is None:
+        found = None
+        if opts.versions or opts.diff or opts.at is not None:
+            from larmspider.reports.versions import history, moment
+
+            found = history(crawl, exact if page is None else page.exact)
+        if page is None and not (found and found.versions):
             raise CrawlDirError(
                 f"{url} is not stored in {options.crawl_root(self.settings)}"
                 f" (looked up as {exact}); 'scrapy explain URL' says why"
             )
-        if opts.versions or opts.diff or opts.at is not None:
-            from larmspider.reports.versions import history, moment
-
-            found = history(crawl, page.exact)
-            if opts.versions:
-                _print_history(found, as_json=opts.json)
-                return
-            if opts.diff:
-                self._print_changes(crawl, found, opts)
-                return
+        if found is not None and opts.versions:
+            _print_history(found, as_json=opts.json)
+            return
+        if found is not None and opts.diff:
+            self._print_changes(crawl, found, opts)
+            return
+        if found is not None:
             page = found.at(moment(opts.at))[1]
+        assert page is not None
         if opts.json:
             print_json(asdict(page))
         else:
@@ -90,7 +93,8 @@ class Command(LarmCommand):
         new = found.versions[-1]
         before = found.versions[-2].time if opts.at is None else ""
         old, old_page = found.at(moment(before or opts.at))
-        assert new.page is not None
+        if new.page is None:
+            raise CrawlDirError(f"{found.url}: the version of {new.time} {new.why}")
         lines, left = changes(
             *(text_of(crawl, page, self.settings) for page in (old_page, new.page))
         )

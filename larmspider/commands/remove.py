@@ -80,9 +80,15 @@ class Command(LarmCommand):
             if opts.erase:
                 heap_bytes = options.integer(self._settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
                 versions = options.integer(self._settings, "LARM_VERSIONS", minimum=0)
-                freed = 0
+                freed, current = 0, Removals.read(crawl.path)
                 for part in crawl.parts:
-                    gone = compact(part, versions=versions, heap_bytes=heap_bytes, up_to_date=True)
+                    gone = compact(
+                        part,
+                        versions=versions,
+                        heap_bytes=heap_bytes,
+                        up_to_date=True,
+                        removals=current,
+                    )
                     freed += gone.before - gone.after
                 done += f"; {size(freed)} given back"
         self._print(opts, {"done": done, "pages": len(found.pages)}, done)

@@ -28,6 +28,9 @@ from larmspider.frontier.delete_gate import (
     note_of,
     waiting_of,
 )
+from larmspider.frontier.deletes import DEAD_SECS
+from larmspider.frontier.hosts import unpack_host
+from larmspider.frontier.storage.records import Counts
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
@@ -40,7 +43,7 @@ class DeletesError(LarmspiderError):
 class _Frontier(Protocol):
     """What is asked of a frontier's reader, of one directory or of many workers."""
 
-    def hosts(self) -> Mapping[str, object]: ...
+    def hosts(self) -> Mapping[str, tuple[bytes, Counts]]: ...
 
     def note(self, name: str) -> bytes | None: ...
 
@@ -52,6 +55,26 @@ class Row:
     host: str
     key: bytes
     page: Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class DeadHost:
+    """A host that has not answered since a time, and how many of its pages are stored."""
+
+    host: str
+    since: float
+    pages: int
+
+
+def dead_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
+    """Those with pages that have not answered for DEAD_SECS, the longest silent first."""
+    found = [
+        DeadHost(name, unpack_host(packed).silent_since, counts.stored)
+        for name, (packed, counts) in frontier.hosts().items()
+        if packed and counts.stored
+    ]
+    dead = (one for one in found if one.since and now - one.since >= DEAD_SECS)
+    return sorted(dead, key=lambda one: one.since)
 
 
 def waiting_lists(frontier: _Frontier) -> dict[str, list[Row]]:

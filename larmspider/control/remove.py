@@ -22,14 +22,13 @@ from larmspider.frontier.storage.records import QueuedUrl, host_of
 from larmspider.items import Removed
 from larmspider.pipelines.store import Store
 from larmspider.urls.canonical import Forms
-from larmspider.workdir.removals import FILE, Removals, Rule
+from larmspider.workdir.removals import FILE, REASON, Removals, Rule
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from larmspider.frontier.storage.backend import Backend
 
-REASON = f"taken out by the operator ({FILE})"
 AT_ONCE = 200
 """Pages that are taken out before the crawl has a turn; some 20 ms."""
 

@@ -6,6 +6,8 @@ No crawl may run. What stays is written into files of its own beside the others:
 that have bodies which do not count, under new numbers, store.log and links.log. One rename of their
 folder says that they are complete; from then on they take the place of the others
 (pipelines/compaction.py). Before that rename nothing has changed.
+
+The last version of a page that was taken out, by nobody's order, stays for 30 days.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,15 +30,17 @@ from larmspider.frontier.storage.records import unpack_positions
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
 from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_folder
+from larmspider.pipelines.deleted_log import kept_for_now
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
 from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import SUFFIX, present, stored_size
 from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.removals import FILE, Removals
 
-_URL, _SIZE, _FILE, _OFFSET = (
-    STORE_LOG_COLUMNS.index(name) for name in ("url", "size", "page-file", "offset")
+_URL, _SIZE, _TITLE, _FILE, _OFFSET = (
+    STORE_LOG_COLUMNS.index(name) for name in ("url", "size", "title", "page-file", "offset")
 )
 
 
@@ -46,16 +51,33 @@ class Freed(NamedTuple):
     after: int
 
 
-def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int, up_to_date: bool = False) -> Freed:
-    """Keep ``versions`` old ones of each page. ``up_to_date``: the directory of one of many workers
-    has the last commit of Redis, though the worker was killed. Raises CrawlDirError."""
-    path = crawl.path
+def compact(
+    crawl: CrawlDir,
+    *,
+    versions: int,
+    heap_bytes: int,
+    up_to_date: bool = False,
+    removals: Removals | None = None,
+    now: float | None = None,
+) -> Freed:
+    """Keep ``versions`` old ones of each page, and nothing of what ``removals`` has. ``up_to_date``:
+    the directory of one of many workers has the last commit of Redis, though the worker was killed.
+    Raises ConfigError, CrawlDirError."""
+    path, removals = crawl.path, removals or Removals(FILE)
     with locked(path / LOCK):
         finish(path)
         positions = _recovered(crawl, up_to_date=up_to_date)
         before = _bytes(path)
         records = [fields for _, fields in crawl.logs.search("store.log", None, 0)]
-        kept = _that_count(records, versions)
+        recent = kept_for_now(path, time.time() if now is None else now)
+        kept = _that_count(
+            records,
+            versions,
+            lambda fields: (
+                (fields[_TITLE], fields[_URL]) in recent
+                and not removals.has(crawl.forms(fields[_URL]))
+            ),
+        )
         anew = any(crawl.logs.beginnings())
         if len(kept) < len(records) or anew:
             draft = path / DRAFT
@@ -68,7 +90,8 @@ def compact(crawl: CrawlDir, *, versions: int, heap_bytes: int, up_to_date: bool
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
             finish(path)
-        taken_out = any(fields[STATUS] == REMOVED for fields in records)
+        left = set(range(len(records))).difference(kept)
+        taken_out = any(records[number][STATUS] == REMOVED for number in left)
         if taken_out and has_index(crawl.index_dir):
             with Simhasher() as simhasher:  # Tantivy keeps what was deleted
                 rebuild(crawl.index_dir, heap_bytes=heap_bytes, simhashes=simhasher.submit)
@@ -97,15 +120,22 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
     return positions
 
 
-def _that_count(records: Sequence[Sequence[str]], versions: int) -> list[int]:
-    """Numbers of the records to be kept: of each URL the last ones, since it was taken out."""
+def _that_count(
+    records: Sequence[Sequence[str]], versions: int, is_kept: Callable[[Sequence[str]], bool]
+) -> list[int]:
+    """Numbers of the records to be kept: of each URL the last ones, since it was taken out.
+    ``is_kept`` says by the record of a removal that those before it stay, too."""
     of_url: dict[str, list[int]] = defaultdict(list)
+    taken_out: list[int] = []
     for number, fields in enumerate(records):
-        if fields[STATUS] == REMOVED:
-            of_url.pop(fields[_URL], None)
-        else:
+        if fields[STATUS] != REMOVED:
             of_url[fields[_URL]].append(number)
-    return sorted(n for numbers in of_url.values() for n in numbers[-1 - versions :])
+            continue
+        before = of_url.pop(fields[_URL], [])
+        if before and is_kept(fields):
+            taken_out += [*before[-1 - versions :], number]
+    last = (n for numbers in of_url.values() for n in numbers[-1 - versions :])
+    return sorted([*taken_out, *last])
 
 
 def _write(
@@ -126,7 +156,9 @@ def _write(
     try:
         for fields in kept:
             old = int(fields[_FILE])
-            if old in where:
+            if fields[STATUS] == REMOVED:
+                fields[_FILE] = "0"  # it names no body
+            elif old in where:
                 if where[old] not in files:
                     packed = present(path / page_file_name(old)).name.endswith(SUFFIX)
                     name = draft / page_file_name(where[old])

@@ -3,8 +3,9 @@
     LARM_NOTIFY = "mail -s larmspider me@example"      # a command: the message is its input
     LARM_NOTIFY = "https://chat.example/hooks/larm"    # a webhook: {"what": ..., "host": ..., ...}
 
-Looked for at each checkpoint. Each thing is told once: the brake holds deletes of a host, a login
-expired; and again after a week.
+Looked for at each checkpoint. Each thing is told once, whatever the number of runs in which it is
+found: the brake holds deletes of a host, a login has expired, a host is dead. It is told again if a
+run in between has found that it was over.
 """
 
 from __future__ import annotations
@@ -39,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 TIMEOUT_SECS = 30.0
 """For the command or the webhook."""
-AGAIN_SECS = 7 * 86_400.0
-"""The same thing is not told again before."""
 TOLD = "deletes-told.json"
 """In LARM_DIR: what was told, and when."""
 _LOOK_SECS = 2.0
@@ -107,7 +106,7 @@ class NotifyExtension:
             if name not in self._logged:
                 self._logged.add(name)
                 logger.warning("%s", printable(notice.message))
-            if abs(now - self._told.get(name, 0.0)) < AGAIN_SECS:
+            if name in self._told:
                 continue
             self._told[name] = now
             if self.target:
@@ -116,8 +115,18 @@ class NotifyExtension:
                 task.add_done_callback(self._tasks.discard)
         if notices:
             notices.clear()
-            with suppress(OSError):  # not the frontier: that is closed when the last ones come
-                replace_file(scheduler.directory.path / TOLD, json.dumps(self._told).encode())
+            self._keep_told(scheduler)
+
+    def _keep_told(self, scheduler: FrontierScheduler) -> None:
+        with suppress(OSError):  # not the frontier: that is closed when the last ones come
+            replace_file(scheduler.directory.path / TOLD, json.dumps(self._told).encode())
+
+    def _forget_over(self, scheduler: FrontierScheduler) -> None:
+        gate = scheduler.frontier.gate
+        lasting = {name: at for name, at in self._told.items() if not gate.is_over(*name.split())}
+        if lasting != self._told:
+            self._told = lasting
+            self._keep_told(scheduler)
 
     async def _send(self, notice: Notice) -> None:
         """The crawl goes on whatever becomes of it."""
@@ -134,6 +143,7 @@ class NotifyExtension:
         scheduler = self._scheduler
         if scheduler is not None and scheduler.opened:
             self._tell(scheduler)
+            self._forget_over(scheduler)
             self._drop_done(scheduler)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=TIMEOUT_SECS)

@@ -7,7 +7,7 @@
 Before a changed page is believed, once a run and host, a URL that nobody has is asked for: what a
 host answers there, with 200 or with a redirect, is its error page or its login, wherever it comes
 again. Before a page is taken out its host's canaries are visited, unless they were in this run: the
-start page and five near it.
+start page and the five that most pages link to.
 What the brake holds, and what is out of scope, waits in a list for somebody to approve; an approved
 page is visited once more, and leaves if it is still gone.
 """
@@ -15,7 +15,7 @@ page is visited once more, and leaves if it is still gone.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
@@ -28,7 +28,16 @@ from larmspider.extraction.fingerprint import (
     asks_password,
     error_signature,
 )
-from larmspider.frontier.deletes import CANARIES, PRESENT, Brake, Observation, is_confirmed
+from larmspider.formatting import counted
+from larmspider.frontier.deletes import (
+    CANARIES,
+    DAY,
+    DEAD_SECS,
+    PRESENT,
+    Brake,
+    Observation,
+    is_confirmed,
+)
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     FetchRecord,
@@ -45,6 +54,8 @@ MAX_LOGINS = 5
 """Login forms in a row, after which a host waits for somebody."""
 LOGIN_EXPIRED = "login expired"
 """Why a host is parked then."""
+DELETES, LOGIN, NO_ANSWER = "deletes", "login", "dead"
+"""``Notice.what``: the brake holds pages; a login has expired; a host is silent for DEAD_SECS."""
 MANY = 3
 """Pages of a host with texts of their own that have one text since this run: it is nobody's."""
 LEAST_TEXT = 20
@@ -105,7 +116,9 @@ class _Host:
     visited: dict[bytes, bool] = field(default_factory=dict)
     held: set[bytes] = field(default_factory=set)
     again: set[bytes] = field(default_factory=set)
-    logins: int = 0
+    logins: int = 0  # in a row
+    expired: bool = False
+    well: int = 0
     texts: dict[bytes, set[bytes]] = field(default_factory=dict)
 
 
@@ -123,7 +136,10 @@ class DeleteGate:
         self._backend, self._schedule, self._shared = backend, schedule, shared
         self._hosts: dict[str, _Host] = {}
         self._changed: set[str] = set()
+        self._silent: set[str] = set()  # hosts that somebody is told of
         self.brake = Brake()
+        self.links_to: Callable[[Sequence[str]], Sequence[int]] = lambda urls: [0] * len(urls)
+        """How many pages link to each of some URLs, as far as that is known."""
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
 
@@ -241,23 +257,26 @@ class DeleteGate:
                 self._changed.add(host)
             mine.approved.discard(key)
         mine.again.discard(key)
+        is_well = seen in PRESENT or seen is Observation.NOINDEX
         if key in mine.visited or len(mine.visited) < MAX_SEARCHED:
-            mine.visited[key] = seen in PRESENT
+            mine.visited[key] = is_well
         if mine.canaries is not None and mine.canaries.get(key, False) is None:
-            mine.canaries[key] = seen in PRESENT
+            mine.canaries[key] = is_well
             if None not in mine.canaries.values():
                 self._schedule(host, mine.held, 1.0)
                 mine.again |= mine.held
                 mine.held.clear()
         if seen is Observation.LOGIN:
             mine.logins += 1
+            mine.expired = True
         elif seen in (Observation.CHANGED, Observation.SAME):
             mine.logins = 0
+            mine.well += 1
         if mine.logins != MAX_LOGINS:
             return False
         mine.logins = 0
         text = f"Host {host} waits: {LOGIN_EXPIRED}. {MAX_LOGINS} pages in a row are a login form."
-        self.notices.append(Notice("login", host, text))
+        self.notices.append(Notice(LOGIN, host, text))
         return True
 
     def wants_again(self, host: str, key: bytes) -> bool:
@@ -286,7 +305,7 @@ class DeleteGate:
                 why = f"out of scope: scrapy deletes --approve {SCOPE}"
                 self._wait(host, entry, seen, reason, why, now)
                 return why
-            if why := self._ask_canaries(host, key):
+            if why := self._ask_canaries(host, key, is_well=seen is Observation.NOINDEX):
                 return why
             counts = self._backend.counts
             lately = self.brake.lately
@@ -314,44 +333,78 @@ class DeleteGate:
             return
         if before is None and seen is not Observation.SCOPE:
             text = f"Pages of {host} wait to be taken out: {why}. See scrapy deletes."
-            self.notices.append(Notice("deletes", host, text))
+            self.notices.append(Notice(DELETES, host, text))
         since = before.since if before is not None else now
         mine.waiting[entry.key] = Waiting(entry.url, str(seen), reason, since, why)
         self._changed.add(host)
 
-    def _ask_canaries(self, host: str, key: bytes) -> str:
-        """ "" if the host is well, as far as it was asked in this run."""
+    def _ask_canaries(self, host: str, key: bytes, *, is_well: bool) -> str:
+        """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
         mine = self._of(host)
         if mine.canaries is None:
-            visited = mine.visited | {key: False}  # it is gone
+            visited = mine.visited | {key: is_well}
             mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
-            asked = [one for one, is_well in mine.canaries.items() if is_well is None]
+            asked = [one for one, answer in mine.canaries.items() if answer is None]
             self._schedule(host, asked, FIRST)
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)
-            return "the start page and those near it are asked first"
+            return "the start page and those that most pages link to are asked first"
         well = sum(map(bool, answers))
         if answers and (not answers[0] or well * 2 <= len(answers)):
-            return f"only {well} of {len(answers)} pages near the start page are there"
+            what = "the start page and those that most pages link to"
+            return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
 
     def _find_canaries(self, host: str) -> list[bytes]:
-        """The keys of the pages with the smallest depth, found first; the start page first."""
-        found: list[tuple[int, str, bytes]] = []
+        """The keys of the start page, which has the smallest depth, and of those that most pages
+        link to; of equal ones those near the start page. 20 us a page."""
+        first: list[tuple[int, int, str, bytes]] = []
+        linked: list[tuple[int, int, str, bytes]] = []
         prefix = host_prefix(host)[:4]
         after, left = prefix, MAX_SEARCHED
         while left > 0 and (rows := self._backend.visits(after, min(left, 500))):
             left -= len(rows)
             after = rows[-1][0]
-            for key, visit in rows:
-                is_page = visit is not None and visit.status == 200
-                if visit is not None and is_page and key.startswith(prefix):
-                    found.append((visit.depth, visit.url, key))
+            pages = [
+                (key, visit)
+                for key, visit in rows
+                if visit is not None and visit.status == 200 and key.startswith(prefix)
+            ]
+            links = self.links_to([visit.url for _, visit in pages])
+            found = [
+                (number, -visit.depth, visit.url, key)
+                for number, (key, visit) in zip(links, pages, strict=True)
+            ]
+            first = sorted([*first, *found], key=lambda one: (-one[1], one[2]))[:1]
+            linked = sorted([*linked, *found], key=lambda one: (-one[0], -one[1], one[2]))
+            del linked[CANARIES:]
             if not after.startswith(prefix):
                 break
-            found = sorted(found)[:CANARIES]
-        return [key for _, _, key in sorted(found)[:CANARIES]]
+        return list(dict.fromkeys(one[3] for one in [*first, *linked]))[:CANARIES]
+
+    def silent(self, host: str, since: float, now: float) -> None:
+        """The host has failed once more, and did not answer since a time."""
+        pages = self._backend.counts(host).stored
+        if now - since < DEAD_SECS or host in self._silent or not pages:
+            return
+        self._silent.add(host)
+        text = (
+            f"Host {host} has not answered for {counted(int((now - since) // DAY), 'day')}."
+            f" Its {counted(pages, 'page')} stay in the search. See scrapy deletes."
+        )
+        self.notices.append(Notice(NO_ANSWER, host, text))
+
+    def is_over(self, what: str, host: str) -> bool:
+        """Whether what somebody was told of is no more, as far as this run has seen; to be asked at
+        its end."""
+        if what == DELETES:
+            return not self._of(host).waiting
+        mine = self._hosts.get(host)
+        is_well = mine is not None and mine.well > 0
+        if what == LOGIN:
+            return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
+        return is_well and host not in self._silent
 
     # the operator
 

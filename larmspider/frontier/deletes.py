@@ -7,19 +7,22 @@
 ====================================  ==============  ==========  ===============================
 observation                           confirmations   over        then
 ====================================  ==============  ==========  ===============================
-410, noindex                          1               -           out of the search
+410                                   1               -           out of the search
+noindex                               1               -           not indexed any more
 out of scope by a narrower restrict   1               -           when somebody approves
 404, soft 404                         3               2 days      out of the search
 redirect to a page that is stored     2               1 day       out of the search
 redirect of many pages to one         3               2 days      out of the search
 robots.txt: a Disallow line in a 200  2               1 day       out of the search
-401, 403, login form, empty 200,      never by                    the page stays as it was
-429, 5xx, no answer                   themselves
+401, 403, not for everybody before    2               7 days      out of the search
+other 401, 403, login form, empty     never by                    the page stays as it was
+200, 429, 5xx, no answer              themselves
 ====================================  ==============  ==========  ===============================
 
 What is confirmed goes past the brake: beyond max(20, 5% of a host's pages) or max(20, 2% of the
 index) in 7 days nothing more is taken out, until somebody has looked. A host whose canaries fail
-(the start page and those that most pages link to) has no deletes at all.
+(the start page and those that most pages link to) has no deletes at all. One that has not answered
+for DEAD_SECS keeps its pages; somebody is told.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ HOST_SHARE, INDEX_SHARE = 0.05, 0.02
 """The share that may, where that is more."""
 CANARIES = 6
 """The start page, and the five that most pages link to."""
+DEAD_SECS = 90 * DAY
+"""After so long without an answer of a host somebody is asked what is to become of its pages."""
 
 
 class Observation(StrEnum):
@@ -70,6 +75,8 @@ class Observation(StrEnum):
     """It is out of scope, as the scope was narrowed."""
     LOCKED = "locked"
     """401, 403, 407, 451."""
+    DENIED = "denied"
+    """The same on a host whose pages are not for everybody (LARM_SITES_FILE has credentials)."""
     LOGIN = "login"
     """A login form where there was none, or a redirect to it."""
     EMPTY = "empty"
@@ -93,7 +100,8 @@ TABLE: Mapping[Observation, Rule] = {
     Observation.SOFT_404: Rule(3, 2 * DAY),
     Observation.MOVED_TO_ONE: Rule(3, 2 * DAY),
     Observation.MOVED: Rule(2, DAY),
-    Observation.ROBOTS: Rule(2, DAY),
+    Observation.ROBOTS: Rule(2, DAY - 60),  # robots.txt was read twice; its time is in seconds
+    Observation.DENIED: Rule(2, 7 * DAY),
 }
 """What is not here never takes a page out."""
 PRESENT = frozenset({Observation.CHANGED, Observation.SAME, Observation.NOT_MODIFIED})

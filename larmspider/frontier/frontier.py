@@ -506,6 +506,7 @@ class Frontier:
                 record.robots_until = now + self.limits.robots_retry
             record.robots_answer, record.robots_time = kind, now
             self.politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)
+            self.gate.silent(record.host, record.silent_since, now)
             schedule(self, host)
             return True
         self._reopen_budget(host)
@@ -594,6 +595,13 @@ class Frontier:
             if host is not None and self.sources.found(host.record.host, [url], how):
                 schedule(self, host)
 
+    def unlinked(self, names: Iterable[str]) -> None:
+        """No link leads to these pages any more, by the exact form of their URLs: they are due."""
+        visits = [(key, self.backend.visit(key)) for key in map(url_key, names)]
+        stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
+        if self.refresh is not None:
+            self.refresh.signalled(stored, 1.0)
+
     def reschedule(self, host: Host) -> None:
         """Something that bears on a host's next fetch has changed."""
         schedule(self, host)
@@ -644,6 +652,7 @@ class Frontier:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
         if what.blames_host:
             self.politeness.failed(record, now, seconds, kind, retry_after, snooze=what.snoozes)
+            self.gate.silent(record.host, record.silent_since, now)
         else:
             self.politeness.answered(record, now, seconds, lease.reached)
         self.hosts.touch(lease.host)

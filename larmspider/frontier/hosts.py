@@ -54,6 +54,7 @@ class HostRecord:
     answer. ``response``: the last response time. ``crawl_delay``: of robots.txt, None for none.
     ``robots_until``: when robots.txt expires, 0.0 if it never was loaded. ``failures`` in a row;
     ``level``: doublings of the backoff; ``last_failure``: its time; ``parks`` in a row.
+    ``silent_since``: the first failure that no answer came after, 0.0 for none.
 
     Shown to people, never decided by: ``last_kind`` of failure that blamed the host;
     ``robots_answer``: the HTTP status or kind of failure when robots.txt was last requested, at
@@ -77,6 +78,7 @@ class HostRecord:
     last_kind: str = ""
     robots_answer: str = ""
     robots_time: float = 0.0
+    silent_since: float = 0.0
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""
@@ -130,18 +132,20 @@ def pack_host(record: HostRecord) -> bytes:
     )
     asked = f"{record.robots_time:.0f}" if record.robots_time else ""
     texts = (record.host, record.scheme, record.reason)
-    shown = (record.last_kind, record.robots_answer, asked)
-    return fixed + "\0".join((*texts, *shown)).encode()
+    silent = f"{record.silent_since:.0f}" if record.silent_since else ""
+    more = (record.last_kind, record.robots_answer, asked, silent)
+    return fixed + "\0".join((*texts, *more)).encode()
 
 
 def unpack_host(data: bytes) -> HostRecord:
-    """The reverse of pack_host(); records of older versions end after the reason."""
+    """The reverse of pack_host(); records of older versions end after the reason, or after the
+    time of robots.txt."""
     state, until, next_time, slot_secs, response, crawl_delay, robots_until, *rest = (
         _RECORD.unpack_from(data)
     )
     failures, level, last_failure, parks = rest
-    host, scheme, reason, *shown = data[_RECORD.size :].decode().split("\0")
-    last_kind, robots_answer, asked = shown or ("", "", "")
+    host, scheme, reason, *more = data[_RECORD.size :].decode().split("\0")
+    last_kind, robots_answer, asked, silent = (*more, "", "", "", "")[:4]
     return HostRecord(
         host=host,
         scheme=scheme,
@@ -160,6 +164,7 @@ def unpack_host(data: bytes) -> HostRecord:
         last_kind=last_kind,
         robots_answer=robots_answer,
         robots_time=float(asked or 0),
+        silent_since=float(silent or 0),
     )
 
 

@@ -117,6 +117,7 @@ class Politeness:
         if record.until < inf:
             record.until = min(record.until, now + self.longest_wait)
         record.last_failure = min(record.last_failure, now)
+        record.silent_since = min(record.silent_since, now)
         record.robots_until = min(record.robots_until, now + robots_expires)
 
     def gap_seconds(self, record: HostRecord) -> float:
@@ -155,6 +156,7 @@ class Politeness:
         self._note_duration(record, seconds)
         record.response = seconds
         record.failures = record.parks = 0
+        record.silent_since = 0.0
         if now - record.last_failure > self.limits.quiet:
             record.level = 0
         record.next_time = max(record.next_time, sent + self.gap_seconds(record))
@@ -180,6 +182,7 @@ class Politeness:
             record.level = 0
         record.failures += 1
         record.last_failure, record.last_kind = now, reason
+        record.silent_since = record.silent_since or now
         too_many = record.failures >= limits.max_failures or record.parks
         if not snooze and retry_after is None and not too_many:
             return

@@ -428,7 +428,8 @@ class Revisiting:
         before = entry.visit
         assert before is not None
         self.visited += 1
-        decision = decide(record, seen, now)
+        at = self._robots_read(entry.host, record, now) if seen is Observation.ROBOTS else now
+        decision = decide(record, seen, at)
         after = replace(decision.record, time=now, url=entry.url)
         if seen in PRESENT:
             self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
@@ -443,6 +444,15 @@ class Revisiting:
         if self._frontier.sources is not None:
             self._frontier.sources.judged(entry.key, changed=seen is Observation.CHANGED)
         return decision._replace(record=after)
+
+    def _robots_read(self, host: str, record: FetchRecord, now: float) -> float:
+        """When robots.txt was read that does not allow a page: one that could not be had since
+        confirms nothing."""
+        found = self._frontier.hosts.get(host)
+        if found is None or not found.record.robots_time:
+            return now
+        answer, at = found.record.robots_answer, found.record.robots_time
+        return at if answer == "200" else record.missing_since or at
 
     def _learn(
         self,
@@ -464,12 +474,25 @@ class Revisiting:
         self.touch(entry.host)
 
     def delete(
-        self, entry: QueuedUrl, seen: Observation, decision: Decision, now: float
+        self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, target: str = ""
     ) -> Removed | str:
-        """A page is gone: what the stores are to be told; why it stays, where it may not go."""
-        if why := self._frontier.gate.why_not(entry, seen, decision.reason, now):
+        """A page is gone: what the stores are to be told; why it stays, where it may not go.
+        ``target``: the exact form of the URL that it has moved to."""
+        if target and not self._has(target):
+            return f"{target} is not stored"
+        if why := self._frontier.gate.why_not(entry, seen, reason, now):
             return why
-        return Removed(entry.url, self._forms(entry.url).exact, decision.reason, now)
+        return Removed(entry.url, self._forms(entry.url).exact, reason, now)
+
+    def _has(self, exact: str) -> bool:
+        """Whether a page is stored; of one that another worker may have this is not known."""
+        key = url_key(exact)
+        found = (UrlState.STORED, UrlState.MERGED)
+        return not self._frontier.is_own(key) or self._frontier.backend.check([key])[0] in found
+
+    def record_of(self, exact: str) -> FetchRecord | None:
+        """What became of a URL, where it is known."""
+        return self._frontier.backend.visit(url_key(exact))
 
     @property
     def gate(self) -> DeleteGate:
@@ -521,7 +544,7 @@ class Revisiting:
         for key, visit in pages:
             host = host_of(visit.url)
             a, b = (visit.a, visit.b) if visit.b else prior(self.known(host).rate)
-            if precision * b / a > self.theta:
+            if precision * b / a > self.theta and not 0.0 < visit.due <= SIGNALLED:
                 items.append((key, SIGNALLED))
                 hosts.add(host)
         self._frontier.backend.schedule(items)

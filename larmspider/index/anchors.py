@@ -86,6 +86,9 @@ class AnchorTable:
             ) from error
         self._waiting: dict[str, Collection[tuple[str, str]]] = {}
         self._lock = threading.Lock()
+        self._growing = threading.Lock()  # LMDB's map, while nobody reads
+        self.unlinked: list[str] = []
+        """Indexed pages that the last text has left; whoever reads this empties it."""
 
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
         """Take in (canonical target, anchor text) of a page's links to other pages, each once, in
@@ -124,7 +127,8 @@ class AnchorTable:
                 with self._env.begin(write=True, db=self._pairs) as txn:
                     write(txn)
             except lmdb.MapFullError:
-                self._env.set_mapsize(2 * self._env.info()["map_size"])
+                with self._growing:
+                    self._env.set_mapsize(2 * self._env.info()["map_size"])
             else:
                 return
 
@@ -182,7 +186,10 @@ class AnchorTable:
             if key in marks:  # with the texts as they were before this flush
                 head.mark(indexed=marks[key][1])
             if key in changes:
+                was_linked = head.copies
                 head.change(*changes[key])
+                if was_linked and not head.copies and head.is_indexed:
+                    self.unlinked.append(head.url)
             self._put(txn, key, head, was)
 
     def _put(self, txn: Any, key: bytes, head: _Head, was: int) -> None:
@@ -211,6 +218,11 @@ class AnchorTable:
         with self._env.begin(db=self._pairs) as txn, txn.cursor() as cursor:
             for url in normalized:
                 yield _texts(cursor, page_key(url))
+
+    def numbers(self, normalized: Iterable[str]) -> list[int]:
+        """How many pages link to each page; in any thread. 8 us each."""
+        with self._growing:
+            return [links.number for links in self.links_to(normalized)]
 
     def changed(self, limit: int, due_only: bool) -> list[tuple[str, LinkTexts]]:
         """URL of and links to indexed pages whose texts have since doubled or, unless ``due_only``,

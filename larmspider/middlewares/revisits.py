@@ -2,6 +2,7 @@
 
     304, or the same bytes or text as before     Kept: fetch.log has a line, nothing is stored
     another text, or other links                 the Page: a new version
+    not to be indexed any more                   Removed, then the Page
     404, a redirect, a login form, a 503, ...    Kept, until it is gone by deletes.py: Removed
 
 A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
@@ -22,16 +23,19 @@ from scrapy.http import Response
 
 from larmspider import stats
 from larmspider.extraction.fingerprint import (
+    asked_password,
     fingerprint,
     link_signature,
     signature,
     was_noindex,
 )
 from larmspider.fetch.errors import kind_of, message_of
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import Observation, observation_of
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
+from larmspider.index.access import Access
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED, link_request
@@ -106,6 +110,10 @@ def word_of(item: Page | Kept | Removed) -> str:
 class RevisitsMiddleware(WithScheduler):
     """Judges what a spider made of the answer to a visit again."""
 
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._for_all = Access(tuple(Sites.from_settings(crawler.settings).protected)).page
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
@@ -125,7 +133,7 @@ class RevisitsMiddleware(WithScheduler):
                     item.link_signature = link_signature(item)
                 yield item
             else:
-                judge = _Judge(refresh, entry, response)
+                judge = _Judge(refresh, entry, response, for_all=self._for_all(entry.url))
                 for judged in judge.judge(item):
                     self._count(judged)
                     yield judged
@@ -139,16 +147,21 @@ class RevisitsMiddleware(WithScheduler):
 
 
 class _Judge:
-    """One answer to a visit again."""
+    """One answer to a visit again; ``for_all``: everybody may see the pages of the host."""
 
-    def __init__(self, refresh: Revisiting, entry: QueuedUrl, response: Response) -> None:
+    def __init__(
+        self, refresh: Revisiting, entry: QueuedUrl, response: Response, *, for_all: bool = True
+    ) -> None:
         assert entry.visit is not None
         self.refresh, self.entry, self.response = refresh, entry, response
+        self.for_all = for_all
         self.visit: FetchRecord = entry.visit
         self.known: HostKnowledge = refresh.known(entry.host)
         self.now = refresh.clock()
         self.leads_to: Link | None = None
         """The redirect to be followed of a page that has moved."""
+        self.target = ""
+        """Where it leads, in exact form."""
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
         """The items for the stores; none where the page is to be looked at once more."""
@@ -166,14 +179,26 @@ class _Judge:
             self.refresh.touch(self.entry.host)
         date = (self.response.headers.get("Date") or b"").decode("latin-1")
         changed_at = modified_at(record.last_modified, date, self.now)
+        removed: Removed | str | None = None
+        if seen is Observation.NOINDEX:
+            removed = self.refresh.delete(self.entry, seen, str(seen), self.now)
+            if isinstance(removed, Removed):
+                removed.time = item.fetched - 0.001  # before the version that says so
+                seen = Observation.CHANGED
+            else:
+                record = self.visit
         decision = self.refresh.judge(self.entry, record, seen, self.now, changed_at)
-        removed = None
-        if decision.delete:
-            removed = self.refresh.delete(self.entry, seen, decision, self.now)
+        if decision.delete and removed is None:
+            target = self.target if seen is Observation.MOVED else ""
+            removed = self.refresh.delete(
+                self.entry, seen, decision.reason, self.now, target=target
+            )
         if seen is Observation.MOVED and isinstance(item, Page):
             self._follow(item, confirmed=decision.delete)
         self.response.meta[REVISITED] = decision.record
         if seen is Observation.CHANGED:
+            if removed is not None:
+                yield removed
             yield item
             return
         kind = f"http-{item.status}" if seen is Observation.FAILED else str(seen)
@@ -206,6 +231,8 @@ class _Judge:
         if seen is not None:
             if not was_stored and visit.status == page.status:
                 return Observation.SAME, visit  # as little of a page as before
+            if seen is Observation.LOCKED and was_stored and not self.for_all:
+                return Observation.DENIED, visit
             return seen, visit
         is_empty = page.status == 200 and not page.body.strip()
         if is_empty and was_stored and visit.status == 200 and visit.digest:
@@ -239,6 +266,8 @@ class _Judge:
             link_signature=links,
         )
         page.signature, page.link_signature = text, links
+        if page.noindex and was_stored and page.status == 200 and not _was_hidden(visit):
+            return Observation.NOINDEX, record
         return Observation.SAME if is_same else Observation.CHANGED, record
 
     def _is_known(self, page: Page) -> bool:
@@ -267,11 +296,22 @@ class _Judge:
         target = next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
         if not target:
             return Observation.FAILED
+        self.target = target
+        there, before = self.refresh.record_of(target), self.visit.link_signature
+        after = b"" if there is None else there.link_signature
+        if after and asked_password(after) and not asked_password(before):
+            return Observation.LOGIN
         targets = self.refresh.targets
         of_host = self.entry.host, target
         targets[of_host] = targets.get(of_host, 0) + 1
         many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+
+def _was_hidden(visit: FetchRecord) -> bool:
+    """Whether the page was not to be indexed; of one that an earlier version has visited this is
+    not known, and it may have been."""
+    return not visit.link_signature or was_noindex(visit.link_signature)
 
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
@@ -289,7 +329,7 @@ def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator
     counters = crawler.stats
     assert counters is not None
     counters.inc_value(stats.REFRESH.format(seen=str(seen)))
-    removed = refresh.delete(entry, seen, decision, now) if decision.delete else ""
+    removed = refresh.delete(entry, seen, decision.reason, now) if decision.delete else ""
     if isinstance(removed, Removed):
         request.meta[REVISITED] = None
         counters.inc_value(stats.REFRESH.format(seen=word_of(removed)))

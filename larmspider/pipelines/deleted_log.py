@@ -7,6 +7,7 @@ being fetched then.
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import DropItem
@@ -14,15 +15,17 @@ from scrapy.exceptions import DropItem
 from larmspider import options
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
-from larmspider.pipelines.records import LogStore
+from larmspider.pipelines.records import LogStore, read_records
 from larmspider.urls.canonical import Forms
 from larmspider.urls.syntax import without_userinfo
-from larmspider.workdir.removals import FILE, CurrentRemovals
+from larmspider.workdir.removals import REASON, CurrentRemovals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 DELETED_LOG_COLUMNS = ("time", "url", "url-exact", "reason")
+KEPT_SECS = 30 * 86_400.0
+"""For so long the last version of a page that was taken out stays, unless an operator did it."""
 
 
 class DeletedLogPipeline(LogStore):
@@ -45,10 +48,19 @@ class DeletedLogPipeline(LogStore):
     def write(self, page: Page) -> None:
         removals = self._removals.get()
         if removals and removals.has(Forms(page.normalized or page.url, page.name)):
-            raise DropItem(f"taken out by the operator ({FILE})")
+            raise DropItem(REASON)
 
     def remove(self, removed: Removed) -> None:
         if not removed.reason:
             return
         url = without_userinfo(removed.url)
         self.log.append(utc(removed.time), url, removed.exact, removed.reason)
+
+
+def kept_for_now(directory: Path, now: float) -> set[tuple[str, str]]:
+    """Time and URL of the removals after which the page's last version is still kept."""
+    if not (path := directory / DeletedLogPipeline.file_name).exists():
+        return set()
+    since = utc(now - KEPT_SECS)
+    rows = read_records(path, len(DELETED_LOG_COLUMNS))
+    return {(when, url) for when, url, _, why in rows if when > since and why != REASON}

@@ -73,13 +73,14 @@ class SearchIndexPipeline(Store):
         languages: Collection[str] = (),
         restricted: Collection[str] = (),
         unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
+        unlinked: Callable[[list[str]], object] = lambda _: None,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
         ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
         link texts are for their own pages alone, since not everybody may see them. ``unknown``
         returns those of some pages that are not stored, and has the others written anew at their
-        next visit."""
+        next visit. ``unlinked`` is told of pages that no link leads to any more."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -91,7 +92,7 @@ class SearchIndexPipeline(Store):
         self._simhasher = Simhasher()
         self._ahead = _Ahead(directory / "ahead")
         self._in_doubt: Sequence[str] = ()
-        self._unknown = unknown
+        self._unknown, self._unlinked = unknown, unlinked
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -117,7 +118,9 @@ class SearchIndexPipeline(Store):
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
             restricted=Sites.from_settings(settings).protected,
             unknown=partial(_unknown, crawler),
+            unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
         )
+        crawler.signals.connect(store.links_to, signal=signals.links_to)
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
         return store
 
@@ -157,6 +160,10 @@ class SearchIndexPipeline(Store):
                 progress=telling,
             )
         telling.end()
+
+    def links_to(self, names: Sequence[str]) -> list[int]:
+        """See signals.links_to."""
+        return [] if self._writer is None else self._writer.anchors.numbers(names)
 
     def spider_idle(self) -> None:
         """Nothing is queued or in flight: update all link texts before the crawl ends."""
@@ -251,6 +258,9 @@ class SearchIndexPipeline(Store):
         if self._writer is not None:
             with self._failure_kept():
                 await asyncio.to_thread(self._commit, self._writer)
+            names, self._writer.anchors.unlinked = self._writer.anchors.unlinked, []
+            if names:
+                self._unlinked(names)
         self.flush()
 
     @contextmanager

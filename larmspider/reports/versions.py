@@ -8,9 +8,11 @@ changes(text_of(crawl, version.page, settings), ...)        # ("-", "Old."), ("+
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
+from datetime import time as time_of_day
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, utc
-from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, kept_for_now
 from larmspider.pipelines.fetch_log import KEPT
 from larmspider.pipelines.records import read_records
 from larmspider.reports.explain import read_again
@@ -93,7 +95,7 @@ def moment(text: str) -> float:
     try:
         found = datetime.fromisoformat(text)
         if "T" not in text and " " not in text:
-            found = datetime.combine(found, time.max)
+            found = datetime.combine(found, time_of_day.max)
         when = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
         utc(when)  # within the years that can be written
         return when
@@ -103,15 +105,15 @@ def moment(text: str) -> float:
         ) from None
 
 
-def history(crawl: CrawlDir, exact: str) -> History:
+def history(crawl: CrawlDir, exact: str, now: float | None = None) -> History:
     """All that the logs have of a URL, by its exact form; of several workers by time."""
-    exact = crawl.name_of(exact)
+    exact, now = crawl.name_of(exact), time.time() if now is None else now
     found = History(exact)
     for part in crawl.parts:
         fetches = list(part.logs.all_of("fetch.log", exact))
         found.visits.extend(Visit(one[0], one[4], one[7]) for one in fetches[-MAX_VISITS:])
         found.visits.extend(_taken_out(part, exact))
-        found.versions.extend(_versions(part, exact, fetches))
+        found.versions.extend(_versions(part, exact, fetches, now))
     found.visits.sort(key=lambda visit: visit.time)
     found.versions.sort(key=lambda version: version.time)
     return found
@@ -125,13 +127,16 @@ def _taken_out(part: CrawlDir, exact: str) -> Iterator[Visit]:
                 yield Visit(when, TAKEN_OUT, reason)
 
 
-def _versions(part: CrawlDir, exact: str, fetches: Iterable[list[str]]) -> Iterator[Version]:
+def _versions(
+    part: CrawlDir, exact: str, fetches: Iterable[list[str]], now: float
+) -> Iterator[Version]:
     """Records of store.log have no time: the last one belongs to the last fetch, and so on."""
     stored: list[StoredPage] = []
     gone = ""
     for fields in part.logs.all_of("store.log", exact):
         if fields[STATUS] == REMOVED:
-            stored, gone = [], fields[7]
+            if (fields[7], fields[1]) not in kept_for_now(part.path, now):
+                stored, gone = [], fields[7]
         else:
             stored.append(part.page_of(fields))
     got = [one for one in fetches if one[4].isdecimal() and not one[7].startswith((KEPT, *_COPIES))]

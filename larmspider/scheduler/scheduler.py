@@ -113,12 +113,25 @@ class FrontierScheduler:
         crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
         crawler.signals.connect(scheduler.wake, signal=signals.wake)
         crawler.signals.connect(scheduler.in_doubt, signal=signals.in_doubt)
+        crawler.signals.connect(scheduler.unlinked, signal=signals.unlinked)
         return scheduler
 
     def in_doubt(self, names: Sequence[str]) -> list[str]:
         """See signals.in_doubt."""
         refresh = self.frontier.refresh
         return [] if refresh is None else refresh.doubt(names)
+
+    def unlinked(self, names: Sequence[str]) -> None:
+        """No link leads to these pages any more: that says nothing of them, but they are due."""
+        if not self.closed:
+            self.frontier.unlinked(names)
+
+    def _links_to(self, urls: Sequence[str]) -> list[int]:
+        """How many pages link to each; 0 where no search index says so."""
+        names = [self._forms(url).exact for url in urls]
+        found = self.crawler.signals.send_catch_log(signals.links_to, names=names)
+        numbers = (one for _, one in found if isinstance(one, list) and len(one) == len(urls))
+        return next(numbers, [0] * len(urls))
 
     @property
     def frontier(self) -> Frontier:
@@ -163,6 +176,7 @@ class FrontierScheduler:
             raise
         assert self.crawler.stats is not None
         self._directory, self._frontier = directory, frontier
+        frontier.gate.links_to = self._links_to
         self._leases = Leases(frontier, self.crawler.stats)
         counts = frontier.audit()
         if directory.resumed:

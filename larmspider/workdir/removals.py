@@ -22,6 +22,7 @@ from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
 
 FILE = "removed.txt"
+REASON = f"taken out by the operator ({FILE})"
 URL, PATTERN, HOST = "url", "pattern", "host"
 _HOST = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
 _EXPRESSION = re.compile(r"[*+()\[\]{}|^$\\]")

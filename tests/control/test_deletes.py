@@ -11,6 +11,7 @@ from larmspider.control.deletes import (
     DeletesError,
     approve,
     approved_in,
+    dead_hosts,
     remember_shown,
     shown_in,
     waiting_lists,
@@ -18,6 +19,8 @@ from larmspider.control.deletes import (
 )
 from larmspider.errors import ConfigError
 from larmspider.frontier.delete_gate import SCOPE, Waiting, note_of, pack_waiting
+from larmspider.frontier.hosts import HostRecord, pack_host
+from larmspider.frontier.storage.records import Counts
 
 
 class Frontier:
@@ -38,8 +41,12 @@ class Frontier:
             }
         )
 
-    def hosts(self) -> dict[str, object]:
-        return dict.fromkeys(("a:80", "b:80", "c:80"))
+    def hosts(self) -> dict[str, tuple[bytes, Counts]]:
+        since = {"a:80": 0.0, "b:80": 1.8e9 - 91 * 86_400, "c:80": 1.8e9 - 89 * 86_400}
+        return {
+            name: (pack_host(HostRecord(name, silent_since=at)), Counts(stored=7))
+            for name, at in since.items()
+        }
 
     def note(self, name: str) -> bytes | None:
         return self.notes.get(name)
@@ -66,6 +73,11 @@ def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
     }
     write_approved(tmp_path, {"a:80": set()})
     assert not (tmp_path / "deletes-approved.json").exists()
+
+
+def test_a_host_that_is_silent_for_ninety_days_is_named() -> None:
+    (dead,) = dead_hosts(Frontier(), 1.8e9)
+    assert (dead.host, dead.since, dead.pages) == ("b:80", 1.8e9 - 91 * 86_400, 7)
 
 
 def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:

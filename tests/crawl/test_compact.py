@@ -11,10 +11,13 @@ import pytest
 from larmspider.crawl import compact as module
 from larmspider.crawl.compact import compact
 from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.items import Link, Page
 from larmspider.pipelines import compaction
 from larmspider.pipelines.compaction import DONE, finish
+from larmspider.reports.versions import history
+from larmspider.workdir.removals import Removals, Rule
 from tests.crawl.test_versions import known
 from tests.support.stored_crawl import StoredCrawl
 
@@ -40,8 +43,8 @@ def crawl(tmp_path: Path) -> CrawlDir:
     return CrawlDir(crawl.path)
 
 
-def run(crawl: CrawlDir, versions: int = 0) -> Any:
-    return compact(crawl, versions=versions, heap_bytes=15_000_000)
+def run(crawl: CrawlDir, versions: int = 0, **more: Any) -> Any:
+    return compact(crawl, versions=versions, heap_bytes=15_000_000, **more)
 
 
 def test_what_does_not_count_is_given_back(crawl: CrawlDir) -> None:
@@ -65,6 +68,35 @@ def test_old_versions_are_kept(crawl: CrawlDir) -> None:
     run(crawl, versions=1)
     lines = [fields[1] for _, fields in crawl.logs.search("store.log", None, 0)]
     assert lines == URLS[:-1] * 2
+
+
+def test_a_page_that_left_by_itself_stays_for_thirty_days(crawl: CrawlDir) -> None:
+    """In the page files alone, where --at finds it; not one that an operator has taken out."""
+
+    def of_gone() -> list[tuple[str, bytes]]:
+        versions = [one for one in history(crawl, URLS[-1], now).versions if one.page]
+        return [(one.time, crawl.body(one.page)) for one in versions if one.page]
+
+    before, now = known(crawl.path), 1_000.0 + 29 * 86_400
+    for _ in range(2):
+        run(crawl, now=now)
+        assert known(crawl.path) == before
+        assert [body for _, body in of_gone()] == [b"next" * 3_000]
+        assert not crawl.stored(URLS[-1])
+    with pytest.raises(CrawlDirError, match="was taken out"):
+        history(crawl, URLS[-1], now).at(now)
+    with_rule = Removals(crawl.path / "removed.txt", [Rule("url", URLS[-1])])
+    run(crawl, now=now, removals=with_rule)
+    assert of_gone() == []
+    assert sum(file.stat().st_size for file in crawl.path.glob("*.pfl")) == 5 * 4 * 3_000
+    assert known(crawl.path) == before
+
+
+def test_after_thirty_days_it_is_gone(crawl: CrawlDir) -> None:
+    freed = run(crawl, now=1_000.0), run(crawl, now=1_100.0 + 30 * 86_400)
+    assert freed[1].after < freed[0].after
+    lines = [fields[1] for _, fields in crawl.logs.search("store.log", None, 0)]
+    assert URLS[-1] not in lines
 
 
 @pytest.mark.parametrize(

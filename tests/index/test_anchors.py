@@ -115,6 +115,20 @@ def test_what_a_page_gives_takes_the_place_of_what_it_gave(tmp_path: Path) -> No
         assert table.sizes() == dict.fromkeys(table.sizes(), 0)
 
 
+def test_pages_that_the_last_link_has_left_are_named_once(table: AnchorTable) -> None:
+    """Those that are indexed; how many pages link to each is known of all."""
+    for page in ("a", "b"):
+        table.add(page, {("http://h/x", "x"), ("http://h/y", "y")})
+    table.flush({"http://h/x": 2})
+    assert table.numbers(["http://h/x", "http://h/y", "http://h/z"]) == [2, 2, 0]
+    table.add("a", [])
+    table.flush()
+    assert (table.numbers(["http://h/x"]), table.unlinked) == ([1], [])
+    table.add("b", [])
+    table.flush()
+    assert (table.numbers(["http://h/x"]), table.unlinked) == ([0], ["http://h/x"])
+
+
 def test_two_tables_are_one_without_what_does_not_count(tmp_path: Path) -> None:
     """A page that both have, of several workers of a crawl, gives what one of them has."""
     with closing(AnchorTable(tmp_path / "a")) as table:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from larmspider.control.deletes import digests, waiting_lists
+import time
+
+from larmspider.control.deletes import dead_hosts, digests, waiting_lists
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 SAMPLES = 20
@@ -11,7 +13,10 @@ SAMPLES = 20
 def deletes(request: WebRequest) -> WebResponse:
     with request.source.crawl.frontier() as frontier:
         lists = {} if frontier is None else waiting_lists(frontier)
-    return request.render("deletes.html", lists=lists, digests=digests(lists), samples=SAMPLES)
+        dead = [] if frontier is None else dead_hosts(frontier, time.time())
+    return request.render(
+        "deletes.html", lists=lists, digests=digests(lists), samples=SAMPLES, dead=dead
+    )
 
 
 PAGES = (PageView("/deletes", deletes),)

@@ -1,0 +1,74 @@
+"""LARM_NOTIFY is told once of each thing that waits for somebody."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from larmspider.extensions import notify
+from larmspider.extensions.notify import NotifyExtension
+from larmspider.frontier.delete_gate import DELETES, LOGIN, NO_ANSWER, DeleteGate, Notice
+from larmspider.frontier.deletes import Observation
+from tests.support.frontier.memory_backend import MemoryBackend
+
+
+def run(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *whats: str,
+    seen: tuple[Observation, ...] = (),
+) -> None:
+    """A run in which these things are found."""
+    gate = DeleteGate(MemoryBackend(), lambda *_: None)
+    scheduler: Any = SimpleNamespace(
+        frontier=SimpleNamespace(gate=gate, hosts={}),
+        directory=SimpleNamespace(path=folder),
+        closed=False,
+        opened=True,
+    )
+    monkeypatch.setattr(notify, "scheduler_of", lambda _: scheduler)
+    extension = NotifyExtension(None, f"sh -c 'cat >> {folder}/told'")  # type: ignore[arg-type]
+
+    async def crawl() -> None:
+        extension.spider_opened()
+        for _ in range(2):
+            gate.notices += [Notice(what, "h:80", f"{what} of h:80") for what in whats]
+            extension.look()
+        for one in seen:
+            gate.saw("h:80", b"k", one)
+        await extension.spider_closed()
+
+    asyncio.run(crawl())
+
+
+def told(folder: Path) -> list[str]:
+    return sorted((folder / "told").read_text().splitlines())
+
+
+def test_each_thing_is_told_once_over_all_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages that wait are another matter once the list was empty."""
+    for _ in range(3):
+        run(tmp_path, monkeypatch, LOGIN, NO_ANSWER, seen=(Observation.LOGIN,))
+    assert told(tmp_path) == ["dead of h:80", "login of h:80"]
+    run(tmp_path, monkeypatch, DELETES)
+    run(tmp_path, monkeypatch, DELETES)
+    assert told(tmp_path).count("deletes of h:80") == 2
+
+
+def test_what_was_over_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login, once as many pages as it takes were there, and no form."""
+    run(tmp_path, monkeypatch, LOGIN, NO_ANSWER)
+    run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 4)
+    run(tmp_path, monkeypatch, LOGIN, NO_ANSWER)
+    assert told(tmp_path) == ["dead of h:80", "dead of h:80", "login of h:80"]
+    run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 9 + (Observation.LOGIN,))
+    run(tmp_path, monkeypatch, LOGIN)
+    run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 5)
+    run(tmp_path, monkeypatch, LOGIN)
+    assert told(tmp_path).count("login of h:80") == 2

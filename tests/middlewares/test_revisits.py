@@ -1,0 +1,313 @@
+"""The table of deletes, row by row: what a site answers day by day, and when a page leaves.
+
+No network, and a clock that is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
+
+from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
+from larmspider.extraction.html import extract
+from larmspider.frontier.deletes import AT_LEAST, Observation
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.hosts import Lease
+from larmspider.frontier.revisiting import Revisiting
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.items import REDIRECT, Kept, Link, Page, Removed
+from larmspider.middlewares.acknowledge import visit_of_page
+from larmspider.middlewares.revisits import _Judge
+from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
+from larmspider.urls.normalizer import UrlForms
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import Clock, build
+
+DAY = 86_400.0
+HOST = "h:80"
+FORM = "<h1>Who are you?</h1><p>Say your name here<form><input type=password name=p></form>"
+Answer = Page | Observation
+
+
+def page(path: str, text: str = "", status: int = 200, to: str = "", robots: str = "") -> Page:
+    url = f"http://h/{path}"
+    markup = text if "<" in text else f"<p>What page {path} has to say. {text}"
+    found = extract(f"<meta name=robots content='{robots}'>{markup}".encode(), url, None)
+    found.url = found.normalized = found.exact = url
+    found.body = markup.encode() if status < 300 else b""
+    found.status, found.fetched = status, 1.8e9
+    if to:
+        target = f"http://h/{to}" if "//" not in to else to
+        found.links = [Link(target, target, REDIRECT, exact=target)]
+    return found
+
+
+class World:
+    """A start page and others, p0 to p7, which all stay as they are but for those of ``site``."""
+
+    def __init__(self, pages: int = 8, robots: bool = False) -> None:
+        self.disk, self.clock, self.robots = Disk(), Clock(1.8e9), robots
+        self.site: dict[str, Answer | Callable[[str], Answer]] = {}
+        self.links: dict[str, int] = {}
+        self.stored: list[Any] = []
+        self.asked: list[str] = []
+        self.for_all = True
+        settings = Settings()
+        settings.setmodule("larmspider.settings")
+        self.forms = UrlForms.from_settings(settings)
+        frontier = self.begin("")
+        names = ["", "login", *(f"p{number}" for number in range(pages))]
+        urls = [f"http://h/{name}" for name in names]
+        frontier.add([frontier.entry(url, url, depth=len(url) > 9) for url in urls])
+        self.site["login"] = page("login", FORM)
+        self.work(frontier)
+
+    def begin(self, mode: str = "all") -> Frontier:
+        frontier = build(MemoryBackend(self.disk), self.clock, robots=self.robots)
+        frontier.refresh = Revisiting(frontier, self.forms, mode=mode)
+        frontier.refresh.recover()
+        frontier.gate.links_to = lambda urls: [self.links.get(url, 0) for url in urls]
+        return frontier
+
+    def run(self, day: float) -> list[Any]:
+        """What the stores get in a run on that day."""
+        self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
+        frontier = self.begin()
+        self.work(frontier)
+        self.notices = frontier.gate.notices
+        return self.stored
+
+    def work(self, frontier: Frontier) -> None:
+        for _ in range(1_000):
+            if (lease := frontier.pop()) is not None:
+                frontier.answered(lease, 0.0)
+                self.answer(frontier, lease)
+            elif frontier.finished:
+                break
+            else:
+                self.clock.now += 2.0
+        frontier.checkpoint({})
+
+    def answer(self, frontier: Frontier, lease: Lease) -> None:
+        path = lease.url.removeprefix("http://h/")
+        self.asked.append(path)
+        if lease.is_robots:
+            frontier.robots_loaded(lease, b"", 0.0)
+            return
+        if lease.is_source:
+            frontier.source_read(lease, "404", 0.0)
+            return
+        found = self.site.get(path) or page(path)
+        answer = found(path) if callable(found) else found
+        assert lease.entry is not None
+        if isinstance(answer, Page):
+            answer = replace(answer, fingerprint=fingerprint(answer))
+        if lease.entry.visit is None:
+            assert isinstance(answer, Page)
+            answer.signature, answer.link_signature = signature(answer), link_signature(answer)
+            frontier.acknowledge(lease, visit_of_page(answer))
+        else:
+            self.judge(frontier, lease, answer)
+
+    def judge(self, frontier: Frontier, lease: Lease, answer: Answer) -> None:
+        refresh, entry, now = frontier.refresh, lease.entry, self.clock.now
+        assert refresh is not None
+        assert entry is not None
+        assert entry.visit is not None
+        if isinstance(answer, Observation):  # without a response
+            decision = refresh.judge(entry, entry.visit, answer, now)
+            removed = ""
+            if decision.delete:
+                removed = refresh.delete(entry, answer, decision.reason, now)
+            record = None if isinstance(removed, Removed) else decision.record
+            self.stored += [removed] if removed else []
+        else:
+            request = Request(lease.url, meta={LEASE: lease})
+            response = HtmlResponse(lease.url, answer.status, body=answer.body, request=request)
+            judge = _Judge(refresh, entry, response, for_all=self.for_all)
+            self.stored += list(judge.judge(answer))
+            if response.meta.get(LOOK_AGAIN):
+                frontier.look_again(lease)
+                return
+            record = response.meta[REVISITED]
+        if record is None:
+            frontier.forget(lease)
+        else:
+            frontier.acknowledge(lease, record)
+
+    def state(self, path: str) -> UrlState:
+        return MemoryBackend(self.disk).check([url_key(f"http://h/{path}")])[0]
+
+    def leaves_on(self, path: str, days: Sequence[float]) -> float | None:
+        """The first of some days on which a page is taken out of the search."""
+        for day in days:
+            found = [one for one in self.run(day) if isinstance(one, Removed)]
+            if any(one.url == f"http://h/{path}" for one in found):
+                return day
+        return None
+
+
+DAILY = [day * 1.01 for day in range(1, 6)]
+ROWS: dict[str, tuple[Answer, int | None]] = {
+    "410": (page("p1", status=410), 1),
+    "noindex": (page("p1", robots="noindex"), 1),
+    "404": (page("p1", status=404), 3),
+    "a redirect to a page that is stored": (page("p1", status=301, to="p2"), 2),
+    "a redirect to a page that nobody has": (page("p1", status=301, to="nowhere"), None),
+    "a redirect to another server": (page("p1", status=302, to="http://other/p1"), None),
+    "a redirect to the start page": (page("p1", status=302, to=""), None),
+    "a redirect to a login that is stored": (page("p1", status=302, to="login"), None),
+    "out of scope": (Observation.SCOPE, None),
+    "401": (page("p1", status=401), None),
+    "403": (page("p1", status=403), None),
+    "a login form": (page("p1", FORM), None),
+    "empty": (replace(page("p1"), body=b" ", text=""), None),
+    "no answer, or a time-out": (Observation.FAILED, None),
+    "500": (page("p1", status=500), None),
+    "429": (page("p1", status=429), None),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_page_leaves_by_its_row_of_the_table(row: str) -> None:
+    """On which of the days, with a visit a day; None: on none of them."""
+    world = World()
+    world.site["p1"], at = ROWS[row]
+    assert world.leaves_on("p1", DAILY) == (None if at is None else DAILY[at - 1])
+
+
+def test_a_redirect_counts_as_a_move_as_soon_as_the_target_is_stored() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=301, to="p99")
+    assert world.leaves_on("p1", DAILY[:4]) is None
+    frontier = world.begin("")
+    frontier.add([frontier.entry("http://h/p99", "http://h/p99")])
+    world.work(frontier)
+    assert world.leaves_on("p1", DAILY[4:6]) == DAILY[4]
+
+
+def test_one_url_to_which_many_lead_is_no_page_that_they_have_moved_to() -> None:
+    """Later pages count as missing, and those before them too, from the next run on."""
+    world = World()
+    for number in range(6):
+        world.site[f"p{number}"] = page(f"p{number}", status=302, to="p7")
+    seen = [one.kind for one in world.run(1) if isinstance(one, Kept) and one.status == 302]
+    assert seen == ["moved"] * 2 + ["moved-to-one"] * 4
+    gone = [one for one in world.run(2.5) if isinstance(one, Removed)]
+    assert len(gone) <= 2
+    assert not [one for one in world.run(2.6) if isinstance(one, Removed)]
+
+
+@pytest.mark.parametrize("days, at", [(range(1, 6), None), ([1, 5, 9], 9)])
+def test_who_may_not_see_a_page_any_more_loses_it_where_not_everybody_may(
+    days: Sequence[int], at: int | None
+) -> None:
+    """On a host with credentials: 401 twice over seven days."""
+    world = World()
+    world.site["p1"] = page("p1", status=401)
+    world.for_all = False
+    assert world.leaves_on("p1", [float(day) for day in days]) == at
+
+
+@pytest.mark.parametrize(
+    "reads, answers, at",
+    [
+        ([1, 1, 1, 1], "200", None),  # one robots.txt, seen again and again
+        ([1, 2.1, 3.2, 4.3], "200", 2),
+        ([1, 2.1, 3.2, 4.3], "timeout", None),  # old rules still hold
+        ([1, 1, 1, 4], "200", 4),
+    ],
+)
+def test_robots_txt_has_to_be_read_twice(
+    reads: Sequence[float], answers: str, at: float | None
+) -> None:
+    world = World()
+    world.site["p1"] = Observation.ROBOTS
+    left = []
+    for day, read in enumerate(reads, 1):
+        world.clock.now = 1.8e9 + day * DAY + 3
+        frontier = world.begin()
+        host = frontier.hosts.get(HOST)
+        assert host is not None
+        host.record.robots_answer = "200" if day == 1 else answers
+        host.record.robots_time = 1.8e9 + read * DAY
+        world.stored = []
+        world.work(frontier)
+        left += [day for one in world.stored if isinstance(one, Removed)]
+    assert left == ([] if at is None else [at])
+
+
+def test_a_page_that_is_not_to_be_indexed_is_stored_and_leaves_by_the_brake() -> None:
+    world = World()
+    world.site["p1"] = page("p1", robots="noindex")
+    removed, hidden = (one for one in world.run(1) if not isinstance(one, Kept))
+    assert isinstance(removed, Removed)
+    assert isinstance(hidden, Page)
+    assert (removed.reason, hidden.noindex, world.state("p1")) == ("noindex", True, UrlState.STORED)
+    assert removed.time < hidden.fetched
+    assert not [one for one in world.run(2) if not isinstance(one, Kept)]
+    world.site["p1"] = page("p1")
+    assert [type(one) for one in world.run(3) if not isinstance(one, Kept)] == [Page]
+
+
+def test_no_more_pages_are_hidden_than_the_brake_lets_go() -> None:
+    """Of a host that forbids by mistake to index any page; its pages stay as they were."""
+    world = World(pages=40)
+    for name in ["", *(f"p{number}" for number in range(40))]:
+        world.site[name] = page(name, robots="noindex")
+    assert sum(isinstance(one, Removed) for one in world.run(1)) == AT_LEAST
+    assert {notice.what for notice in world.notices} == {"deletes"}
+    assert not any(isinstance(one, Removed) for one in world.run(2))
+    world.site = {"login": world.site["login"]}
+    changed = [one for one in world.run(3) if isinstance(one, Page)]
+    assert len(changed) == AT_LEAST, "those that the brake has held are as they were"
+
+
+def test_the_canaries_are_the_pages_that_most_pages_link_to() -> None:
+    world = World()
+    most = [f"p{number}" for number in range(3, 8)]
+    world.links = {f"http://h/{name}": 40 for name in most} | {"http://h/p1": 7}
+    for name in most:
+        world.site[name] = page(name, status=500)
+    world.site["p1"] = page("p1", status=410)
+    kept = [one.message for one in world.run(1) if isinstance(one, Kept) and one.status == 410]
+    assert kept[-1].startswith("gone; only 1 of 6 pages are there")
+    for name in most:
+        del world.site[name]
+    assert world.leaves_on("p1", [2]) == 2
+
+
+def test_a_host_that_is_silent_for_long_keeps_its_pages_and_somebody_is_told() -> None:
+    world = World()
+    frontier = world.begin()
+    for day in range(1, 101):
+        world.clock.now = 1.8e9 + day * DAY
+        frontier = world.begin()
+        world.clock.now += 5  # the gap
+        lease = frontier.pop()
+        assert lease is not None
+        frontier.failed(lease, "timeout", 30.0)
+        frontier.checkpoint({})
+        assert bool(frontier.gate.notices) is (day > 90)
+    (notice,) = frontier.gate.notices
+    assert notice.what == "dead"
+    assert "h:80 has not answered for 99 days. Its 10 pages stay in the search." in notice.message
+    world.run(101)
+    assert world.notices == []
+    assert world.state("p1") is UrlState.STORED
+
+
+def test_a_page_that_no_link_leads_to_is_due_and_stays() -> None:
+    world = World()
+    frontier = world.begin("due")
+    frontier.unlinked(["http://h/p4", "http://h/never"])
+    world.asked = []
+    world.work(frontier)
+    assert "p4" in world.asked[:2]
+    assert world.state("p4") is UrlState.STORED
