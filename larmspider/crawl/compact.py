@@ -60,9 +60,9 @@ def compact(
     removals: Removals | None = None,
     now: float | None = None,
 ) -> Freed:
-    """Keep ``versions`` old ones of each page, and nothing of what ``removals`` has. ``up_to_date``:
-    the directory of one of many workers has the last commit of Redis, though the worker was killed.
-    Raises ConfigError, CrawlDirError."""
+    """Keep ``versions`` old ones of each page, and nothing that ``removals`` have taken out.
+    ``up_to_date``: the directory of one of many workers has the last commit of Redis, though the
+    worker was killed. Raises ConfigError, CrawlDirError."""
     path, removals = crawl.path, removals or Removals(FILE)
     with locked(path / LOCK):
         finish(path)
