@@ -122,7 +122,7 @@ def approve(
     for path in parts:
         approved = approved_in(path)
         for row in rows:
-            approved.setdefault(row.host, set()).add(row.key)
+            approved.setdefault(row.host, {})[row.key] = row.page.since
         write_approved(path, approved)
     return (
         f"{counted(len(rows), 'page')} of {name} approved: the next refresh visits each once more,"
@@ -140,18 +140,30 @@ def shown_in(path: Path) -> dict[str, str]:
         return {}
 
 
-def approved_in(path: Path) -> dict[str, set[bytes]]:
-    """The keys that are approved, by host."""
+def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
+    """The keys that are approved, by host, and since when their pages wait: one that comes back,
+    and is gone again, has to be approved anew. 0.0 in a file of an earlier version."""
     try:
         found = json.loads((path / APPROVED).read_bytes())
-        return {host: {bytes.fromhex(key) for key in keys} for host, keys in found.items()}
+        rows = {
+            host: keys if isinstance(keys, dict) else dict.fromkeys(keys, 0.0)
+            for host, keys in found.items()
+        }
+        return {
+            host: {bytes.fromhex(key): float(since) for key, since in keys.items()}
+            for host, keys in rows.items()
+        }
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
 
-def write_approved(path: Path, approved: Mapping[str, set[bytes]]) -> None:
+def write_approved(path: Path, approved: Mapping[str, Mapping[bytes, float]]) -> None:
     """No file where nothing is approved."""
-    found = {host: sorted(key.hex() for key in keys) for host, keys in approved.items() if keys}
+    found = {
+        host: {key.hex(): keys[key] for key in sorted(keys)}
+        for host, keys in approved.items()
+        if keys
+    }
     if found:
         replace_file(path / APPROVED, json.dumps(found).encode())
     else:

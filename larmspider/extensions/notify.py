@@ -3,9 +3,10 @@
     LARM_NOTIFY = "mail -s larmspider me@example"      # a command: the message is its input
     LARM_NOTIFY = "https://chat.example/hooks/larm"    # a webhook: {"what": ..., "host": ..., ...}
 
-Looked for at each checkpoint. Each thing is told once, whatever the number of runs in which it is
-found: the brake holds deletes of a host, a login has expired, a host is dead. It is told again if a
-run in between has found that it was over.
+Looked for at each checkpoint. An approval lasts until a run begins that finds its pages gone or
+back, whatever becomes of the runs before. Each thing is told once, in however many runs it is
+found: the brake holds deletes of a host, a login has expired, a host is dead. It is told again if
+a run in between has found that it was over.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import shlex
 import time
 import urllib.request
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
@@ -50,7 +50,7 @@ class NotifyExtension:
 
     def __init__(self, crawler: Crawler, target: str) -> None:
         self.crawler, self.target = crawler, target
-        self._approved: dict[str, set[bytes]] = {}
+        self._approved: dict[str, dict[bytes, float]] = {}
         self._read = -1.0
         self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
         self._told: dict[str, float] = {}
@@ -75,6 +75,7 @@ class NotifyExtension:
             return
         with suppress(OSError, ValueError):  # a damaged file: it is told again
             self._told = dict(json.loads((scheduler.directory.path / TOLD).read_bytes()))
+        self._drop_done(scheduler)
         self._take_approvals(scheduler)
 
     def look(self) -> None:
@@ -144,17 +145,20 @@ class NotifyExtension:
         if scheduler is not None and scheduler.opened:
             self._tell(scheduler)
             self._forget_over(scheduler)
-            self._drop_done(scheduler)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=TIMEOUT_SECS)
 
     def _drop_done(self, scheduler: FrontierScheduler) -> None:
-        """An approval is over when its page has left, or has come back."""
-        gate = scheduler.frontier.gate
-        left = {host: gate.still_waiting(host, keys) for host, keys in self._approved.items()}
-        if left != self._approved:
+        """An approval is over when its page has left, or has come back, by the last commit."""
+        gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
+        approved = approved_in(scheduler.directory.path)
+        left = {
+            host: gate.still_waiting(host, keys) if host in hosts else keys
+            for host, keys in approved.items()
+        }
+        if left != approved:
             with suppress(OSError):
-                write_approved(Path(scheduler.directory.path), left)
+                write_approved(scheduler.directory.path, left)
 
 
 def notify_target(crawler: Crawler) -> str:

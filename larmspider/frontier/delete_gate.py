@@ -15,7 +15,7 @@ page is visited once more, and leaves if it is still gone.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
@@ -408,21 +408,24 @@ class DeleteGate:
 
     # the operator
 
-    def approve(self, host: str, keys: Iterable[bytes]) -> None:
-        """Somebody has looked at waiting pages: each is visited once more, and leaves if it is
-        still gone."""
-        mine = self._of(host)
-        known = [key for key in keys if key in mine.waiting]
+    def approve(self, host: str, keys: Mapping[bytes, float]) -> None:
+        """Somebody has looked at pages that wait since these times: each is visited once more, and
+        leaves if it is still gone."""
+        mine, known = self._of(host), self.still_waiting(host, keys)
         if known:
             mine.approved.update(known)
             self.brake.approve(host)
             self._changed.add(host)
             self._schedule(host, known, 1.0)
 
-    def still_waiting(self, host: str, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of some pages that wait."""
+    def still_waiting(self, host: str, keys: Mapping[bytes, float]) -> dict[bytes, float]:
+        """Those of some pages that wait since these times; since any for 0.0."""
         waiting = self._of(host).waiting
-        return {key for key in keys if key in waiting}
+        return {
+            key: since
+            for key, since in keys.items()
+            if key in waiting and since in (0.0, waiting[key].since)
+        }
 
 
 def redirect_target(page: Page) -> str:

@@ -9,10 +9,21 @@ from typing import Any
 
 import pytest
 
+from larmspider.control.deletes import approved_in, write_approved
 from larmspider.extensions import notify
 from larmspider.extensions.notify import NotifyExtension
-from larmspider.frontier.delete_gate import DELETES, LOGIN, NO_ANSWER, DeleteGate, Notice
+from larmspider.frontier.delete_gate import (
+    DELETES,
+    LOGIN,
+    NO_ANSWER,
+    DeleteGate,
+    Notice,
+    Waiting,
+    note_of,
+    pack_waiting,
+)
 from larmspider.frontier.deletes import Observation
+from larmspider.frontier.storage.backend import Backend
 from tests.support.frontier.memory_backend import MemoryBackend
 
 
@@ -21,14 +32,20 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     *whats: str,
     seen: tuple[Observation, ...] = (),
-) -> None:
-    """A run in which these things are found."""
-    gate = DeleteGate(MemoryBackend(), lambda *_: None)
+    backend: Backend | None = None,
+    killed: bool = False,
+) -> dict[bytes, float]:
+    """A run in which these things are found; what it makes due."""
+    due: dict[bytes, float] = {}
+    gate = DeleteGate(
+        backend or MemoryBackend(), lambda _, keys, at: due.update(dict.fromkeys(keys, at))
+    )
     scheduler: Any = SimpleNamespace(
-        frontier=SimpleNamespace(gate=gate, hosts={}),
+        frontier=SimpleNamespace(gate=gate, hosts={"h:80": None}),
         directory=SimpleNamespace(path=folder),
         closed=False,
         opened=True,
+        wake=lambda: None,
     )
     monkeypatch.setattr(notify, "scheduler_of", lambda _: scheduler)
     extension = NotifyExtension(None, f"sh -c 'cat >> {folder}/told'")  # type: ignore[arg-type]
@@ -40,9 +57,11 @@ def run(
             extension.look()
         for one in seen:
             gate.saw("h:80", b"k", one)
-        await extension.spider_closed()
+        if not killed:
+            await extension.spider_closed()
 
     asyncio.run(crawl())
+    return due
 
 
 def told(folder: Path) -> list[str]:
@@ -72,3 +91,22 @@ def test_what_was_over_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 5)
     run(tmp_path, monkeypatch, LOGIN)
     assert told(tmp_path).count("login of h:80") == 2
+
+
+def test_an_approval_lasts_until_its_page_has_left_or_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over runs that are killed; a page that came back, and is gone again, was never shown."""
+    backend, key = MemoryBackend(), b"k" * 16
+
+    def waits(since: float) -> None:
+        page = Waiting("http://h/a", "missing", "3 times", since, "20 pages left")
+        backend.put_note(note_of("h:80"), pack_waiting({key: page}))
+
+    waits(1_000.5)
+    write_approved(tmp_path, {"h:80": {key: 1_000.5}})
+    for killed in (True, True, False, False):
+        assert run(tmp_path, monkeypatch, backend=backend, killed=killed) == {key: 1.0}
+    waits(2_000.5)
+    assert run(tmp_path, monkeypatch, backend=backend) == {}
+    assert approved_in(tmp_path) == {}

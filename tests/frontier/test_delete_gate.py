@@ -116,7 +116,7 @@ def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> Non
     seen_gone = replace(before(""), time=NOW, missing_as="gone", confirmations=1, missing_since=NOW)
     lost = [one for one in world.entries if again.has_lost(HOST, one.key, seen_gone)]
     assert lost == [one for one in world.entries if one not in held], "what waits is not lost"
-    again.approve(HOST, [one.key for one in held[:5]])
+    again.approve(HOST, {one.key: NOW for one in held[:5]} | {held[5].key: NOW - 1})
     assert all(world.due[one.key] == 1.0 for one in held[:5])
     again.saw(HOST, held[0].key, Observation.SAME)  # it has come back
     assert [again.why_not(one, Observation.MISSING, "", NOW) for one in held[1:5]] == [""] * 4
@@ -131,7 +131,7 @@ def test_pages_out_of_scope_leave_only_when_somebody_says_so() -> None:
     waiting = world.gate._of(HOST).waiting
     assert set(listed_as(SCOPE, HOST, waiting)) == {one.key, other.key}
     assert not list(listed_as(HOST, HOST, waiting))
-    world.gate.approve(HOST, [one.key])
+    world.gate.approve(HOST, {one.key: 0.0})
     assert world.why_not(one, Observation.SCOPE) == ""
     assert world.why_not(other, Observation.SCOPE)
 
