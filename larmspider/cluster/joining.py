@@ -31,12 +31,13 @@ from larmspider.cluster.membership import (
     cluster_settings,
 )
 from larmspider.cluster.redis_client import UNREACHABLE, RedisLink, insist, link_to, pairs
+from larmspider.cluster.shared_refresh import adopt
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import unpack_visit
-from larmspider.workdir.directory import asked_fresh, check_free
+from larmspider.workdir.directory import asked_fresh, check_free, worker_dirs
 from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
 
 if TYPE_CHECKING:
@@ -252,8 +253,20 @@ class SharedCrawl:
         found, now = self.link.run([("HGET", totals, "ended"), ("EXISTS", ended)])
         return bool(found or now)
 
+    def adopt(self, root: Path) -> None:
+        """Take the records of visits that earlier versions have made from the directories of the
+        workers in ``root``, where none runs."""
+        if not self.living() and (number := adopt(self.link, self.keys, worker_dirs(root))):
+            logger.info(
+                "The crawl in Redis at %s was made by an earlier version: it has now what became of"
+                " %s, as far as their workers' directories are in %s",
+                self.where,
+                counted(number, "URL"),
+                root,
+            )
+
     def urls(self) -> Iterator[str]:
-        """URLs that may be visited again, in no order; none of what earlier versions have done."""
+        """URLs that may be visited again, in no order."""
         for partition in range(self.keys.partitions):
             name, cursor = self.keys.partition("visits", partition), b"0"
             while True:

@@ -3,7 +3,7 @@
     loaded = Loading(committer, local, batch=256).load({17: 1_800_000_000_123})    # in a thread
     loaded.counts                                            # for what the frontier has in memory
 
-    record = take_up(committer, local, loading)              # at the start of a worker
+    record = take_up(committer, local)              # at the start of a worker
 
 What the owner before had committed and not applied is applied first.
 """
@@ -169,8 +169,8 @@ class Loading:
     def _load_visited(self, partitions: Sequence[int], loaded: Loaded) -> None:
         rows: list[Row] = []
         for partition in partitions:
-            members = self._members(partition, loaded.visited[partition])
-            rows += self._local.visited_rows(partition, members)
+            found = _members(self._link, self._keys, partition, loaded.visited[partition])
+            rows += self._local.visited_rows(partition, found)
             if len(rows) > CHUNK:
                 self._local.write(rows)
                 rows = []
@@ -216,20 +216,22 @@ class Loading:
                     more.append(partition)
             partitions, at = more, at + _ELEMENTS_AT_ONCE
 
-    def members(self, partition: int) -> Iterator[int]:
-        """The visited table of a partition in Redis."""
-        (total,) = self._link.run([("HGET", self._key("owner", partition), "visited")])
-        return self._members(partition, int(total or 0))
-
-    def _members(self, partition: int, total: int) -> Iterator[int]:
-        names = [self._keys.dupefilter(partition, bucket) for bucket in range(buckets(total))]
-        for at in range(0, len(names), _BUCKETS_AT_ONCE):
-            part = names[at : at + _BUCKETS_AT_ONCE]
-            for found in self._link.run([("SMEMBERS", name) for name in part]):
-                yield from map(int, found)
-
     def _key(self, name: str, partition: int) -> bytes:
         return self._keys.partition(name, partition)
+
+
+def members(link: RedisLink, keys: Keys, partition: int) -> Iterator[int]:
+    """The visited table of a partition in Redis."""
+    (total,) = link.run([("HGET", keys.partition("owner", partition), "visited")])
+    return _members(link, keys, partition, int(total or 0))
+
+
+def _members(link: RedisLink, keys: Keys, partition: int, total: int) -> Iterator[int]:
+    names = [keys.dupefilter(partition, bucket) for bucket in range(buckets(total))]
+    for at in range(0, len(names), _BUCKETS_AT_ONCE):
+        part = names[at : at + _BUCKETS_AT_ONCE]
+        for found in link.run([("SMEMBERS", name) for name in part]):
+            yield from map(int, found)
 
 
 def _by_name(answer: Any) -> dict[str, bytes]:
@@ -244,7 +246,7 @@ def _requeued(packed: bytes) -> Counts:
     return counts
 
 
-def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitRecord:
+def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     """Make a worker's disk agree with its last commit in Redis, which is applied, and returned.
 
     Redis is right. What it has lost, as it came back without its last second, is forgotten on disk
@@ -252,7 +254,7 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
     Raises FormatError, CrawlDirError where Redis holds another crawl than the files, or none.
     """
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
-    committer.crawl_id = _crawl_id(committer, local, crawl)
+    link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
     on_disk = int(serial or 0)
@@ -264,7 +266,7 @@ def take_up(committer: Committer, local: LocalCopy, loading: Loading) -> CommitR
     elif on_disk > record.serial:
         for partition in range(committer.keys.partitions):
             if next(local.own_visits(partition), None) is not None:
-                local.write(local.visited_rows(partition, loading.members(partition)))
+                local.write(local.visited_rows(partition, members(link, committer.keys, partition)))
                 local.purge({partition: ()})
     if on_disk != record.serial:
         known = f"{committer.crawl_id} {record.serial}".encode()

@@ -104,7 +104,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
     def recover(self) -> Recovery:
         """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
         than the files, or none any more."""
-        record = take_up(self._committer, self._local, self._loading)
+        record = take_up(self._committer, self._local)
         self._positions = dict(record.positions)
         self._queues.serial = int.from_bytes(self._overlay.meta(b"serial") or b"", "big")
         leases = self._overlay.meta(b"leases") or b""

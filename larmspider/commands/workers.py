@@ -151,8 +151,8 @@ class Command(ScrapyCommand):
                 settings.set("REDIS_URL", private.url, priority="cmdline")
                 shared = SharedCrawl(settings, crawler.spidercls.name)
                 shared.refuse_other_partitions()
-                check_shared_refresh(crawler)
                 shared.expire_ended(root)
+                check_shared_refresh(crawler)
             arguments.pop("fresh", None)
             command = self._command(spider, arguments, opts, private.url if is_private else "")
             supervisor = self._supervisor(

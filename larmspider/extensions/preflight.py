@@ -286,11 +286,13 @@ def check_shared_refresh(crawler: Crawler) -> None:
             f"refresh={asked}: expected a crawl that has ended in Redis at {shared.where}, there is"
             " none; the same command without refresh begins or continues it"
         )
+    root = options.crawl_root(crawler.settings)
+    shared.adopt(root)
     if next(shared.urls(), None) is None:
         raise ConfigError(
             f"refresh={asked}: the crawl in Redis at {shared.where} was made by an earlier version,"
-            " which kept there nothing to visit again: scrapy merge makes one directory of it,"
-            " which can be"
+            f" which kept there nothing to visit again, and LARM_DIR={root} has no directories of"
+            " its workers: begin where these are"
         )
     normalize = UrlForms.from_settings(crawler.settings)
     if pattern is not None:

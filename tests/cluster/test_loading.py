@@ -21,7 +21,7 @@ from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import pack_outdated
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.cluster.shared_refresh import SharedRefresh
+from larmspider.cluster.shared_refresh import SharedRefresh, adopt
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
@@ -679,6 +679,33 @@ def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
     one = store.join("w1")
     assert one.note("orders") == b"{}"
     one.close()
+
+
+def test_visits_of_an_earlier_version_come_from_the_directories_of_its_workers(store, workers):
+    """Redis had no records then. What it does not know any more is left out, and of two versions of
+    a page the later one counts."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries(*"1234"))
+    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 4)])
+    one.checkpoint({})
+    pass_on(store, one, two)
+    gone, again, *others = [e.key for e in entries(*"1234")]
+    two.forget([gone])
+    two.schedule([(again, 1.0)])
+    two.due("a:80", 9.0, until=1.0)
+    two.acknowledge([(again, replace(OK, time=OK.time + 5))])
+    two.checkpoint({})
+    folders = [worker.files.path.parent for worker in (one, two)]
+    assert not adopt(one.link, store.keys, folders), "all are there"
+    for at in BLOCKS:
+        store.client.delete(store.keys.partition("visits", at))
+    assert adopt(one.link, store.keys, folders) == 3
+    (three,) = workers("w3")
+    pass_on(store, two, three)
+    assert three.visit(gone) is None
+    assert [three.visit(key).shard for key in (again, *others)] == ["w2", "w1", "w1"]
+    assert three.visit(again).time == OK.time + 5
 
 
 def test_positions_since_a_compaction_count_until_the_next_commit(store, workers, tmp_path):

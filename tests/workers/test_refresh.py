@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import redis
 
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.rebuild import stored_documents
+from larmspider.workers.redis_server import PrivateRedis
 from tests.support.crawling import FAST, Ran, begin, crawl, records, scrapy
 from tests.support.forking import Forked
 from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
@@ -313,6 +315,28 @@ def test_pages_that_an_operator_takes_out_while_no_worker_runs(crew: Crew, tmp_p
     again = crew.run("all", number=3)
     assert again.status == 0, again.err
     assert crew.held()[0].keys() == crew.sites.urls - gone
+
+
+def test_a_crawl_of_an_earlier_version_is_visited_again(crew: Crew) -> None:
+    """Redis has nothing of its visits; whose directories are elsewhere is told so."""
+    assert crew.run().status == 0
+    crew.sites.asked()
+    with PrivateRedis(crew.path / "redis") as server, redis.Redis.from_url(server.url) as client:
+        for key in [*client.scan_iter("intranet:visits:*", count=1000)]:
+            client.delete(key)
+    crew.days = 1
+    folders = [(path, crew.folder / path.name) for path in crew.path.glob("*-*")]
+    for path, away in folders:
+        path.rename(away)
+    refused = crew.run("all")
+    assert (refused.status, "begin where these are" in refused.err) == (2, True), refused.err
+    for path, away in folders:
+        away.rename(path)
+    done = crew.run("all", number=3)
+    assert done.status == 0, done.err
+    assert crew.sites.asked() == Counter(crew.sites.urls)
+    assert "refresh   0 changed, 0 new, 36 as before" in done.out
+    assert len(crew.held()[0]) == 36
 
 
 def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
