@@ -126,7 +126,8 @@ class Page:
     ``text`` is not its main text, as (start, end) in order. Pages of a PDF are parted by form
     feeds in ``text``. ``unread``: why extraction has not read the document, or not
     all of it, an Outcome and a message (``encrypted: needs a password``); "" for all others.
-    ``headers`` are those of the response, by name; no store keeps them, feeds write them.
+    ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the response, by
+    name; no store keeps them, feeds write them.
     """
 
     url: str
@@ -159,6 +160,7 @@ class Page:
     author: str = ""
     modified: float | None = None
     unread: str = ""
+    fields: dict[str, list[str]] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rest: list[tuple[int, int]] = field(default_factory=list)

@@ -257,6 +257,12 @@ LARM_DOCUMENT_BYTES = 1 << 30
 # its own, of 130 MB. Empty: none is guessed.
 LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,nl,no,pt,ro,ru,sv,ta,tr"
 
+# Own fields: what a CSS selector or an XPath finds on the pages of some hosts, by pattern as in
+# `LARM_HOST_RULES` and name: `{"shop*.example": {"price": ".price", "room": "//td[@id='room']"}}`.
+# They go into feeds and the search index (docs/search.md#own-fields). The first pattern that sets a
+# name holds. As JSON on the command line.
+LARM_FIELDS: dict[str, dict[str, str]] = {}
+
 # `tika`: what the readers refuse, or find no text in, is read by Apache Tika, doc and ppt among it
 # (`pip install 'larmspider[tika]'`). Empty: it is not.
 LARM_SECOND_READER = ""
@@ -495,6 +501,9 @@ LARM_INDEX_STEMMER = "english"
 
 # Only pages in these languages, as "de,en", and in unknown ones can be found. Empty: all.
 LARM_INDEX_LANGUAGES: list[str] = []
+
+# Fields of `LARM_FIELDS` that searches count and offer as filters, as "room,status".
+LARM_FACETS: list[str] = []
 
 # For `scrapy_redis.pipelines.RedisPipeline`, where it is added to `ITEM_PIPELINES`: JSON with
 # bodies in base64, into the list `<spider>:items`.

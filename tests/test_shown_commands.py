@@ -41,6 +41,7 @@ ELSEWHERE = {
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
     r"scrapy serve": "tests/web/test_serve.py",
     r"scrapy control": "tests/web/test_control.py",
+    r"scrapy parse": "tests/whole_crawls/test_own_fields.py",
     r"scrapy workers": "tests/workers/test_command.py",
     r"scrapy crawl intranet -a start=http://127": "tests/examples/test_demo_site.py",
     r"python -m examples\.intranet": "tests/examples/test_demo_site.py",

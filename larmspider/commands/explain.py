@@ -50,6 +50,7 @@ def print_text(explanation: Explanation) -> None:
     if page is not None:
         rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
         rows.append(("title", page.title))
+    rows += [(name, ", ".join(values)) for name, values in explanation.fields.items()]
     rows += [("copy", url) for url in explanation.copied_at]
     if explanation.copies > len(explanation.copied_at):
         rows.append(("copies", f"{explanation.copies}; these are the first ones"))

@@ -1,12 +1,17 @@
-"""scrapy parse URL: Scrapy's command, without touching LARM_DIR."""
+"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; what a page gives, own fields
+(LARM_FIELDS) among it."""
 
 from __future__ import annotations
 
 import argparse
 
 from scrapy.commands.parse import Command as ParseCommand
+from scrapy.exceptions import UsageError
 
+from larmspider import options
 from larmspider.command import leave_no_crawl
+from larmspider.errors import ConfigError
+from larmspider.extraction.process import Readers
 
 
 class Command(ParseCommand):
@@ -14,3 +19,16 @@ class Command(ParseCommand):
         super().process_options(args, opts)
         assert self.settings is not None
         leave_no_crawl(self.settings, *args[:1], filters=True)
+        try:
+            options.check_names(self.settings)
+            Readers.from_settings(self.settings).close()
+        except ConfigError as error:
+            raise UsageError(str(error), print_help=False) from None
+
+    def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
+        """Of a project with one spider that one, whatever the URL."""
+        assert self.crawler_process is not None
+        spiders = self.crawler_process.spider_loader.list()
+        if not opts.spider and len(spiders) == 1:
+            opts.spider = spiders[0]
+        super().set_spidercls(url, opts)

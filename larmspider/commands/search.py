@@ -9,7 +9,7 @@ import time
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
-from larmspider.errors import QueryError
+from larmspider.errors import ConfigError, QueryError
 from larmspider.formatting import counted, printable, readable
 from larmspider.index.access import EVERYTHING
 from larmspider.index.best_bets import titled
@@ -42,7 +42,7 @@ class Command(LarmCommand):
         return (
             'Search the pages of a crawl. Pages with all words come first. "a phrase", -word, word~'
             " (similar), title:word, url:word, author:word, host:name, lang:de and mime:pdf narrow"
-            " the search."
+            " the search, and so do the names of LARM_FIELDS."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -69,6 +69,13 @@ class Command(LarmCommand):
             action="append",
             default=[],
             help="only this language, such as de or en; repeatable",
+        )
+        parser.add_argument(
+            "--field",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="only pages with this value of an own field (setting LARM_FIELDS); repeatable",
         )
         parser.add_argument(
             "--exact",
@@ -104,6 +111,7 @@ class Command(LarmCommand):
             kinds=opts.type,
             languages=opts.lang,
             since=None if opts.since is None else since_time(opts.since, time.time()),
+            fields=map(_field, opts.field),
         )
         assert self.settings is not None
         curated = Curated.from_settings(self.settings)
@@ -128,6 +136,13 @@ class Command(LarmCommand):
             for bet in bets:
                 print(f"  >  {readable(bet.title) or '(no title)'}\n     {printable(bet.url)}")
             _print(query, results, opts.offset, suggestion)
+
+
+def _field(given: str) -> tuple[str, str]:
+    name, _, value = given.partition("=")
+    if not name or not value:
+        raise ConfigError(f"--field {given}: expected NAME=VALUE")
+    return name, value
 
 
 def _print(query: str, results: Results, offset: int, suggestion: Suggestion | None) -> None:

@@ -163,7 +163,7 @@ class CrawlDir:
 
     def searcher(self) -> Searcher:
         """The search index. Raises CrawlDirError where there is none, or one of another version."""
-        return Searcher.open(self.index_dir)
+        return Searcher.open(self.index_dir, self.settings.get("LARM_FACETS", ()))
 
     def robots(self, url: str) -> bytes | None:
         """The robots.txt of this URL's host as it was read, None if it was not."""

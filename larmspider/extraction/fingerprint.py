@@ -282,10 +282,12 @@ def signature(page: Page, volatile: Volatile | None = None) -> bytes:
 
 def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
     """8 bytes of all but the text by which a page is found: where its links lead, of which type
-    they are and what they say, its description and author, and which words are its main text. The
-    last two bits say whether it asks for a password, and whether it is not to be indexed."""
+    they are and what they say, its description, author and own fields, and which words are its
+    main text. The last two bits say whether it asks for a password, and whether it is not to be
+    indexed."""
     urls = [f"{link.type}{'n' if link.nofollow else ''} {_name(link)}" for link in page.links]
-    said = " \n ".join([page.description, page.author, *(link.anchor for link in page.links)])
+    own = [f"{name}={value}" for name, values in page.fields.items() for value in values]
+    said = " \n ".join([page.description, page.author, *own, *(link.anchor for link in page.links)])
     if volatile:
         urls = [volatile.without_parameters(url) for url in urls]
         said = " ".join(map(_masked, said.split(" ")))

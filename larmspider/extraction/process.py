@@ -14,6 +14,7 @@ Documents are read one after the other.
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,8 @@ from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.markup_guard import is_large
+from larmspider.extraction.own_fields import NONE as NO_FIELDS
+from larmspider.extraction.own_fields import OwnFields
 from larmspider.extraction.process_child import (
     FIELDS,
     NONE,
@@ -43,9 +46,13 @@ from larmspider.extraction.process_child import (
 )
 from larmspider.items import Link, Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
+from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
+
+
+logger = logging.getLogger(__name__)
 
 
 def archive() -> str | None:
@@ -106,7 +113,7 @@ WALL = 6
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "from larmspider.extraction.process_child import Helpers, main;"
-    " main({memory_bytes}, {most}, {helpers!r})"
+    " main({memory_bytes}, {most}, {helpers!r}, {fields!r})"
 )
 RECYCLED = 200
 """Documents that a process reads before another one takes its place: libraries may leak."""
@@ -200,10 +207,17 @@ class ExtractionProcess(HelperProcess):
     by the clock everywhere."""
 
     def __init__(
-        self, seconds: float, memory_bytes: int, most: int = 0, helpers: Helpers = NONE
+        self,
+        seconds: float,
+        memory_bytes: int,
+        most: int = 0,
+        helpers: Helpers = NONE,
+        fields: OwnFields = NO_FIELDS,
     ) -> None:
         """``most``: documents that one process reads, without a network; 0: no limit."""
-        program = _PROGRAM.format(memory_bytes=memory_bytes, most=most, helpers=helpers)
+        program = _PROGRAM.format(
+            memory_bytes=memory_bytes, most=most, helpers=helpers, fields=fields.rules
+        )
         super().__init__(program, "extraction")
         self.seconds, self.helpers = seconds, helpers
 
@@ -306,8 +320,10 @@ class Readers:
         document_secs: float = 30.0,
         document_bytes: int = 1 << 30,
         helpers: Helpers = NONE,
+        fields: OwnFields = NO_FIELDS,
     ) -> None:
-        self.pages = ExtractionProcess(page_secs, page_bytes)
+        self.fields = fields
+        self.pages = ExtractionProcess(page_secs, page_bytes, fields=fields)
         first = helpers._replace(ocr="")
         self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED, first)
         # scans take minutes, so they have a queue of their own, and the lowest priority
@@ -323,15 +339,34 @@ class Readers:
             options.seconds(settings, "LARM_DOCUMENT_SECS", minimum=0.1, maximum=86_400),
             options.integer(settings, "LARM_DOCUMENT_BYTES", minimum=1 << 26),
             helpers_from_settings(settings),
+            OwnFields.from_settings(settings),
         )
+
+    def is_apart(self, mime: str, body: bytes, url: str) -> bool:
+        """Whether a body is read in another process."""
+        return is_read_apart(mime) or is_large(body) or self.fields.are_on(mime, url)
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """The Page of a document or a large page. Raises ExtractionRefused, ExtractionStopped."""
         process = self.documents if is_read_apart(mime) else self.pages
-        page = await process.read(mime, body, url, content_type)
+        try:
+            page = await process.read(mime, body, url, content_type)
+        except ExtractionRefused as refused:
+            page = self._without_fields(refused, mime, body, url, content_type)
         if self._has_scans(mime, page):
             page = await self.scans.read(mime, body, url, content_type)
         return page
+
+    def _without_fields(
+        self, refused: ExtractionRefused, mime: str, body: bytes, url: str, content_type: str
+    ) -> Page:
+        """A selector that takes too long costs a page its own fields alone, if it is not large."""
+        extract = extractor_for(mime)
+        if is_read_apart(mime) or is_large(body) or extract is None:
+            raise refused
+        shown = without_userinfo(url)
+        logger.warning("Stored without its own fields (LARM_FIELDS): %s (%s)", shown, refused)
+        return extract(body, url, content_type)
 
     def _has_scans(self, mime: str, page: Page) -> bool:
         if not self.scans.helpers.ocr or mime != PDF:
@@ -352,9 +387,12 @@ class Readers:
                 page = self.documents.read_now(mime, body, url, header)
                 has_scans = self._has_scans(mime, page)
                 return self.scans.read_now(mime, body, url, header) if has_scans else page
-            if is_large(body):
+            if not self.is_apart(mime, body, url):
+                return extract(body, url, header)
+            try:
                 return self.pages.read_now(mime, body, url, header)
-            return extract(body, url, header)
+            except ExtractionRefused as refused:
+                return self._without_fields(refused, mime, body, url, header)
         except ExtractionRefused as refused:
             return Page(url, body=body, unread=str(refused))
 

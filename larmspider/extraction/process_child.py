@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, fields
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgpack
 
@@ -21,9 +21,12 @@ from larmspider.extraction.formats import extractor_for
 from larmspider.items import Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
 
+if TYPE_CHECKING:
+    from larmspider.extraction.own_fields import OwnFields, Rules
+
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
-          "moved", "rest", "author", "modified", "unread")  # fmt: skip
+          "moved", "rest", "author", "modified", "unread", "fields")  # fmt: skip
 """The fields of a Page that extraction sets, without links and parts."""
 PART_FIELDS = tuple(field.name for field in fields(Part))
 _FILE_BYTES = 64_000_000
@@ -60,8 +63,12 @@ def receive(pipe: IO[bytes]) -> Any:
     return msgpack.unpackb(data, unicode_errors="surrogatepass")
 
 
-def _read(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> dict[str, Any]:
+def _read(
+    mime: str, body: bytes, url: str, content_type: str, helpers: Helpers, own: OwnFields | None
+) -> dict[str, Any]:
     page = _page(mime, body, url, content_type, helpers)
+    if own is not None and own.are_on(mime, url):
+        page.fields = own.of_page(body, url, content_type)
     found = {name: getattr(page, name) for name in FIELDS}
     found["links"] = [(link.url, link.type, link.anchor, link.nofollow) for link in page.links]
     found["parts"] = list(map(astuple, page.parts))
@@ -112,10 +119,13 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
         return {"refused": refused.unread}
 
 
-def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
+def main(
+    memory_bytes: int, most: int = 0, helpers: Helpers = NONE, fields: Rules | None = None
+) -> None:
     """Read documents until the input ends; more than ``memory_bytes`` for one is an error.
 
-    ``most``: end after so many documents, and have no network; 0: neither."""
+    ``most``: end after so many documents, and have no network; 0: neither. ``fields``: as in
+    OwnFields."""
     _ignore_signals()
     if most:
         _leave_network()
@@ -123,6 +133,7 @@ def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
     if helpers.ocr and hasattr(os, "nice"):
         os.nice(19)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
+    own = _own_fields(fields) if fields else None
     done = 0
     with suppress(EOFError, BrokenPipeError):
         answer: dict[str, Any] = {}
@@ -135,7 +146,7 @@ def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
                 if member:
                     answer = _member(mime, body, url, member)
                 else:
-                    answer = _read(mime, body, url, content_type, helpers)
+                    answer = _read(mime, body, url, content_type, helpers, own)
                 _limit_time(0)
             except MemoryError:
                 # the body may not have been read whole, and not all memory is given back
@@ -148,6 +159,14 @@ def main(memory_bytes: int, most: int = 0, helpers: Helpers = NONE) -> None:
                 answer["ended"] = 1
             send(sink, answer)
             sink.flush()
+
+
+def _own_fields(rules: Rules) -> OwnFields:
+    import parsel  # noqa: F401 - takes 0.2 s, which are no page's
+
+    from larmspider.extraction.own_fields import OwnFields
+
+    return OwnFields(rules)
 
 
 def _leave_network() -> None:

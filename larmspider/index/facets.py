@@ -29,13 +29,14 @@ _DAY_SECS = 86_400.0
 class Facets:
     """Pages by value, most first; a page without a language counts in none. ``other_hosts`` are
     pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the periods of query.DAYS, each
-    including the shorter ones."""
+    including the shorter ones. ``fields`` are own fields by name (LARM_FACETS)."""
 
     hosts: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
     languages: dict[str, int] = field(default_factory=dict)
     dates: dict[str, int] = field(default_factory=dict)
     other_hosts: int = 0
+    fields: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def count_facets(
@@ -44,18 +45,20 @@ def count_facets(
     wanted: Query,
     filters: Filters,
     now: float,
+    own: Iterable[str] = (),
 ) -> Facets:
     """Counts of the matches of ``wanted``; the periods end at ``now``, in seconds since the
-    epoch."""
+    epoch. ``own`` are the own fields that are counted."""
     narrowing = filters.queries(schema)
     # one pass for all facets without a filter of their own
     passes: dict[str | None, dict[str, Any]] = {}
-    for name in FILTER_FIELDS:
-        own = name if name in narrowing else None
-        passes.setdefault(own, {})[name] = _aggregation(name, now)
+    paths = {name: f"own.{name}" for name in own}
+    for name in (*FILTER_FIELDS, *paths.values()):
+        itself = name if name in narrowing else None
+        passes.setdefault(itself, {})[name] = _aggregation(name, now)
     counted: dict[str, Any] = {}
-    for own, counts in passes.items():
-        others = [query for name, query in narrowing.items() if name != own]
+    for itself, counts in passes.items():
+        others = [query for name, query in narrowing.items() if name != itself]
         counted |= searcher.aggregate(narrowed(wanted, others), counts)
     return Facets(
         hosts=_terms(counted["host"]),
@@ -63,6 +66,7 @@ def count_facets(
         languages=_terms(counted["language"]),
         dates=_periods(counted["date"]),
         other_hosts=int(counted["host"]["sum_other_doc_count"]),
+        fields={name: _without_mark(_terms(counted[path])) for name, path in paths.items()},
     )
 
 
@@ -81,6 +85,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
     kinds: Counter[str] = Counter()
     languages: Counter[str] = Counter()
     dates: Counter[str] = Counter()
+    fields: dict[str, Counter[str]] = {}
     others = 0
     for part in parts:
         hosts.update(part.hosts)
@@ -88,6 +93,8 @@ def merge(parts: Iterable[Facets]) -> Facets:
         languages.update(part.languages)
         dates.update(part.dates)
         others += part.other_hosts
+        for name, counts in part.fields.items():
+            fields.setdefault(name, Counter()).update(counts)
     first = dict(hosts.most_common(MAX_VALUES))
     return Facets(
         hosts=first,
@@ -95,12 +102,13 @@ def merge(parts: Iterable[Facets]) -> Facets:
         languages=dict(languages.most_common(MAX_VALUES)),
         dates={name: dates[name] for name in DAYS},
         other_hosts=others + hosts.total() - sum(first.values()),
+        fields={name: dict(counts.most_common(MAX_VALUES)) for name, counts in fields.items()},
     )
 
 
 def _aggregation(name: str, now: float) -> dict[str, Any]:
     if name != "date":
-        return {"terms": {"field": FILTER_FIELDS[name], "size": MAX_VALUES}}
+        return {"terms": {"field": FILTER_FIELDS.get(name, name), "size": MAX_VALUES}}
     # Tantivy takes nanoseconds, and adds a range before the first
     bounds = sorted((now - days * _DAY_SECS) * 1e9 for days in DAYS.values())
     ranges = [{"from": start, "to": end} for start, end in pairwise(bounds)]
@@ -109,6 +117,10 @@ def _aggregation(name: str, now: float) -> dict[str, Any]:
 
 def _terms(counted: Mapping[str, Any]) -> dict[str, int]:
     return {bucket["key"]: int(bucket["doc_count"]) for bucket in counted["buckets"]}
+
+
+def _without_mark(counts: Mapping[str, int]) -> dict[str, int]:
+    return {value[1:]: count for value, count in counts.items()}
 
 
 def _periods(counted: Mapping[str, Any]) -> dict[str, int]:

@@ -8,16 +8,17 @@ AND, OR and NOT are words like others. Only what cannot mean anything raises Que
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import tantivy
 from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.schema import HOST_LIMIT, KINDS, tongue_of, typed_host
+from larmspider.index.schema import HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 
 MAX_QUERY_CHARS = 1_000
 """Characters of a query."""
@@ -28,14 +29,8 @@ MAX_FUZZY_WORDS = 4
 
 FIELDS = ("title", "url", "host", "lang", "mime", "author")
 
-# A minus excludes, but two of them, or one before one character, are an option: --help, -m.
-_CLAUSE = re.compile(
-    rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(FIELDS)}):)?"
-    r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
-    re.IGNORECASE,
-)
+_MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
-_FIELD_ALONE = re.compile(rf"-?(?:{'|'.join(FIELDS)}):", re.IGNORECASE)
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Days of the periods that end now."""
@@ -52,8 +47,9 @@ FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "
 class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
-    ``field`` is one of `FIELDS` or None, a ``phrase`` was quoted, in a ``fuzzy`` word so many
-    letters may differ. The first of ``covers`` clauses that have synonyms has them: ``also``.
+    ``field`` is one of `FIELDS`, an own field or None, a ``phrase`` was quoted, in a ``fuzzy`` word
+    so many letters may differ. The first of ``covers`` clauses that have synonyms has them:
+    ``also``.
     """
 
     text: str
@@ -70,8 +66,19 @@ class Clause:
         return not (self.field or self.phrase or self.excluded or self.fuzzy)
 
 
-def parse_query(query: str) -> list[Clause]:
-    """The clauses in their order, at least one.
+@lru_cache(64)
+def _clauses_with(fields: tuple[str, ...]) -> re.Pattern[str]:
+    # A minus excludes, but two of them, or one before one character, are an option: --help, -m.
+    return re.compile(
+        rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(fields)}):)?"
+        r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
+        re.IGNORECASE,
+    )
+
+
+def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
+    """The clauses in their order, at least one. ``is_own`` tells whether a name is an own field of
+    the index (LARM_FIELDS).
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
     """
@@ -89,7 +96,9 @@ def parse_query(query: str) -> list[Clause]:
         raise QueryError(
             "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS
         )
-    clauses = [_clause(match) for match in _CLAUSE.finditer(query)]
+    named = sorted({name.lower() for name in _MAYBE_OWN.findall(query)}.difference(FIELDS))
+    fields = (*FIELDS, *filter(is_own, named))
+    clauses = [_clause(match, fields) for match in _clauses_with(fields).finditer(query)]
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from
         clauses = [replace(clause, excluded=False) for clause in clauses]
@@ -106,14 +115,14 @@ def parse_query(query: str) -> list[Clause]:
     return clauses
 
 
-def _clause(match: re.Match[str]) -> Clause:
+def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     field = (match["field"] or "").lower() or None
     excluded = match["minus"] is not None
     phrase: str | None = match["phrase"]
     if phrase is not None:
         return Clause(phrase, field, phrase=True, excluded=excluded)
     word: str = match["word"]
-    if field is None and _FIELD_ALONE.fullmatch(match[0]):
+    if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
         raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
         # two letters may differ in a long word; in a short one that would match anything
@@ -130,13 +139,15 @@ class Filters:
 
     Values of one filter are alternatives; all filters must hold. ``hosts`` are exact names,
     ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and ``until``
-    (exclusive) are seconds since the epoch, when a page was modified or, if unknown, fetched."""
+    (exclusive) are seconds since the epoch, when a page was modified or, if unknown, fetched.
+    ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case."""
 
     hosts: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     since: float | None = None
     until: float | None = None
+    fields: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -147,6 +158,7 @@ class Filters:
         languages: Iterable[str] = (),
         since: float | None = None,
         until: float | None = None,
+        fields: Iterable[tuple[str, str]] = (),
     ) -> Filters:
         """Filters as a person typed them. Raises QueryError for one that can match nothing."""
         if since is not None and until is not None and since >= until:
@@ -157,7 +169,15 @@ class Filters:
             languages=_distinct("language", languages),
             since=since,
             until=until,
+            fields=tuple(dict.fromkeys(fields)),
         )
+        if len(found.fields) > MAX_VALUES:
+            raise QueryError(
+                "{number} values of {name}, {most} are the most",
+                number=len(found.fields),
+                name="fields",
+                most=MAX_VALUES,
+            )
         for kind in found.kinds:
             if kind not in KINDS:
                 raise QueryError(
@@ -174,9 +194,27 @@ class Filters:
             )
         return replace(found, languages=tongues)
 
+    @property
+    def by_field(self) -> dict[str, list[str]]:
+        """The values of own fields by name."""
+        found: dict[str, list[str]] = {}
+        for name, value in self.fields:
+            found.setdefault(name, []).append(value)
+        return found
+
+    def check(self, is_own: Callable[[str], bool]) -> None:
+        """Raise QueryError for an own field that the index does not have."""
+        for name in self.by_field:
+            if not is_own(name):
+                raise QueryError("no page of the index has a field {name!r:.50}", name=name)
+
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
-        """A query without score for each filter that is set, by its name in `FILTER_FIELDS`."""
+        """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or
+        that in the index of an own field."""
         found = {}
+        for name, own in self.by_field.items():
+            words = [own_word(name, value) for value in own]
+            found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)
         for name, values in (
             ("host", self.hosts),
             ("type", self.kinds),

@@ -22,13 +22,14 @@ from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.query import Clause
+from larmspider.index.query import FIELDS, Clause
 from larmspider.index.results import Document
 from larmspider.index.schema import (
     FORMS_VERSION,
     SCHEMA_VERSION,
     ExactAnalyzer,
     label,
+    own_word,
     tongue_of,
     typed_host,
 )
@@ -115,7 +116,7 @@ class Ranking:
         filters: dict[str, list[Query]] = {}
         words: list[Clause] = []
         for clause in clauses:
-            if clause.field in _FILTER_FIELDS and not clause.excluded:
+            if clause.field not in (None, "title", "url") and not clause.excluded:
                 if query := self._required(clause):
                     filters.setdefault(clause.field, []).append(query)
             elif clause.field or clause.phrase or clause.excluded:
@@ -328,6 +329,8 @@ class Ranking:
         if clause.field == "url":
             path = clause.text.partition("://")[2] or clause.text
             return self._analyzed("url_words", path.replace("_", " "), self._exact.analyze)
+        if clause.field and clause.field not in FIELDS:
+            return self._term("own_words", own_word(clause.field, clause.text))
         if clause.field:
             return self._analyzed(_FILTER_FIELDS[clause.field], clause.text, self._exact.analyze)
         tokens = self._exact.analyze(clause.text)

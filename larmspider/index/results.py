@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from larmspider.index.facets import Facets
 from larmspider.index.snippets import Snippet
@@ -15,7 +16,8 @@ class Hit:
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
     ``score`` orders the hits of one search only. ``page`` is the page of the document that the
     snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL.
-    ``copies`` are other pages of the index with the same text, or nearly (copies.py)."""
+    ``copies`` are other pages of the index with the same text, or nearly (copies.py). ``fields``
+    are those of LARM_FIELDS."""
 
     url: str
     normalized: str
@@ -33,6 +35,7 @@ class Hit:
     author: str = ""
     container: str = ""
     copies: int = 0
+    fields: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def page(self) -> int:
@@ -67,7 +70,7 @@ class Results:
 class Document:
     """A stored page; ``text`` is its main text, ``rest`` what stands around it, ``digest`` that of
     the body, in hex. ``likeness`` as in copies.py; ``elsewhere`` is 1 if the page names another one
-    as its canonical one. Units as in `Hit`."""
+    as its canonical one. ``fields`` and units as in `Hit`."""
 
     url: str
     normalized: str
@@ -87,3 +90,4 @@ class Document:
     rest: str = ""
     likeness: int | None = None
     elsewhere: int = 0
+    fields: Mapping[str, list[str]] = field(default_factory=dict)

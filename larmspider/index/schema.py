@@ -38,12 +38,18 @@ if TYPE_CHECKING:
     from larmspider.index.anchors import LinkTexts
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
 
 FORMS_VERSION = 5
 """Since which other forms of a word are looked up, and pages have signs, labels and a ``rest``."""
+
+COPIES_VERSION = 6
+"""Since which pages have a likeness."""
+
+OWN_VERSION = 7
+"""Since which pages have own fields (LARM_FIELDS)."""
 
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
@@ -92,6 +98,7 @@ _CLOCKS_DIFFER_SECS = 86_400.0
 SHOWN = ("title", "description", "body", "rest")
 """Texts that are stored as they were, beside the words that they are searched by."""
 _STORED = "stored_{}"
+_VALUE_MARK = "="
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
 
@@ -251,6 +258,12 @@ def build_schema() -> tantivy.Schema:
     builder.add_integer_field("likeness", stored=True, fast=True)
     builder.add_text_field("blocks", tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("elsewhere", stored=True)
+    # own fields: values by name, with a mark before each, lest it be taken for a date; and what
+    # they are found by: "room", "room=4.12"
+    builder.add_json_field(
+        "own", stored=True, fast=True, tokenizer_name="raw", index_option="basic"
+    )
+    builder.add_text_field("own_words", tokenizer_name="raw", index_option="basic")
     # values
     builder.add_integer_field("depth", stored=True, fast=True)
     builder.add_integer_field("size", stored=True, fast=True)
@@ -286,6 +299,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "size": len(page.body),
         "fetched": datetime.fromtimestamp(page.fetched, UTC),
         "elsewhere": int(page.canonical not in (None, page.url, page.name)),
+        "own": page.fields,
     }
     if modified is not None:
         stored["modified"] = modified
@@ -348,6 +362,9 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
     }
     del fields["body"]
     fields.pop("parts", None)
+    if own := fields.pop("own", None):
+        fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
+        fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
     if "likeness" not in fields and stored["digest"] and stored["size"]:
         fields["likeness"] = of_bytes(stored["digest"])
     if "likeness" in fields:
@@ -368,6 +385,11 @@ def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tanti
         return tantivy.Document(**fields)
     except ValueError:  # a lone surrogate, which UTF-8 cannot hold
         return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
+
+
+def own_word(name: str, value: str) -> str:
+    """What a value of an own field is found by, in any case: ``room=4.12``."""
+    return f"{name}={' '.join(normalized(value).lower().split())}"
 
 
 def _labels(url: str, texts: Iterable[str]) -> list[str]:
@@ -409,6 +431,8 @@ def stored_fields(document: tantivy.Document) -> dict[str, Any]:
     """What `page_fields` gave, of a document that the index gave back."""
     fields = {name: values[0] for name, values in document.to_dict().items()}
     fields.pop("stored_named", None)
+    own = fields.get("own", {})
+    fields["own"] = {name: [value[1:] for value in values] for name, values in own.items()}
     for name in SHOWN:
         text = fields.pop(_STORED.format(name), None)
         if text is not None:  # an index of version 2 stored it under its name
@@ -484,4 +508,6 @@ def _without_surrogates(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_surrogates(item) for name, item in value.items()}
     return value

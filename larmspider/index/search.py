@@ -11,6 +11,7 @@ query.py says what a query may be, ranking.py how results are ordered.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,9 @@ from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
 from larmspider.index.schema import (
+    COPIES_VERSION,
     FORMS_VERSION,
+    OWN_VERSION,
     SCHEMA_VERSION,
     kind_of,
     shown_title,
@@ -65,6 +68,8 @@ EQUAL = 0.99  # of the best copy's score, from which on another one may stand fo
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
 
+_QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
+
 __all__ = ["MAX_LIMIT", "MAX_OFFSET", "Document", "Hit", "Results", "Searcher"]
 
 
@@ -77,27 +82,32 @@ class Searcher:
         stemmer: str,
         directory: Path,
         clock: Callable[[], float] = time.time,
+        own_facets: Sequence[str] = (),
     ) -> None:
-        """``clock`` gives seconds since the epoch; the periods of facets end now."""
+        """``clock`` gives seconds since the epoch; the periods of facets end now. ``own_facets``:
+        own fields that are counted."""
         self.directory = directory
         self._clock = clock
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
         self._version, self._current = version, version >= FORMS_VERSION
-        self.knows_copies = version >= SCHEMA_VERSION
+        self.knows_copies = version >= COPIES_VERSION
         """Whether pages have a likeness."""
+        self.knows_fields = version >= OWN_VERSION
+        """Whether pages have own fields (LARM_FIELDS)."""
+        self.own_facets = own_facets if self.knows_fields else ()
         self._ranking = Ranking(index.schema, self._stems, version=version)
         self._access, self._newest = EVERYTHING, _Newest()
         self._synonyms = NO_SYNONYMS
 
     @classmethod
-    def open(cls, directory: Path | str) -> Self:
-        """Open the index in ``directory`` for reading.
+    def open(cls, directory: Path | str, own_facets: Sequence[str] = ()) -> Self:
+        """Open the index in ``directory`` for reading; of own fields ``own_facets`` are counted.
 
         Raises CrawlDirError where there is none, or one of another schema version.
         """
         directory = Path(directory)
-        return cls(*open_index(directory), directory)
+        return cls(*open_index(directory), directory, own_facets=own_facets)
 
     def seen_by(self, access: Access) -> Self:
         """This index without the pages that ``access`` hides."""
@@ -136,6 +146,7 @@ class Searcher:
         """
         started = time.perf_counter()
         check_window(limit, offset)
+        filters.check(self.has_field)
         clauses = self._clauses(query, verbatim=verbatim)
         found = self._search(clauses, limit, offset, filters, facets, copies, newest)
         if not verbatim and found.total_all <= NEXT_TO_NOTHING:
@@ -147,11 +158,21 @@ class Searcher:
         also = tuple(dict.fromkeys(text for clause in clauses for text in clause.also))
         return replace(found, also=also, seconds=time.perf_counter() - started)
 
+    def clauses(self, query: str) -> list[Clause]:
+        """The query taken apart (query.py). Raises QueryError."""
+        return parse_query(query, self.has_field)
+
+    def has_field(self, name: str) -> bool:
+        """Whether a page has this own field (LARM_FIELDS)."""
+        return self.knows_fields and bool(self.frequencies([name], "own_words"))
+
     def _better(
         self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
     ) -> str | None:
         """A query that finds more than ``found``: without quotes, or with a mistake corrected."""
-        if found.total == 0 and any(clause.phrase and not clause.excluded for clause in clauses):
+        if found.total == 0 and any(
+            clause.phrase and not (clause.excluded or clause.field) for clause in clauses
+        ):
             return without_quotes(query)
         if not self.corrects:
             return None
@@ -189,7 +210,9 @@ class Searcher:
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
             if facets:
                 found_by = self._ranking.build(clauses, ranks=False)
-                by_facet = count_facets(searcher, schema, found_by, filters, self._clock())
+                by_facet = count_facets(
+                    searcher, schema, found_by, filters, self._clock(), self.own_facets
+                )
         return Results(total, hits, 0.0, by_facet, total_all, more=len(groups) > offset + limit)
 
     def matches(
@@ -240,7 +263,7 @@ class Searcher:
         return copies_in(searcher, self.schema, likeness) if self.knows_copies else []
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
-        clauses = self._resolved(parse_query(query))
+        clauses = self._resolved(self.clauses(query))
         return clauses if verbatim else self._synonyms.widened(clauses)
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
@@ -274,6 +297,7 @@ class Searcher:
             rest=stored.pop("rest", ""),
             fetched=stored.pop("fetched").timestamp(),
             modified=_time(stored.pop("modified", None)),
+            fields=stored.pop("own"),
             **stored,
         )
 
@@ -477,8 +501,9 @@ def found_line(results: Results, took: str) -> str:
 
 
 def without_quotes(query: str) -> str:
-    """The words of a query, none excluded or in a phrase any more than they were."""
-    return " ".join(query.replace('"', " ").split())
+    """The words of a query, none excluded or in a phrase any more than they were; those of
+    ``title:"log in"`` stay."""
+    return " ".join(_QUOTES.sub(lambda found: found[0] if found[1] else " ", query).split())
 
 
 def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
@@ -506,6 +531,7 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: in
         author=one_line(stored.get("author", "")),
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,
+        fields=stored["own"],
     )
 
 
@@ -562,6 +588,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "target": hit.target,
         "container": hit.container or None,
         "copies": hit.copies,
+        "fields": hit.fields,
     }
 
 
@@ -573,6 +600,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "language": list(filters.languages),
         "since": None if filters.since is None else utc(filters.since),
         "until": None if filters.until is None else utc(filters.until),
+        "fields": filters.by_field,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -584,4 +612,5 @@ def _facets(facets: Facets) -> dict[str, Any]:
         "type": facets.kinds,
         "language": facets.languages,
         "date": facets.dates,
+        "fields": facets.fields,
     }

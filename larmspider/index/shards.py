@@ -117,7 +117,14 @@ class WorkersSearcher(Searcher):
                     if doubtful[number]:
                         found_by = _current(reader, shard.schema, found_by, dedup, number)
                     counted.append(
-                        count_facets(reader, shard.schema, found_by, filters, self._clock())
+                        count_facets(
+                            reader,
+                            shard.schema,
+                            found_by,
+                            filters,
+                            self._clock(),
+                            shard.own_facets,
+                        )
                     )
                 total += count_of(reader, ranked)
                 every = narrowed(ranking.build(clauses, every=True), narrowing)
@@ -190,6 +197,10 @@ class WorkersSearcher(Searcher):
     @property
     def corrects(self) -> bool:
         return all(shard.corrects for shard in self._shards)
+
+    def has_field(self, name: str) -> bool:
+        known = all(shard.knows_fields for shard in self._shards)
+        return known and any(shard.has_field(name) for shard in self._shards)
 
     def get(self, exact: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""

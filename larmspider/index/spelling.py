@@ -19,7 +19,7 @@ from typing import Protocol
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.query import NO_FILTERS, Clause, Filters, parse_query
+from larmspider.index.query import NO_FILTERS, Clause, Filters
 from larmspider.index.results import Results
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 
@@ -51,6 +51,9 @@ class Dictionary(Protocol):
         filters: Filters = NO_FILTERS,
         verbatim: bool = False,
     ) -> Results: ...
+
+    def clauses(self, query: str) -> list[Clause]:
+        """A query taken apart. Raises QueryError."""
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the index: lower case, no accents."""
@@ -85,7 +88,7 @@ def did_you_mean(
     """A better query, or None. A word with synonyms is right. Raises QueryError for an invalid
     query."""
     query = suggested = normalized(query)
-    for typed, word in _doubtful_words(dictionary, synonyms.widened(parse_query(query))):
+    for typed, word in _doubtful_words(dictionary, synonyms.widened(dictionary.clauses(query))):
         if better := _better(dictionary, word, dictionary.occurrences(word)):
             alone = rf"(?<!\w){re.escape(typed)}(?!\w)"
             suggested = re.sub(alone, better, suggested)

@@ -112,14 +112,14 @@ class XmlFeed(_FeedItems, exporters.XmlItemExporter):
 
 
 class CsvFeed(_FeedItems, exporters.CsvItemExporter):
-    """For ``-O pages.csv``: links, parts, rest and headers are JSON in their cells, invisible
-    characters are escaped, formulas have an apostrophe before them. A CSV file has the columns of
-    its first item, so failed fetches fill only those that pages have too."""
+    """For ``-O pages.csv``: links, parts, rest, fields and headers are JSON in their cells,
+    invisible characters are escaped, formulas have an apostrophe before them. A CSV file has the
+    columns of its first item, so failed fetches fill only those that pages have too."""
 
     def record(self, item: Any) -> Any:
         record = super().record(item)
         if isinstance(item, Page):
-            for name in ("headers", "links", "parts", "rest"):
+            for name in ("fields", "headers", "links", "parts", "rest"):
                 record[name] = json.dumps(record[name])
         if isinstance(item, (Page, FailedFetch, Removed)):
             return {name: _cell(name, value) for name, value in ItemAdapter(record).items()}

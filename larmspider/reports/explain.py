@@ -81,6 +81,8 @@ class Explanation:
     """Pages of the search index with the same text, or nearly;"""
     copied_at: list[str] = field(default_factory=list)
     """where the first of them are."""
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    """Its own fields (LARM_FIELDS) in the search index."""
     notes: list[str] = field(default_factory=list)
     """Files of rules and filters that have changed since the crawl; what is not known, and why."""
 
@@ -107,7 +109,7 @@ def explain(
     index: Callable[[], Searcher] | None = None,
 ) -> Explanation:
     """Run ``url`` through the stages that ``settings`` list, and look it up in ``crawl``; its
-    copies in ``index``, by default the crawl's, of all pages."""
+    copies and own fields in ``index``, by default the crawl's, of all pages."""
     notes = [*_changed_rules(settings, crawl), *changed_filters(settings, crawl)]
     explanation = Explanation(url, notes=notes)
     resolver = host_resolver_from_settings(settings)
@@ -153,6 +155,7 @@ def explain(
         if document is not None:
             explanation.copies, hits = searcher.copies(document)
             explanation.copied_at = [hit.url for hit in hits]
+            explanation.fields = dict(document.fields)
     return explanation
 
 

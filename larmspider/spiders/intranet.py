@@ -19,7 +19,6 @@ from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.language import Languages
-from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
 from larmspider.fetch import limits
@@ -28,7 +27,7 @@ from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, R
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
-from larmspider.urls.media_types import announced_type, is_read_apart
+from larmspider.urls.media_types import announced_type
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 from larmspider.urls.syntax import without_userinfo
@@ -137,7 +136,7 @@ class IntranetSpider(Spider):
         if extract is None:
             return Page(response.url, mime=mime)
         try:
-            if is_read_apart(mime) or is_large(body):
+            if self.readers.is_apart(mime, body, response.url):
                 page = await self.readers.read(mime, body, response.url, content_type)
             else:
                 page = extract(body, response.url, content_type)

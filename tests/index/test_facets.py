@@ -252,3 +252,68 @@ def test_kinds(mime: str, kind: str) -> None:
 def test_tongues(language: str, tongue: str) -> None:
     """The primary subtag; what is no tag counts as no language."""
     assert tongue_of(language) == tongue
+
+
+ROOMS = {"shelf": ["4.12", "Größe"], "box": ["4.12"], "lamp": ["5.1"], "void": []}
+"""Names of pages and the rooms that they name; all but the last name a date, too."""
+
+
+@pytest.fixture
+def rooms(writer, make_page) -> Searcher:
+    for name, values in ROOMS.items():
+        fields = {"room": values, "day": ["2026-01-01T00:00:00Z"]} if values else {}
+        writer.add(make_page(name, f"word {name} room:4.12", title=name, fields=fields))
+    writer.commit()
+    return Searcher.open(writer.directory, ["room", "rack"])
+
+
+def test_own_fields_are_found_and_counted(rooms: Searcher) -> None:
+    """Values in any case, several of one field as alternatives; a date is a text like others."""
+    box, lamp, shelf = ROOMS["box"][0], ROOMS["lamp"][0], "grösse"
+    assert names(rooms, fields=[("room", box)]) == {"shelf", "box"}
+    assert names(rooms, fields=[("room", box), ("room", lamp)]) == {"shelf", "box", "lamp"}
+    assert names(rooms, fields=[("room", box), ("room", "GRÖßE")]) == {"shelf", "box"}
+    assert names(rooms, fields=[("room", shelf)]) == set()
+    assert names(rooms, fields=[("day", "2026-01-01t00:00:00z"), ("room", lamp)]) == {"lamp"}
+    found = rooms.search("word", filters=Filters.of(fields=[("room", box)]), facets=True)
+    assert found.facets is not None
+    assert found.facets.fields == {"room": {"4.12": 2, "5.1": 1, "Größe": 1}, "rack": {}}
+    assert sum(found.facets.hosts.values()) == 2
+    assert {tuple(hit.fields["room"]) for hit in found.hits} == {("4.12", "Größe"), ("4.12",)}
+    document = rooms.get("http://wiki.example/void")
+    assert document is not None
+    assert document.fields == {}
+    with pytest.raises(QueryError, match="no page of the index has a field 'rom'"):
+        rooms.search("word", filters=Filters.of(fields=[("rom", "4.12")]))
+
+
+@pytest.mark.parametrize(
+    "query, found",
+    [
+        ("room:4.12", {"shelf", "box"}),
+        ("Room:4.12 room:5.1", {"shelf", "box", "lamp"}),
+        ("box room:4.12", {"box"}),
+        ("box room:5.1", set()),
+        ('word room:"GRÖßE"', {"shelf"}),
+        ('word -room:4.12 room:"GRÖßE"', set()),
+        ("word -room:4.12", {"lamp", "void"}),
+        ("rack:4.12", {"shelf", "box", "lamp", "void"}),  # no page has it: words
+    ],
+)
+def test_own_fields_in_queries(rooms: Searcher, query: str, found: set[str]) -> None:
+    assert {hit.title for hit in rooms.search(query).hits} == found
+
+
+def test_an_own_field_needs_a_value(rooms: Searcher) -> None:
+    with pytest.raises(QueryError, match="room: needs a value"):
+        rooms.search("word room:")
+
+
+def test_own_fields_outlast_new_link_texts(writer, make_page) -> None:
+    """The page is indexed again from what the index has stored."""
+    writer.add(make_page("box", "word", fields={"room": ["4.12"]}))
+    writer.commit()
+    writer.add_anchors("http://h/", {("http://wiki.example/box", "the box")})
+    assert writer.refresh_all_anchors() == 1
+    (hit,) = Searcher.open(writer.directory).search("room:4.12").hits
+    assert hit.fields == {"room": ["4.12"]}

@@ -363,6 +363,9 @@ def test_a_phrase_that_nothing_has_gives_its_words(writer, make_page) -> None:
     assert (found.instead, found.total) == ("paths join", 1)
     assert searched(writer, '"join paths"').instead is None
     assert searched(writer, '"paths join"', verbatim=True).total == 0
+    assert searched(writer, 'title:"paths join"').total == 0, "a field stays"
+    found = searched(writer, '"paths join" -title:"a b"')
+    assert (found.instead, found.total) == ('paths join -title:"a b"', 1)
 
 
 def test_pages_with_all_words_that_matter_are_counted(writer, make_page) -> None:

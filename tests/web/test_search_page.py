@@ -195,9 +195,9 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
         "modified", "depth", "author", "page", "target", "container",
-        "copies",
+        "copies", "fields",
     }  # fmt: skip
-    assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date"}
+    assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date", "fields"}
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
     for name in (*answer, *hit, *answer["facets"]):
         assert f"`{name}`" in documented, name

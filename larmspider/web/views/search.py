@@ -2,6 +2,7 @@
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=lisence&exact=1                     what is typed, not what may have been meant
+/search?q=vpn&field.room=4.12                 an own field (LARM_FIELDS)
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&format=json                     the fields are in docs/search.md
@@ -37,7 +38,8 @@ SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
 FILTERS = ("host", "type", "lang", "since", "until")
-"""Parameters that narrow a search; each has one value."""
+"""Parameters that narrow a search; each has one value. So have own fields, as ``field.room``."""
+FIELD = "field."
 TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
 PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year": "past year"}
 
@@ -56,7 +58,9 @@ class Asked:
     @classmethod
     def of(cls, request: WebRequest) -> Asked:
         narrow = {
-            name: value for name in FILTERS if (value := request.text(name, limit=255).strip())
+            name: value
+            for name in (*FILTERS, *(name for name in request.query if name.startswith(FIELD)))
+            if (value := request.text(name, limit=255).strip())
         }
         page = request.number("page", 1, 1, MAX_PAGES)
         exact, copies = (request.text(name) == "1" for name in ("exact", "copies"))
@@ -76,6 +80,11 @@ class Asked:
             languages=[narrow["lang"]] if "lang" in narrow else (),
             since=since_time(narrow["since"], time.time()) if "since" in narrow else None,
             until=until_time(narrow["until"]) if "until" in narrow else None,
+            fields=[
+                (name.removeprefix(FIELD), value)
+                for name, value in narrow.items()
+                if name.startswith(FIELD)
+            ],
         )
 
     def link(self, **changed: Any) -> dict[str, Any]:
@@ -214,6 +223,11 @@ def _found_line(say: Words, results: Results) -> str:
     return line
 
 
+def _title(say: Words, name: str) -> str:
+    own = name.removeprefix(FIELD).capitalize()
+    return say(TITLES[name]) if name in TITLES else own
+
+
 def _label(say: Words, name: str, value: str) -> str:
     """A value of a filter as people read it."""
     if name == "type":
@@ -231,7 +245,7 @@ def _chosen(say: Words, asked: Asked) -> list[dict[str, Any]]:
     """The filters that are set, each with the search without it."""
     return [
         {
-            "title": say(TITLES[name]),
+            "title": _title(say, name),
             "label": _label(say, name, value),
             "without": asked.link(**{name: None}),
         }
@@ -252,6 +266,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
         ("host", facets.hosts),
         ("type", facets.kinds),
         ("lang", facets.languages),
+        *((FIELD + name, counts) for name, counts in facets.fields.items()),
         ("since", _telling(facets.dates, results.total)),
     )
     found = []
@@ -271,7 +286,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
         ][:FACET_VALUES]
         found.append(
             {
-                "title": say(TITLES[name]),
+                "title": _title(say, name),
                 "values": values,
                 "chosen": chosen,
                 "any": asked.link(**{name: None}, **cleared),
