@@ -86,7 +86,8 @@ def _lacks_records(link: RedisLink, keys: Keys) -> bool:
     counts = link.run([("HVALS", keys.partition("counts", at)) for at in partitions])
     found = [unpack_counts(packed) for of_partition in counts for packed in of_partition]
     visited = sum(one.stored + one.failed for one in found)
-    return visited > sum(link.run([("HLEN", keys.partition("visits", at)) for at in partitions]))
+    known = link.run([("HLEN", keys.partition("visits", at)) for at in partitions])
+    return visited > sum(map(int, known))
 
 
 def _own_visits(name: str, reader: FrontierReader) -> Iterator[tuple[bytes, FetchRecord]]:
