@@ -24,12 +24,13 @@ do: a price or a telephone number is news.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
@@ -343,20 +344,37 @@ class _Words(dict[str, bytes]):
 word_hashes = _Words()
 
 
-def simhash(text: str) -> int:
+class Words:
+    """The words of a text in lower case, and their hashes, 24 bytes each."""
+
+    def __init__(self, text: str) -> None:
+        self.words = text.lower().split()
+        self.hashes = _hashes_of(self.words)
+
+
+def _hashes_of(words: Sequence[str]) -> bytes:
+    if len(words) > 1:
+        return b"".join(itemgetter(*words)(word_hashes))
+    return b"".join(word_hashes[word] for word in words)
+
+
+def simhash(text: str, known: Words | None = None) -> int:
     """64 bits, as a signed number, after Charikar (2002): each row of three words votes on each
     bit. Texts of which 1 row in 20 differs are about 6 bits apart. Of a text in a script without
-    spaces each character is a word. 0.4 ms for 10 KB; of a long text the first megabyte counts."""
-    text = text[:MAX_BYTES].lower()
-    words = text.split()
-    if len(words) * _LONG_WORD < len(text):
-        words = list("".join(words))
-    rows = max(1, len(words) - 2)
-    words += [""] * (3 - len(words))
-    hashes = memoryview(b"".join(map(word_hashes.__getitem__, words))).cast("Q")
+    spaces each character is a word. 0.3 ms for 10 KB, 0.1 if its words are ``known``; of a long
+    text the first megabyte counts."""
+    text = text[:MAX_BYTES]
+    known = known or Words(text)
+    number, hashes = len(known.words), known.hashes
+    if number * _LONG_WORD < len(text):
+        characters = list("".join(known.words))
+        number, hashes = len(characters), _hashes_of(characters)
+    rows = max(1, number - 2)
+    hashes += word_hashes[""] * (3 - number)
+    places = memoryview(hashes).cast("Q")
     mixed = 0
     for place in range(3):
-        mixed ^= int.from_bytes(hashes[place + 3 * place :: 3][:rows].tobytes())
+        mixed ^= int.from_bytes(places[place + 3 * place :: 3][:rows].tobytes())
     votes = mixed.to_bytes(8 * rows)
     found = 0
     masks = [int.from_bytes(bytes([1 << bit]) * rows) for bit in range(8)]

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from heapq import nlargest
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, groupby
+from operator import itemgetter
 
-from larmspider.extraction.fingerprint import word_hashes
+from larmspider.extraction.fingerprint import Words
 
 SHARE = 0.15
 """Of a host's pages, from which on a row is navigation;"""
@@ -30,6 +30,8 @@ MAX_HOSTS = 300
 """of those that gave a page last."""
 _ROW = 5
 _SAMPLE = 8
+_SAMPLED = bytes(byte % _SAMPLE == 0 for byte in range(256))
+_HASH = 24  # bytes of a word's hash, in Words
 _WORD = re.compile(r"\S+")
 
 
@@ -38,12 +40,12 @@ class _Host:
         self.pages = 0
         self.rows = Counter[int]()
 
-    def learn(self, rows: set[int]) -> None:
+    def learn(self, rows: Iterable[int]) -> None:
         self.pages += 1
         self.rows.update(rows)
         if len(self.rows) > MAX_ROWS:
-            kept = nlargest(MAX_ROWS // 2, self.rows.items(), key=lambda row: row[1])
-            self.rows = Counter(dict(kept))
+            kept = sorted(self.rows.items(), key=itemgetter(1), reverse=True)
+            self.rows = Counter(dict(kept[: MAX_ROWS // 2]))
 
 
 class Navigation:
@@ -52,38 +54,46 @@ class Navigation:
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
 
-    def spans(self, host: str, text: str) -> list[tuple[int, int]]:
-        """What of a page's text is navigation, in order; and learn from it. 0.7 ms for 10 KB."""
-        known = self._hosts.pop(host, None) or _Host()
-        self._hosts[host] = known
+    def spans(self, host: str, text: str, known: Words | None = None) -> list[tuple[int, int]]:
+        """What of a page's text is navigation, in order; and learn from it. 0.3 ms for 10 KB, 0.1
+        if its words are ``known``."""
+        learned = self._hosts.pop(host, None) or _Host()
+        self._hosts[host] = learned
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        words = text.lower().split()
-        rows = [
-            (at, hash(tuple(words[at : at + _ROW])))
-            for at in range(len(words) - _ROW + 1)
-            if word_hashes[words[at]][0] % _SAMPLE == 0
-        ]
-        known.learn({row for _, row in rows})
-        if known.pages < LEAST_PAGES:
+        known = known or Words(text)
+        words, hashes = known.words, known.hashes
+        sampled = hashes[::_HASH].translate(_SAMPLED)
+        starts = compress(range(len(words) - _ROW + 1), sampled)
+        rows = {at: hash(hashes[_HASH * at : _HASH * (at + _ROW)]) for at in starts}
+        learned.learn(set(rows.values()))
+        if learned.pages < LEAST_PAGES:
             return []
-        often = SHARE * known.pages
+        often, pages = SHARE * learned.pages, learned.rows
         blocks = [
-            (found[0][0], found[-1][0] + _ROW)
-            for is_often, run in groupby(rows, lambda row: known.rows[row[1]] >= often)
+            (found[0], found[-1] + _ROW)
+            for is_often, run in groupby(rows, lambda at: pages[rows[at]] >= often)
             if is_often and len(found := list(run)) > 1
         ]
         if 2 * sum(end - start for start, end in blocks) > len(words):
             return []
-        return list(_places(text, blocks)) if blocks else []
+        return list(_places(text, words, blocks)) if blocks else []
 
 
-def _places(text: str, blocks: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _places(
+    text: str, words: Sequence[str], blocks: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
     """Blocks of words as characters; those that overlap as one."""
-    words = [match.span() for match in _WORD.finditer(text)]
-    last = 0
+    spaced = len("".join(words)) + len(words) - 1 == len(text)  # as most texts are
+    spans = [] if spaced else [match.span() for match in _WORD.finditer(text)]
+    last = at = 0
     for start, end in blocks:
         start = max(start, last)
-        if start < end:
-            yield words[start][0], words[end - 1][1]
-        last = end
+        if start < end and spaced:
+            at += len("".join(words[last:start])) + start - last
+            size = len("".join(words[start:end])) + end - start
+            yield at, at + size - 1
+            at += size
+        elif start < end:
+            yield spans[start][0], spans[end - 1][1]
+        last = max(last, end)

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Self, TypeAlias
 
-from larmspider.extraction.fingerprint import MAX_BYTES, simhash
+from larmspider.extraction.fingerprint import MAX_BYTES, Words, simhash
 from larmspider.extraction.navigation import Navigation
 from larmspider.extraction.process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import receive, send
@@ -84,11 +84,10 @@ def main() -> None:
     with suppress(EOFError, BrokenPipeError):
         while True:
             texts = receive(sys.stdin.buffer)
-            send(
-                sys.stdout.buffer,
-                [
-                    (simhash(text), navigation.spans(host, text) if host else [])
-                    for host, text in texts
-                ],
-            )
+            found = []
+            for host, text in texts:
+                known = Words(text)
+                spans = navigation.spans(host, text, known) if host else []
+                found.append((simhash(text, known), spans))
+            send(sys.stdout.buffer, found)
             sys.stdout.buffer.flush()

@@ -41,6 +41,20 @@ def test_blocks_of_many_pages_are_learned(share: float, is_found: bool) -> None:
     assert learned.spans("other", text) == []
 
 
+def test_blocks_are_where_they_stand_in_any_text() -> None:
+    """With one space between two words, with any white space, with letters that grow in lower
+    case."""
+    learned = Navigation()
+    for text in texts(100):
+        learned.spans("wiki", text)
+    before, behind = "\u0130stanbul " * 50, " word" * 800
+    plain = f"{before}{MENU}{behind} {MENU} end"
+    wide = plain.replace(" ", " \n ")
+    (first, second), its = (learned.spans("wiki", text) for text in (plain, wide))
+    assert 0 < menu_in(plain, [first]) == menu_in(plain, [second])
+    assert [wide[a:b].split() for a, b in its] == [plain[a:b].split() for a, b in (first, second)]
+
+
 def test_a_page_that_is_nothing_else_keeps_its_text() -> None:
     learned = Navigation()
     assert {tuple(learned.spans("wiki", MENU)) for _ in range(2 * LEAST_PAGES)} == {()}
