@@ -255,10 +255,12 @@ class SearchIndexPipeline(Store):
             )
 
     async def commit(self) -> None:
-        if self._writer is not None:
+        writer = self._writer
+        if writer is not None:
             with self._failure_kept():
-                await asyncio.to_thread(self._commit, self._writer)
-            names, self._writer.anchors.unlinked = self._writer.anchors.unlinked, []
+                await asyncio.to_thread(self._commit, writer)
+            # by now close_spider() may have taken the writer away
+            names, writer.anchors.unlinked = writer.anchors.unlinked, []
             if names:
                 self._unlinked(names)
         self.flush()
