@@ -101,6 +101,7 @@ def test_every_page_fits_and_says_nothing_to_the_console(
     assert browser.overflow() <= 0
     assert browser.errors() == []
     assert len(browser.all("h1")) == 1
+    browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
     for element in browser.all("input:not([type=hidden], [hidden]), select, textarea, button"):
         assert element.accessible_name, element.get_attribute("outerHTML")
 
