@@ -44,8 +44,16 @@ class Hit:
     @property
     def target(self) -> str:
         """Where a click leads: into a PDF, to the page of the snippet."""
-        pdf = self.kind == "pdf" and self.page and "#" not in self.url
-        return f"{self.url}#page={self.page}" if pdf else self.url
+        return self.target_at(self.page)
+
+    @property
+    def other_pages(self) -> dict[int, str]:
+        """Further pages with as many of the words, and where they are."""
+        return {page: self.target_at(page) for page in self.snippet.others}
+
+    def target_at(self, page: int) -> str:
+        pdf = self.kind == "pdf" and page and "#" not in self.url
+        return f"{self.url}#page={page}" if pdf else self.url
 
 
 @dataclass(frozen=True, slots=True)

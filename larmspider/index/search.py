@@ -585,6 +585,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "depth": hit.depth,
         "author": hit.author,
         "page": hit.page or None,
+        "other_pages": list(hit.other_pages),
         "target": hit.target,
         "container": hit.container or None,
         "copies": hit.copies,

@@ -20,12 +20,21 @@ from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.schema import PAGE_BREAK
 
 SNIPPET_LENGTH = 200
-"""Characters of a snippet, about."""
+"""Characters of a snippet, about;"""
+LONGEST = 320
+"""at most, where sentences are kept whole."""
+OTHER_PAGES = 3
+"""Pages of a document that are named beside that of the snippet."""
 _SEARCHED = 100_000  # characters of a page
 _OCCURRENCES = 10  # of each word
-_LEAD = 40  # characters before the first word
+_LEAD = 40  # characters before the first word, where its sentence begins too far away
+_CUT = "\N{HORIZONTAL ELLIPSIS}"
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
+_ENDS = re.compile(
+    r"(?P<word>\w*)(?P<mark>[.!?\u2026])[\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]"
+)
+_ABBREVIATION = re.compile(r"\w|[A-Z]\w|[0-9]+")  # the dot behind it ends no sentence
 
 # C0 and C1 controls, and the marks that turn the direction of writing
 _CONTROLS = dict.fromkeys(
@@ -42,11 +51,13 @@ class Analyzer(Protocol):
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """``text`` without control characters; ``highlights`` are (start, end) in it, in order.
-    ``page``: the number of the page that it stands on, in a text with pages; 0: there are none."""
+    ``page``: the number of the page that it stands on, in a text with pages; 0: there are none.
+    ``others`` are pages with as many of the words."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
     page: int = 0
+    others: tuple[int, ...] = ()
 
     @property
     def html(self) -> str:
@@ -103,31 +114,45 @@ class SnippetMaker:
             self._beginnings[_beginning(word, stems)] = None
 
     def snippet(self, body: str, description: str) -> Snippet:
-        """The best passage of the body, or the description, or the beginning of the body."""
+        """The best passage of the body, or the description, or the beginning of the body: whole
+        sentences, as far as they are not too long."""
+        page, others = 0, tuple[int, ...]()
         if PAGE_BREAK in body:
-            page, body = self._best_page(body)
+            page, body, others = self._best_page(body)
         else:
-            page, body = 0, body[:_SEARCHED]
-        span = self._passage(body)
-        if span is None and (plain := normalized(body)) is not body:
+            body = body[:_SEARCHED]
+        window = self._window(body)
+        if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
-            span = self._passage(plain)
-            span = span and (offset_in(body, span[0]), offset_in(body, span[1]))
-        passage = body[slice(*span)] if span else _beginning_of(description or body)
-        return Snippet(one_line(passage), self._highlights(passage), page if span else 0)
+            window = self._window(plain)
+            window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
+        if window is None:
+            passage = _beginning_of(description or body)
+            return Snippet(one_line(passage), self._highlights(passage))
+        passage = _sentences(body, *window)
+        return Snippet(one_line(passage), self._highlights(passage), page, others)
 
-    def _best_page(self, body: str) -> tuple[int, str]:
+    def _best_page(self, body: str) -> tuple[int, str, tuple[int, ...]]:
         """Number and text of the first page that has most of the query's words, and those most
-        often: the chapter about a thing, not the contents. 2 ms a word and megabyte."""
+        often: the chapter about a thing, not the contents; and the next best ones. 2 ms a word and
+        megabyte."""
         pages = body.split(PAGE_BREAK)
-        best, found = 0, (0, 0)
-        for number, page in enumerate(pages):
+        found: list[tuple[int, int, int]] = []
+        for number, page in enumerate(pages, 1):
             lower = page.lower()
             counts = [lower.count(beginning) for beginning in self._beginnings]
-            score = sum(map(bool, counts)), sum(counts)
-            if score > found:
-                best, found = number, score
-        return best + 1, pages[best]
+            if words := sum(map(bool, counts)):
+                found.append((-words, -sum(counts), number))
+        found.sort()
+        if not found:
+            return 1, pages[0], ()
+        most, _, best = found[0]
+        others = [number for words, _, number in found[1 : OTHER_PAGES + 1] if words == most]
+        return best, pages[best - 1], tuple(sorted(others))
+
+    def marked(self, text: str) -> Snippet:
+        """A whole text with the words marked."""
+        return Snippet(one_line(text), self._highlights(text))
 
     def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
         plain = normalized(passage)
@@ -137,8 +162,9 @@ class SnippetMaker:
         offsets = Offsets(passage)
         return tuple(offsets.span(start, end) for start, end in wanted)
 
-    def _passage(self, body: str) -> tuple[int, int] | None:
-        """Where the first stretch of text is in which most of the query's words begin."""
+    def _window(self, body: str) -> tuple[int, int] | None:
+        """Where the first stretch of text is in which most of the query's words begin: the first of
+        them, and the last."""
         lower = body.lower()
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
@@ -155,7 +181,7 @@ class SnippetMaker:
             return None
         places.sort()
         span = SNIPPET_LENGTH - _LEAD
-        best, best_count, first = 0, 0, 0
+        best, last, best_count, first = 0, 0, 0, 0
         inside: Counter[str] = Counter()
         for at, word in places:  # ``inside`` are the words between first and at, at most a span
             inside[word] += 1
@@ -166,14 +192,8 @@ class SnippetMaker:
                     del inside[out]
                 first += 1
             if len(inside) > best_count:
-                best, best_count = places[first][0], len(inside)
-        start = max(0, best - _LEAD)
-        if start:  # not in the middle of a word
-            start = max(start, body.find(" ", start, best) + 1)
-        end = min(len(body), start + SNIPPET_LENGTH)
-        if end < len(body):
-            end = max(body.rfind(" ", best, end), best + span // 2)
-        return start, end
+                best, last, best_count = places[first][0], at, len(inside)
+        return best, last
 
     def _exact_words(self, word: str) -> list[str]:
         return [word.lower()] if word[-1] in "+#" else self._exact.analyze(word)
@@ -188,12 +208,50 @@ class SnippetMaker:
         return known
 
 
+def _sentences(body: str, first: int, last: int) -> str:
+    """The sentences from the place ``first`` to the place ``last``, and further ones while there is
+    room; where one is too long it is cut between two words, and an ellipsis says so."""
+    low, high = max(0, first - LONGEST), min(len(body), first + 2 * LONGEST)
+    ends = [0] if low == 0 else []
+    ends += [low + end for end in _ends(body[low:high])]
+    ends += [high] if high == len(body) else []
+    start = max((end for end in ends if end <= first), default=-1)
+    before = after = ""
+    if start < 0 or last - start > LONGEST - _LEAD or first - start > SNIPPET_LENGTH - _LEAD:
+        start, before = max(0, first - _LEAD), f"{_CUT} "
+        if start:  # not in the middle of a word
+            start = max(start, body.find(" ", start, first) + 1)
+    whole = [end for end in ends if last < end <= start + LONGEST]
+    room = [end for end in whole if end <= start + SNIPPET_LENGTH]
+    if whole:
+        end = room[-1] if room else whole[0]
+    else:
+        end = min(len(body), start + SNIPPET_LENGTH)
+        if end < len(body):
+            space = body.rfind(" ", last, end)
+            end, after = space if space > 0 else end, f" {_CUT}"
+    text = body[start:end].strip(" ")
+    return f"{before}{text}{after}"
+
+
+def _ends(text: str) -> Iterator[int]:
+    """Where sentences end, with the white space behind them."""
+    for found in _ENDS.finditer(text):
+        word, mark = found["word"], found["mark"]
+        following = text[found.end() : found.end() + 1]
+        if mark == "." and (_ABBREVIATION.fullmatch(word) or following.islower()):
+            continue
+        yield found.end()
+
+
 def _beginning_of(text: str) -> str:
-    """The first words of ``text``, whole ones where it has spaces."""
+    """The first sentences of ``text``; else its first words, whole ones where it has spaces."""
     if len(text) <= SNIPPET_LENGTH:
         return text.strip()
+    if ends := [end for end in _ends(text[:LONGEST]) if end >= SNIPPET_LENGTH // 4]:
+        return text[: max((end for end in ends if end <= SNIPPET_LENGTH), default=ends[0])].strip()
     end = text.rfind(" ", SNIPPET_LENGTH // 2, SNIPPET_LENGTH + 1)
-    return text[: end if end > 0 else SNIPPET_LENGTH].strip()
+    return f"{text[: end if end > 0 else SNIPPET_LENGTH].strip()} {_CUT}"
 
 
 def _beginning(word: str, stems: list[str]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
-from larmspider.index.snippets import SNIPPET_LENGTH, Snippet, SnippetMaker
+from larmspider.index.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
 
 
 def make(words: str, body: str, description: str = "") -> Snippet:
@@ -51,13 +51,40 @@ def test_shows_the_passage_with_most_words() -> None:
     body = "alpha " + "filler " * 200 + "alpha beta here " + "filler " * 200
     snippet = make("alpha beta", body)
     assert "*alpha* *beta* here" in snippet.marked("*", "*")
-    assert len(snippet.text) <= SNIPPET_LENGTH
+    assert len(snippet.text) <= SNIPPET_LENGTH + len("… ") * 2
 
 
 def test_passage_begins_and_ends_with_whole_words() -> None:
-    """Words at the edge are not cut."""
+    """Words at the edge are not cut; an ellipsis stands for what is left out of a sentence."""
     words = make("needle", "filler " * 100 + "needle " + "filler " * 100).text.split()
-    assert set(words) == {"filler", "needle"}
+    assert (words[0], words[-1]) == ("…", "…")
+    assert set(words[1:-1]) == {"filler", "needle"}
+
+
+BOOK = (
+    "Welcome to the handbook. Dr. Meier runs the canteen from 5. March on, e.g. at noon. The siren"
+    " is tested every first Monday, and everybody stays calm! Nobody leaves (he said so.)"
+    " 東京です。" + "And so the clock goes on and on. " * 20
+)
+
+
+@pytest.mark.parametrize("words, begins, ends", [
+    ("siren", "The siren is tested", "goes on and on."),
+    ("meier", "Dr. Meier runs", "goes on and on."),
+    ("siren leaves", "The siren is tested", "goes on and on."),
+    ("東京", "東京です。And so", "goes on and on."),
+])  # fmt: skip
+def test_sentences_are_whole(words: str, begins: str, ends: str) -> None:
+    """A dot behind an abbreviation or a number is no end."""
+    snippet = make(words, BOOK)
+    assert snippet.text.startswith(begins)
+    assert snippet.text.endswith(ends)
+    assert len(snippet.text) <= LONGEST
+    assert make(words, "x " * 300 + f". {BOOK}") == snippet
+
+
+def test_a_page_that_was_found_otherwise_begins_with_whole_sentences() -> None:
+    assert make("vpn", BOOK).text.endswith("東京です。")
 
 
 def test_without_the_words_the_description_or_the_beginning() -> None:
@@ -69,8 +96,9 @@ def test_without_the_words_the_description_or_the_beginning() -> None:
 
 def test_the_beginning_of_a_page_ends_with_a_whole_word() -> None:
     """Where there are spaces; else it is cut."""
-    assert set(make("vpn", "filler " * 100).text.split()) == {"filler"}
-    assert len(make("vpn", "x" * 1000).text) == SNIPPET_LENGTH
+    assert set(make("vpn", "filler " * 100).text.split()) == {"filler", "…"}
+    assert len(make("vpn", "x" * 1000).text) == SNIPPET_LENGTH + len(" …")
+    assert make("needle", f"needle{'x' * 1000}").text == f"needle{'x' * 194} …"
 
 
 def test_what_shows_nothing_does_not_reach_a_terminal() -> None:
@@ -85,5 +113,7 @@ def test_a_text_with_pages_names_the_page_that_is_about_the_words() -> None:
     snippet = make("supervisor", body)
     assert (snippet.page, snippet.marked("*", "*")) == (3, "*supervisor*, a *supervisor* tree")
     assert make("supervisor tree", body).page == 3
+    assert make("supervisor", body).others == (1,)
+    assert make("tree", "\f".join(["tree", "no", *["tree tree"] * 5])).others == (4, 5, 6)
     assert make("absent", body, "about").page == 0
     assert make("supervisor", "one supervisor").page == 0

@@ -195,7 +195,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
         "modified", "depth", "author", "page", "target", "container",
-        "copies", "fields",
+        "copies", "fields", "other_pages",
     }  # fmt: skip
     assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date", "fields"}
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
