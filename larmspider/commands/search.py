@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from dataclasses import asdict
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
@@ -25,6 +26,7 @@ from larmspider.index.search import (
     results_json,
 )
 from larmspider.index.spelling import Suggestion
+from larmspider.reports.why import Why, why
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
 
@@ -94,6 +96,11 @@ class Command(LarmCommand):
             help="by date: the newest first, of pages with all the words",
         )
         parser.add_argument(
+            "--why",
+            metavar="URL",
+            help="show why this page is where it is among the hits, or is none of them",
+        )
+        parser.add_argument(
             "--since",
             metavar="WHEN",
             help="only pages modified since then, or fetched where that is unknown;"
@@ -117,6 +124,15 @@ class Command(LarmCommand):
         curated = Curated.from_settings(self.settings)
         crawl = self.open_crawl()
         searcher = crawl.searcher().widened_by(curated.synonyms.value)
+        if opts.why is not None:
+            reasons = why(
+                query, opts.why, searcher, crawl, self.settings, filters, verbatim=opts.exact
+            )
+            if opts.json:
+                print_json(asdict(reasons))
+            else:
+                _print_why(reasons)
+            return
         results = searcher.search(
             query,
             opts.n,
@@ -143,6 +159,22 @@ def _field(given: str) -> tuple[str, str]:
     if not name or not value:
         raise ConfigError(f"--field {given}: expected NAME=VALUE")
     return name, value
+
+
+def _print_why(found: Why) -> None:
+    print(f"{printable(found.page.url if found.page else found.url)}: {found.verdict}")
+    if found.query != found.typed:
+        print(f"searched for: {printable(found.query)}")
+    for reason in found.reasons:
+        print(f"  - {printable(reason)}")
+    for placed in (found.page, found.above, found.first):
+        if placed is not None and placed.examined.score:
+            one = placed.examined
+            print(f"{placed.position or '-':>3}. {readable(placed.title) or '(no title)'}")
+            print(f"     {printable(placed.url)}")
+            print(f"     score {one.score:.2f}: {one.prior:.2f}, for links to it, times the sum of")
+            for part, value in one.parts.items():
+                print(f"     {value:>8.2f}  {printable(part)}")
 
 
 def _print(query: str, results: Results, offset: int, suggestion: Suggestion | None) -> None:

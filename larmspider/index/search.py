@@ -49,6 +49,7 @@ from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.index.version import is_panic, open_index, version_of
+from larmspider.index.why import Examined, examine, field_names
 from larmspider.items import split_part
 
 MAX_LIMIT = 1_000
@@ -247,6 +248,35 @@ class Searcher:
         stored = best_of([stored_of(searcher, match.address) for match in equal])
         copies = self.copies_of(searcher, best.likeness)
         return hit_of(stored, best.score, maker, max(0, len(copies) - 1))
+
+    def examined(
+        self,
+        query: str,
+        keys: Iterable[str],
+        filters: Filters = NO_FILTERS,
+        *,
+        verbatim: bool = False,
+    ) -> dict[str, Examined]:
+        """What a query makes of pages, by canonical URL; without those that are not in the index.
+        Raises QueryError."""
+        clauses = self._clauses(query, verbatim=verbatim)
+        with self.reading() as reader:
+            return self._examined(reader, self._ranking, clauses, keys, filters)
+
+    def _examined(
+        self,
+        reader: tantivy.Searcher,
+        ranking: Ranking,
+        clauses: Sequence[Clause],
+        keys: Iterable[str],
+        filters: Filters,
+    ) -> dict[str, Examined]:
+        fields = field_names(self.directory)
+        found = (
+            (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, self.prior))
+            for key in keys
+        )
+        return {key: one for key, one in found if one is not None}
 
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
         """How many copies a page has in the index, and the first ones, by URL."""

@@ -26,7 +26,7 @@ from larmspider.index.access import Access, statistics
 from larmspider.index.copies import Groups
 from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
-from larmspider.index.query import Clause, Filters, narrowed
+from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed
 from larmspider.index.ranking import GlobalIdf
 from larmspider.index.search import (
     EQUAL,
@@ -44,6 +44,7 @@ from larmspider.index.search import (
     without_copies,
 )
 from larmspider.index.synonyms import NO_SYNONYMS
+from larmspider.index.why import Examined
 
 EXACT_TOTAL = 300
 """Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.
@@ -103,8 +104,7 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            sizes = [shard.documents() for shard in self._shards]
-            global_idf = GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
+            global_idf = self._global_idf(readers)
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total = total_all = 0
             ranked_by, makers, counted = [], [], []
@@ -202,6 +202,32 @@ class WorkersSearcher(Searcher):
         known = all(shard.knows_fields for shard in self._shards)
         return known and any(shard.has_field(name) for shard in self._shards)
 
+    def examined(
+        self,
+        query: str,
+        keys: Iterable[str],
+        filters: Filters = NO_FILTERS,
+        *,
+        verbatim: bool = False,
+    ) -> dict[str, Examined]:
+        """As in one index; of several records of a page that with the best score."""
+        clauses, wanted = self._clauses(query, verbatim=verbatim), list(keys)
+        found: dict[str, Examined] = {}
+        with ExitStack() as stack:
+            readers = [stack.enter_context(shard.reading()) for shard in self._shards]
+            global_idf = self._global_idf(readers)
+            for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+                ranking = shard.ranking(global_idf.boost(number))
+                here = shard._examined(reader, ranking, clauses, wanted, filters)
+                for key, one in here.items():
+                    if key not in found or one.score > found[key].score:
+                        found[key] = one
+        return found
+
+    def _global_idf(self, readers: Sequence[tantivy.Searcher]) -> GlobalIdf:
+        sizes = [shard.documents() for shard in self._shards]
+        return GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
+
     def get(self, exact: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""
         found = [(number, shard.get(exact)) for number, shard in enumerate(self._shards)]
@@ -219,8 +245,7 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            sizes = [shard.documents() for shard in self._shards]
-            global_idf = GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
+            global_idf = self._global_idf(readers)
             streams = []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))

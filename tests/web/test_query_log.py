@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from scrapy.settings import Settings
@@ -202,3 +203,22 @@ def test_a_frequent_query_is_suggested_to_those_who_find_something(
     assert site.get("/search/suggest?q=can", **BEARER).json[1] == ["canary sings", "canteen opens"]
     assert site.get("/control/queries").status == 401
     assert "canary" not in site.get("/control/queries", Accept="text/html").text
+
+
+def test_only_an_operator_learns_why(site: Served) -> None:
+    """A page and JSON; others learn nothing of it, as of all below /control."""
+    target = "/control/why?q=canary&u=http://pay.hr.example/"
+    found = site.get(f"{target}&format=json", **BEARER).json
+    assert (found["verdict"], found["page"]["position"]) == ("hit 1 of 1", 1)
+    page = site.get(target, **BEARER).text
+    assert "hit 1 of 1" in page
+    assert "&#34;canary&#34; in the text" in page
+    assert 'href="/control/why?u=' in site.get("/search?q=canary", **BEARER).text
+    assert site.get(target).status == 401
+    assert "/control/why" not in site.get("/search?q=canteen").text
+    for bad in ("q=canary", "q=title:&u=x", f"q={'x' * 1001}&u=x"):
+        assert site.get(f"/control/why?{bad}&format=json", **BEARER).status == 400
+    for text in ("<b>", "javascript:alert(1)", "http://[", "a b", ""):
+        got = site.get(f"/control/why?q=zzz&u={quote(text)}", **BEARER)
+        assert got.status == 200
+        assert "<b>" not in got.text

@@ -1,11 +1,18 @@
-"""/control/queries: what was searched for, what found nothing first; also as JSON (format=json)."""
+"""What operators see of the search; each also as JSON (format=json).
+
+/control/queries                   what was searched for, what found nothing first
+/control/why?q=vpn&u=http://...    why a page is where it is among the hits; filters as in /search
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
+from larmspider.errors import LarmspiderError
+from larmspider.reports.why import why
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
+from larmspider.web.views.search import Asked
 
 ROWS = 100
 
@@ -27,4 +34,30 @@ def queries(request: WebRequest) -> WebResponse:
     return request.render("queries.html", log=log, found=found)
 
 
-PAGES = (PageView("/control/queries", queries),)
+def reasons(request: WebRequest) -> WebResponse:
+    if not request.signed_in:
+        return login(request)
+    asked, url = Asked.of(request), request.text("u").strip()
+    as_json = request.choice("format", ("html", "json")) == "json"
+    found, error, status = None, "", 200
+    if asked.query and url:
+        try:
+            found = why(
+                asked.query,
+                url,
+                request.searcher(),
+                request.source.crawl,
+                request.source.settings,
+                asked.filters(),
+                verbatim=asked.exact,
+            )
+        except LarmspiderError as problem:
+            error, status = str(problem), 400
+    elif as_json:
+        error, status = "expected a query (q) and a URL (u)", 400
+    if as_json:
+        return json_response({"error": error} if found is None else asdict(found), status)
+    return request.render("why.html", status, asked=asked, url=url, found=found, error=error)
+
+
+PAGES = (PageView("/control/queries", queries), PageView("/control/why", reasons))

@@ -1,0 +1,145 @@
+"""What a query makes of one page: what it earns, part by part, and what it lacks.
+
+    found = searcher.examined("vpn login", ["http://wiki.example/vpn"])["http://wiki.example/vpn"]
+    found.score, found.parts          # 9.3, {'"vpn" in the title': 2.1, ..., "all words": 4.0}
+    found.missing                     # ["login"]
+
+The parts are read from Tantivy's own explanation of a score, whatever ranking.py asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import tantivy
+from tantivy import Query
+
+from larmspider.errors import QueryError
+from larmspider.index.access import statistics
+from larmspider.index.query import Clause, Filters, narrowed
+from larmspider.index.ranking import ALL_WORDS_BONUS, Ranking
+
+PLACES: Mapping[str, str] = {
+    "exact": "in the text",
+    "body": "in the text, as a stem",
+    "title": "in the title",
+    "description": "in the description",
+    "anchors": "in texts of links to it",
+    "url_words": "in the URL",
+    "rest": "around the text",
+}
+"""Fields of the index for people."""
+ALL_WORDS = "all words that matter"
+SIDE_BY_SIDE = "words side by side"
+FUZZY = "words like the fuzzy ones"
+WHOLE = "a link text that is the query, or a sign such as --prefix"
+_TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
+_SAME = 1e-3  # of two scores that are one
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One page. ``score`` is what orders hits: the sum of ``parts`` times ``prior``, its links'
+    factor; 0.0 for a page that is no hit. ``missing`` words earn nothing; a page that ``lacks``
+    something is no hit: phrases and fields it does not have, words it must not have, ``filters`` it
+    does not pass, by name."""
+
+    score: float = 0.0
+    prior: float = 1.0
+    parts: dict[str, float] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    lacks: list[str] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list)
+
+
+def examine(
+    reader: tantivy.Searcher,
+    schema: tantivy.Schema,
+    fields: Sequence[str],
+    ranking: Ranking,
+    clauses: Sequence[Clause],
+    key: str,
+    filters: Filters,
+    prior: str | None,
+) -> Examined | None:
+    """The page ``key``, None where it is not in this index. ``fields`` are named in the order of
+    the schema."""
+    page = Query.term_query(schema, "key", key)
+    hits = reader.search(page, 1, count=False).hits
+    if not hits:
+        return None
+    address = hits[0][1]
+
+    def matches(query: Query) -> bool:
+        return bool(reader.search(narrowed(page, [query]), 1, count=False).hits)
+
+    missing, lacks = [], []
+    at = 0
+    while at < len(clauses):
+        clause, run = clauses[at], list(clauses[at : at + clauses[at].covers])
+        at += len(run)
+        with suppress(QueryError):  # no word to look for
+            has = matches(ranking.build([replace(run[0], excluded=False), *run[1:]], ranks=False))
+            if has and clause.excluded:
+                lacks.append(f"it has {written(clause)}, which is excluded")
+            elif not has and not clause.excluded and (clause.phrase or clause.field):
+                lacks.append(f"it has no {written(clause)}")
+            elif not has and not clause.excluded:
+                missing.append(" ".join(each.text for each in run))
+    refused = [name for name, query in filters.queries(schema).items() if not matches(query)]
+    found = Examined(missing=missing, lacks=lacks, filters=refused)
+    ranked = ranking.build(clauses)
+    if refused or not matches(ranked):
+        return found
+    explained = json.loads(ranked.explain(statistics(reader), address).to_json())
+    parts: dict[str, float] = {}
+    for name, value in _parts(explained, fields):
+        parts[name] = parts.get(name, 0.0) + value
+    factor = 1.0
+    if prior is not None:
+        factor = log2(2 + (reader.fast_field_values(prior, [address])[0] or 0.0))
+    parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
+    return replace(found, score=explained["value"] * factor, prior=factor, parts=parts)
+
+
+def field_names(directory: Path) -> list[str]:
+    """The fields of an index, by their numbers in Tantivy's explanations."""
+    meta = json.loads((directory / "meta.json").read_bytes())
+    return [each["name"] for each in meta["schema"]]
+
+
+def written(clause: Clause) -> str:
+    """A clause as it may be typed, without its minus."""
+    text = f'"{clause.text}"' if clause.phrase else clause.text
+    return f"{clause.field}:{text}" if clause.field else text
+
+
+def _parts(node: Mapping[str, Any], fields: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The shares of an explanation's leaves in its value."""
+    value, what, inside = node["value"], node["description"], node.get("details", [])
+    if term := _TERM.search("".join(node.get("context") or ())):
+        name = fields[int(term[1])] if int(term[1]) < len(fields) else "?"
+        yield f'"{term[2]}" {PLACES.get(name, f"in {name}")}', value
+    elif what.startswith("Phrase"):
+        yield SIDE_BY_SIDE, value
+    elif what.startswith("Const"):
+        yield (ALL_WORDS if abs(value - ALL_WORDS_BONUS) < _SAME else WHOLE), value
+    elif what.startswith("Automaton"):
+        yield FUZZY, value
+    elif inside:
+        best = max(inside, key=lambda each: each["value"])
+        if abs(best["value"] - value) < _SAME * value:  # of several the best one counts
+            inside = [best]
+        total = sum(each["value"] for each in inside)
+        for each in inside:
+            for name, share in _parts(each, fields):
+                yield name, share * value / total if total else 0.0
+    elif value:
+        yield what, value

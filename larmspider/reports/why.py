@@ -1,0 +1,211 @@
+"""Why a page is where it is among the hits of a query, or is none of them.
+
+    found = why("vpn login", "http://wiki.example/vpn", searcher, crawl, settings)
+    found.verdict        # "hit 3 of 120"
+    found.reasons        # ['the hit above has "vpn" in the title: 2.1 more', ...]
+
+`scrapy search --why URL` and the operators' page show it. It goes by what the searcher may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from larmspider.crawl.reader import CrawlDir, StoredPage
+from larmspider.errors import LarmspiderError
+from larmspider.extraction.language import is_in_another, languages_in
+from larmspider.index.query import NO_FILTERS, Filters
+from larmspider.index.results import Document, Hit
+from larmspider.index.search import MAX_LIMIT, Searcher
+from larmspider.index.why import Examined
+from larmspider.pipelines.fetch_log import remarks_in
+from larmspider.pipelines.reextract import is_for_readers
+from larmspider.reports.explain import Explanation, explain, read_again
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_WINDOWS = (10, 100, MAX_LIMIT)
+_NAMED = 5  # parts of a score in which another hit has more
+_LEAST = 0.005  # difference that shows in two decimals
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A page among the hits; ``position`` from 1 on, None for one that is none."""
+
+    url: str
+    title: str
+    position: int | None
+    examined: Examined
+
+
+@dataclass(slots=True)
+class Why:
+    """``query`` is what was searched, in place of ``typed`` where that finds next to nothing; in
+    all ``total`` pages match. ``page`` is None where the index does not have it. ``above`` is the
+    hit before the page, the copy of it that stands for it, or the last hit of those looked at;
+    ``first`` the first one, where that is another."""
+
+    typed: str
+    query: str
+    url: str
+    verdict: str
+    total: int = 0
+    reasons: list[str] = field(default_factory=list)
+    page: Placed | None = None
+    above: Placed | None = None
+    first: Placed | None = None
+    state: str = ""
+    """In the frontier, of a page that the index does not have."""
+
+
+def why(
+    query: str,
+    url: str,
+    searcher: Searcher,
+    crawl: CrawlDir,
+    settings: BaseSettings,
+    filters: Filters = NO_FILTERS,
+    *,
+    verbatim: bool = False,
+) -> Why:
+    """Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
+    results = searcher.search(query, 1, filters=filters, verbatim=verbatim)
+    searched = results.instead or query
+    found = Why(query, searched, url, "not in the index", results.total)
+    document = _document(url, searcher, crawl)
+    if document is None:
+        explanation = explain(url, settings, crawl, lambda: searcher)
+        found.state = explanation.state
+        found.reasons += _not_indexed(explanation, crawl, settings)
+        return found
+    key = document.normalized
+    examined = searcher.examined(searched, [key], filters, verbatim=verbatim)[key]
+    if not examined.score:
+        found.verdict = "in the index, but no hit"
+        found.page = Placed(document.url, document.title, None, examined)
+        found.reasons += _no_hit(examined)
+        return found
+    hits = _hits(searcher, searched, filters, key, verbatim=verbatim)
+    at = next((n for n, hit in enumerate(hits) if hit.normalized == key), None)
+    found.page = Placed(document.url, document.title, None if at is None else at + 1, examined)
+    if at is None:
+        _, copies = searcher.copies(document, MAX_LIMIT)
+        others = {copy.normalized for copy in copies}
+        stand = next((n for n, hit in enumerate(hits) if hit.normalized in others), None)
+        found.verdict = (
+            f"beyond the first {len(hits):,} hits"
+            if stand is None
+            else f"a copy of hit {stand + 1:,}, which stands for it"
+        )
+        above = len(hits) - 1 if stand is None else stand
+    else:
+        found.verdict = f"hit {at + 1:,} of {results.total:,}"
+        above = at - 1
+    numbers = [n for n in dict.fromkeys((above, 0)) if 0 <= n < len(hits) and n != at]
+    keys = [hits[n].normalized for n in numbers]
+    better = searcher.examined(searched, keys, filters, verbatim=verbatim)
+    placed = [
+        Placed(hits[n].url, hits[n].title, n + 1, better.get(key, Examined()))
+        for n, key in zip(numbers, keys, strict=True)
+    ]
+    found.above, found.first = (*placed, None, None)[:2]
+    found.reasons += [f"it has not: {word}" for word in examined.missing]
+    if found.above is not None:
+        found.reasons += _differences(examined, found.above)
+    return found
+
+
+def _document(url: str, searcher: Searcher, crawl: CrawlDir) -> Document | None:
+    """The page of a URL, or of the URL that stands for it; a part of a document by its own URL."""
+    exact = crawl.forms(url).exact
+    for name in dict.fromkeys((exact, url, crawl.name_of(exact))):
+        if (document := searcher.get(name)) is not None:
+            return document
+    return None
+
+
+def _hits(
+    searcher: Searcher, query: str, filters: Filters, key: str, *, verbatim: bool
+) -> list[Hit]:
+    """The first hits, as many as it takes to come to ``key``."""
+    hits: list[Hit] = []
+    for limit in _WINDOWS:
+        results = searcher.search(query, limit, filters=filters, verbatim=verbatim)
+        hits = results.hits
+        if not results.more or any(hit.normalized == key for hit in hits):
+            break
+    return hits
+
+
+def _no_hit(examined: Examined) -> Iterator[str]:
+    yield from examined.lacks
+    yield from (f"the filter {name} leaves it out" for name in examined.filters)
+    yield from (f"it has not: {word}" for word in examined.missing)
+
+
+def _differences(mine: Examined, above: Placed) -> Iterator[str]:
+    theirs = above.examined
+    more = {
+        name: value * theirs.prior - mine.parts.get(name, 0.0) * mine.prior
+        for name, value in theirs.parts.items()
+    }
+    named = sorted((name for name in more if more[name] > _LEAST), key=lambda name: -more[name])
+    for name in named[:_NAMED]:
+        yield f"hit {above.position} earns {more[name]:.2f} more by: {name}"
+    if theirs.prior > mine.prior + _LEAST:
+        yield (
+            f"links to hit {above.position} multiply its score by {theirs.prior:.2f},"
+            f" those to this page by {mine.prior:.2f}"
+        )
+    if not named and abs(theirs.score - mine.score) < _LEAST:
+        yield f"hit {above.position} has the same score"
+
+
+def _not_indexed(
+    explanation: Explanation, crawl: CrawlDir, settings: BaseSettings
+) -> Iterator[str]:
+    """Why the index does not have a page."""
+    if explanation.merged:
+        yield explanation.merged
+    fetched, stored = explanation.fetched, explanation.stored
+    if stored is not None:
+        yield from _stored_not_indexed(stored, explanation, crawl, settings)
+        return
+    if fetched is not None:
+        yield f"its last fetch ended with: {fetched.result} {fetched.message}".rstrip()
+    rejected = [one for one in explanation.verdicts if one.verdict == "reject"]
+    yield from (f"{one.stage} rejects it: {one.reason}".rstrip(": ") for one in rejected)
+    yield from explanation.frontier
+    if not explanation.known and not rejected:
+        yield "it is not crawled: no page of the crawl links to it, and it is no seed"
+
+
+def _stored_not_indexed(
+    stored: StoredPage, explanation: Explanation, crawl: CrawlDir, settings: BaseSettings
+) -> Iterator[str]:
+    if stored.status != 200:
+        yield f"only pages with status 200 are found; it has {stored.status}"
+        return
+    fetched = explanation.fetched
+    if fetched is not None and fetched.message and remarks_in(fetched.message).noindex:
+        yield "it says noindex"
+        return
+    try:
+        page = read_again(crawl.body(stored), stored, settings)
+    except LarmspiderError as error:
+        yield f"it is stored, and its page file cannot be read: {error}"
+        return
+    page.status, page.exact = stored.status, stored.exact
+    languages = languages_in(settings, "LARM_INDEX_LANGUAGES")
+    if page.noindex:
+        yield "it says noindex"
+    elif not is_for_readers(page):
+        yield "it sends its readers on to another page at once"
+    elif languages and is_in_another(page, languages):
+        yield f"its language is {page.language}, and LARM_INDEX_LANGUAGES has others"
+    else:
+        yield "it is stored: the index has it from the next checkpoint on, or after scrapy reindex"

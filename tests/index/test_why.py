@@ -1,0 +1,70 @@
+"""What a query makes of a page: its score by part adds up, and what it lacks is named."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from larmspider.index.access import Access
+from larmspider.index.query import Filters
+from larmspider.index.search import Searcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
+from larmspider.index.synonyms import parse_synonyms
+from larmspider.index.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
+from larmspider.index.writer import IndexWriter
+
+A, B = "http://wiki.example/a", "http://wiki.example/b"
+
+
+@pytest.fixture(params=["one", "several"])
+def searcher(request: pytest.FixtureRequest, writer: IndexWriter, make_page, tmp_path) -> Searcher:
+    writer.add_anchors(B, {(A, "VPN login")})
+    writer.commit()
+    text = "the vpn tunnel, remote access --prefix logins"
+    writer.add(make_page("a", text, title="VPN login", mime="application/pdf"))
+    writer.add(make_page("b", "nothing to see, vpn"))
+    writer.commit()
+    one = Searcher.open(writer.directory)
+    if request.param == "one":
+        return one.widened_by(parse_synonyms(["tunnel, access", "zebra, horse"])[0])
+    with IndexWriter(tmp_path / "other") as index:
+        index.add(make_page("c", "another vpn of another worker"))
+    both = [one, Searcher.open(tmp_path / "other")]
+    several = WorkersSearcher(both, lambda: nullcontext(Deduplicator()))
+    return several.widened_by(parse_synonyms(["tunnel, access", "zebra, horse"])[0])
+
+
+@pytest.mark.parametrize(("query", "parts"), [
+    ("vpn login", {ALL_WORDS, SIDE_BY_SIDE, WHOLE, '"vpn" in texts of links to it'}),
+    ("tunnel host:wiki.example", {'"tunnel" in the text'}),
+    ('--prefix logon~ "remote access"', {WHOLE, FUZZY, SIDE_BY_SIDE, '"prefix" in the text'}),
+])  # fmt: skip
+def test_the_parts_of_a_score_add_up(searcher: Searcher, query: str, parts: set[str]) -> None:
+    """To the score of the hit, whatever the query consists of."""
+    hit = next(hit for hit in searcher.search(query, verbatim=False).hits if hit.url == A)
+    found = searcher.examined(query, [A])[A]
+    assert found.score == pytest.approx(hit.score, rel=1e-3)
+    assert sum(found.parts.values()) * found.prior == pytest.approx(hit.score, rel=1e-3)
+    assert parts <= set(found.parts)
+    assert found.prior > 1  # there is a link to it
+
+
+def test_of_a_word_and_its_synonym_the_better_one_is_named(searcher: Searcher) -> None:
+    assert '"access" in the text' not in searcher.examined("tunnel", [A])[A].parts
+
+
+def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
+    found = searcher.examined('vpn horse -tunnel host:x.example "no such" title:login', [A])[A]
+    assert found.missing == ["horse"]
+    assert found.lacks == [
+        "it has tunnel, which is excluded", "it has no host:x.example", 'it has no "no such"',
+    ]  # fmt: skip
+    assert (found.score, found.parts) == (0.0, {})
+    narrow = Filters.of(kinds=["html"], hosts=["wiki.example"], languages=["de"])
+    assert searcher.examined("vpn", [A], narrow)[A].filters == ["type", "language"]
+
+
+def test_nothing_is_said_of_a_page_that_is_not_there_or_not_seen(searcher: Searcher) -> None:
+    assert searcher.examined("vpn", ["http://wiki.example/none"]) == {}
+    assert searcher.seen_by(Access(("wiki.example",))).examined("vpn", [A]) == {}
