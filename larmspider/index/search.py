@@ -400,6 +400,14 @@ class Searcher:
             meta = json.loads((self.directory / "meta.json").read_bytes())
             return sum(segment["max_doc"] for segment in meta["segments"])
 
+    def marker(self, query: str) -> SnippetMaker:
+        """Marks the words of a query in any text; none where it means nothing."""
+        try:
+            clauses = self._clauses(query)
+        except QueryError:
+            clauses = []
+        return self._ranking.snippet_maker(clauses)
+
     @property
     def beginnings(self) -> SnippetMaker:
         """For pages that are found by no words."""

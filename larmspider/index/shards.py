@@ -43,6 +43,7 @@ from larmspider.index.search import (
     stored_of,
     without_copies,
 )
+from larmspider.index.snippets import SnippetMaker
 from larmspider.index.synonyms import NO_SYNONYMS
 from larmspider.index.why import Examined
 
@@ -193,6 +194,9 @@ class WorkersSearcher(Searcher):
                 for shard, stored in found.values()
             ]
         return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
+
+    def marker(self, query: str) -> SnippetMaker:
+        return self._shards[0].marker(query)
 
     @property
     def corrects(self) -> bool:

@@ -151,8 +151,8 @@ class SnippetMaker:
         return best, pages[best - 1], tuple(sorted(others))
 
     def marked(self, text: str) -> Snippet:
-        """A whole text with the words marked."""
-        return Snippet(one_line(text), self._highlights(text))
+        """A whole text with the words marked; its lines stay."""
+        return Snippet("\n".join(map(one_line, text.split("\n"))), self._highlights(text))
 
     def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
         plain = normalized(passage)

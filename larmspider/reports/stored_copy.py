@@ -7,14 +7,17 @@ HTML is plain text or a download: no type of the web's is passed on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 import webencodings
+from lxml import etree
 
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.extraction.charset import decode
+from larmspider.extraction.markup_guard import is_costly
+from larmspider.extraction.page_builder import BLOCKS, BREAKS, HIDDEN, REGIONS
 
 MAX_WORDS = 20
 LOOKED_AT = 200_000
@@ -75,8 +78,87 @@ HEADERS: Mapping[str, str] = {
     "X-DNS-Prefetch-Control": "off",
     "Referrer-Policy": "no-referrer",
 }
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset({"application/json", "application/xml", "application/javascript"})
+
+SHOWN_CHARS = 500_000
+"""Of a text."""
+_HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
+_PARTED = BLOCKS | BREAKS | REGIONS.keys()
+_SKIPPED = HIDDEN | {
+    "head", "noscript", "object", "svg", "nav", "button", "select", "datalist", "textarea",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a text: a heading, a paragraph, or as it stands (``pre``). ``page`` of a document
+    begins with it; 0: none does."""
+
+    kind: str
+    text: str
+    page: int = 0
+
+
+def shown_blocks(blocks: Iterable[Block]) -> tuple[list[Block], bool]:
+    """The first ones, `SHOWN_CHARS` long, and whether these are all."""
+    shown, left = list[Block](), SHOWN_CHARS
+    for block in blocks:
+        if left <= 0:
+            return shown, False
+        shown.append(Block(block.kind, block.text[:left], block.page))
+        left -= len(block.text)
+    return shown, left >= 0
+
+
+def html_blocks(markup: bytes) -> list[Block]:
+    """The text of a page in UTF-8, without what surrounds it; nothing of its markup. Empty where
+    markup is so bad that it takes long to read."""
+    if is_costly(markup):
+        return []
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        root = etree.fromstring(markup, parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):  # nothing in it
+        return []
+    return [] if root is None else list(_blocks(root))
+
+
+def _blocks(root: etree._Element) -> Iterator[Block]:
+    kinds, pieces = ["p"], list[str]()
+
+    def ended() -> Iterator[Block]:
+        text = "".join(pieces)
+        pieces.clear()
+        text = text.strip("\n") if kinds[-1] == "pre" else " ".join(text.split())
+        if text:
+            yield Block(kinds[-1], text)
+
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        tag = str(element.tag)
+        if event == "end":
+            if tag in _PARTED:
+                yield from ended()
+                kinds.pop()
+            pieces.append(element.tail or "")
+            continue
+        if tag in _PARTED:
+            yield from ended()
+            kind = "h" if tag in _HEADINGS else "pre" if tag == "pre" else kinds[-1]
+            kinds.append(kind)
+        if tag in _SKIPPED:
+            walk.skip_subtree()
+        else:
+            pieces.append(element.text or "")
+
+
+def text_blocks(text: str) -> Iterator[Block]:
+    """A text that has no markup; each of its pages, where it has them."""
+    pages = text.split("\f")
+    for number, page in enumerate(pages, 1):
+        if page.strip():
+            yield Block("pre", page.strip("\n"), number if len(pages) > 1 else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +173,7 @@ class StoredCopy:
 
 def is_shown(mime: str) -> bool:
     """Whether a copy is shown, or else offered as a download."""
-    return mime in _HTML or mime in _TEXT or mime.startswith("text/") or mime.endswith("+xml")
+    return mime in HTML_TYPES or mime in _TEXT or mime.startswith("text/") or mime.endswith("+xml")
 
 
 def stored_copy(
@@ -108,7 +190,7 @@ def stored_copy(
     shown = body[:SHOWN_BYTES]
     charset = charset_as_read(shown, page.mime, f"{page.title} {text}")
     decoded, _ = decode(shown, f"{page.mime}; charset={charset}")
-    kind = "text/html" if page.mime in _HTML else "text/plain"
+    kind = "text/html" if page.mime in HTML_TYPES else "text/plain"
     return StoredCopy(
         decoded.encode("utf-8", "replace"),
         f"{kind}; charset=utf-8",

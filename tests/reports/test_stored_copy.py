@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.charset import decode
-from larmspider.reports.stored_copy import charset_as_read
+from larmspider.reports.stored_copy import (
+    SHOWN_CHARS,
+    Block,
+    charset_as_read,
+    html_blocks,
+    shown_blocks,
+    text_blocks,
+)
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
 
@@ -33,3 +40,27 @@ def test_what_the_body_tells_holds_unless_another_has_more_of_the_words() -> Non
     assert charset_as_read(body, "text/html", "only ASCII, or \ufffd") == "iso-8859-2"
     wrong = "<meta charset=iso-8859-1><title>Праздники</title>".encode("koi8-r")
     assert charset_as_read(wrong, "text/html", "Праздники") == "koi8-r"
+
+
+def test_the_text_of_a_page_in_blocks() -> None:
+    """Headings, paragraphs and what is preformatted, without what is no text."""
+    markup = """<!doctype html><title>t</title><nav>menu</nav><h1>One &lt;b&gt;</h1>bare <b>te</b>xt
+    <ul><li>item<ul><li>in <i>ner</i></ul> after</ul><pre>\n a\n  b\n</pre><table><tr><td>1<td>2
+    </table><script>alert(1)</script>tail<br>line ü<!-- c --> end<form>name <button>Go</button>"""
+    assert [(block.kind, block.text) for block in html_blocks(markup.encode())] == [
+        ("h", "One <b>"), ("p", "bare text"), ("p", "item"), ("p", "in ner"), ("p", "after"),
+        ("pre", " a\n  b"), ("p", "1"), ("p", "2"), ("p", "tail"), ("p", "line ü end"),
+        ("p", "name"),
+    ]  # fmt: skip
+    assert html_blocks(b"") == html_blocks(b"<!-- -->") == []
+    assert html_blocks(b"<b>" * 100_000) == []
+
+
+def test_pages_of_a_document_and_what_is_too_long() -> None:
+    one, three = text_blocks("a\n b\f \fc")
+    assert (one, three) == (Block("pre", "a\n b", 1), Block("pre", "c", 3))
+    assert shown_blocks([one, three]) == ([one, three], True)
+    long = Block("p", "x" * SHOWN_CHARS)
+    assert shown_blocks([long, long]) == ([long], False)
+    assert shown_blocks([one, long])[0][1].text == "x" * (SHOWN_CHARS - 4)
+    assert shown_blocks([one, long])[1] is False

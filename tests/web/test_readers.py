@@ -21,7 +21,8 @@ from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
 from tests.support.web.serving import TOKEN, Served
 
-SECRET = "http://pay.hr.example/a"
+SECRET, SECRET_PAGE = "http://pay.hr.example/a", "http://pay.hr.example/b"
+BODY = b"<title>Gehalt</title><p>kanarienvogel <b>canteen</b>"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -40,13 +41,20 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = "kanarienvogel canteen opens"
         page = Page(SECRET, text=text, title="Gehalt", mime="application/pdf", body=b"1")
         index.add(page)
+        index.add(Page(SECRET_PAGE, text="canteen opens", title="Gehalt", mime="text/html"))
+    lines = (
+        f"\t{url}\t{url}\t0\t200\ttext/html\t{len(BODY)}\tGehalt\t0\t0\n"
+        for url in (SECRET, SECRET_PAGE)
+    )
+    (folder / "store.log").write_text("".join(lines))
+    (folder / "pagefile_0.pfl").write_bytes(BODY)
     return folder
 
 
 @pytest.fixture(scope="module")
 def site(directory: Path) -> Iterator[Served]:
     readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("127.0.0.1"),))
-    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy", "/view", "/diff"))
     bets = directory / "best_bets.txt"
     bets.write_text(f"canteen => {SECRET}\ncanteen => http://wiki.example/ Menu\n")
     (directory / "synonyms.txt").write_text("lunch, kanarienvogel\n")
@@ -68,6 +76,10 @@ ROUTES = {
     "JSON, best bets": "/search?q=canteen&host=wiki.example&format=json",
     "similar pages": f"/search?similar={quote('http://wiki.example/')}",
     "pages like it": f"/search?similar={quote(SECRET)}",
+    "the text of a copy": f"/search/copy?u={quote(SECRET)}&q=canteen",
+    "the text of a page's copy": f"/search/copy?u={quote(SECRET_PAGE)}&q=canteen",
+    "a copy": f"/copy?u={quote(SECRET)}",
+    "a copy to keep": f"/copy?u={quote(SECRET_PAGE)}&download=yes",
 }
 
 
@@ -94,7 +106,7 @@ def test_no_count_of_what_is_hidden(site: Served) -> None:
     assert (found["total"], list(found["facets"]["host"])) == (1, ["wiki.example"])
     assert site.get("/search?q=kanarienvogel&format=json").json["total"] == 0
     assert "1 page" in site.get("/search").text
-    assert site.get("/search", **BEARER).text.count("2 pages") == 1
+    assert site.get("/search", **BEARER).text.count("3 pages") == 1
 
 
 def test_a_synonym_opens_nothing(site: Served) -> None:
@@ -102,6 +114,20 @@ def test_a_synonym_opens_nothing(site: Served) -> None:
     target = "/search?q=lunch&format=json"
     assert site.get(target, **BEARER).json["total"] == 1
     assert site.get(target).json["total"] == 0
+
+
+def test_a_copy_is_not_there_for_others(site: Served) -> None:
+    """Not even that there is one is said."""
+    for path in ("/view", "/copy", "/diff", "/search/copy"):
+        target = f"{path}?u={quote(SECRET_PAGE)}"
+        assert site.get(target, **BEARER).status == 200, path
+        assert site.get(target, X_Groups="staff").status == 200, path
+        for headers in ({}, {"X_Groups": "guests"}):
+            refused = site.get(target, **headers)
+            missing = site.get(f"{path}?u={quote('http://pay.hr.example/none')}", **headers)
+            assert refused.status == missing.status == 404
+            assert not leaks(refused.text, target)
+            assert refused.text.replace("/b ", "/none ") == missing.text
 
 
 def test_the_menu_of_the_crawl_is_the_operators(site: Served) -> None:

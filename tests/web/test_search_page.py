@@ -147,6 +147,25 @@ def test_similar_pages(site: Served) -> None:
     assert site.get("/search?similar=http://nowhere.example/").status == 404
 
 
+def test_a_copy_has_the_words_marked(site: Served) -> None:
+    """A link at each hit; of a PDF page by page. Nothing of the page's markup is in it."""
+    page = LexborHTMLParser(site.get("/search?q=title:rotor%20siren").text)
+    link = next(a for a in page.css(".about a") if a.text() == "Cached copy")
+    got = site.get(str(link.attributes["href"]))
+    assert {"siren", "sirens"} & marked(got)
+    found = LexborHTMLParser(got.text)
+    assert found.css_first("h1").text() == "Rotor"
+    assert found.css_first(".cached p") is not None
+    assert found.css(".cached a, .cached img, .cached script, .cached [style]") == []
+    back = next(a for a in found.css(".note a"))
+    assert back.attributes["href"] == "/search?q=title%3Arotor%20siren"
+    hit = site.get("/search?q=siren&type=pdf&format=json").json["hits"][0]
+    paged = site.get(f"/search/copy?u={quote(hit['url'])}&q=siren")
+    assert "siren" in " ".join(marked(paged))
+    assert site.get("/search/copy?u=http://nowhere.example/").status == 404
+    assert site.get("/search/copy").status == 404
+
+
 def test_nothing_found_says_what_to_do(site: Served) -> None:
     """With a filter: how many there are without it."""
     text = site.get("/search?q=siren&type=archive").text

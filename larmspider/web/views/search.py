@@ -8,6 +8,7 @@
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
+/search/copy?u=http://wiki.example/vpn&q=vpn  the text of its stored copy, with the words marked
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_
 from larmspider.index.results import Results
 from larmspider.index.search import SHORTEST_HEAD, Searcher, results_json, without_quotes
 from larmspider.index.spelling import Suggestion
+from larmspider.reports.stored_copy import (
+    HTML_TYPES,
+    Block,
+    html_blocks,
+    shown_blocks,
+    stored_copy,
+    text_blocks,
+)
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
+from larmspider.web.views.url import SEARCH_SECS
 from larmspider.web.words import Words
 
 PAGE_HITS = 10
@@ -181,6 +191,31 @@ def _similar(request: WebRequest) -> WebResponse:
     )
 
 
+def cached(request: WebRequest) -> WebResponse:
+    """The text of a page as it is stored: of HTML out of the page files, of other documents out of
+    the index. Nothing of a page's markup is passed on."""
+    searcher, asked = request.searcher(), request.text("u")
+    document = searcher.get(asked)
+    if document is None:
+        raise HttpError("This page is not in the index.", 404)
+    blocks = list[Block]()
+    if document.mime in HTML_TYPES and not document.container:
+        with suppress(CrawlDirError):
+            crawl = request.source.crawl.within(SEARCH_SECS)
+            page = crawl.stored(document.normalized)
+            if page is not None and request.access.page(page.url):
+                blocks = html_blocks(stored_copy(crawl, page, text=document.text).body)
+    shown, whole = shown_blocks(blocks or text_blocks(document.text))
+    marker = searcher.marker(query := request.text("q").strip())
+    return request.render(
+        "cached.html",
+        asked=Asked(query, 1, {}),
+        document=document,
+        blocks=[(block, marker.marked(block.text)) for block in shown],
+        whole=whole,
+    )
+
+
 def suggest(request: WebRequest) -> WebResponse:
     """What may be typed on, in the form that browsers ask for (OpenSearch Suggestions)."""
     typed = request.text("q", limit=MAX_TYPED)
@@ -309,5 +344,6 @@ def opensearch(request: WebRequest) -> WebResponse:
 PAGES = (
     PageView("/search", search, "Search"),
     PageView("/search/suggest", suggest),
+    PageView("/search/copy", cached),
     PageView("/opensearch.xml", opensearch, without_crawl=True),
 )
