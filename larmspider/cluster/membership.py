@@ -298,13 +298,8 @@ class Membership:
 
     def living(self) -> list[str]:
         """Names of the workers whose lease has not run out."""
-        seconds, _ = self._connection.time()
-        found = self._connection.hgetall(self._keys[KEYS.index("workers")])
-        return sorted(
-            name.decode()
-            for name, worker in found.items()
-            if int(worker.split()[1]) >= seconds * 1000
-        )
+        with self._lock:
+            return sorted(self._run("expire", "")[1])
 
     def leave(self, known: str = "") -> bool:
         """Free the partitions and the name of this worker, who has committed everything. ``known``

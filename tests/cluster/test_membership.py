@@ -259,6 +259,21 @@ def test_who_dies_while_the_clock_is_set_back_expires_after_a_lease(
     assert len(settle(b)[-1].held) == BLOCKS
 
 
+def test_who_died_before_the_clock_was_set_back_stands_in_nobodys_way(
+    make: Make, server: Server
+) -> None:
+    """Nobody works any more, and another crawl is to begin, a lease later."""
+    joined(make, "a")
+    server.wait(-3600)
+    other = make("b")
+    assert other.living() == ["a"]
+    with pytest.raises(OtherCrawl):
+        other.join("another crawl")
+    server.wait(LEASE + 1)
+    assert other.living() == []
+    other.join("another crawl", "a crawl")
+
+
 def test_who_does_not_come_back_after_an_outage_expires_then(make: Make, server: Server) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)

@@ -14,9 +14,6 @@ redis.call('HSET', LOAD, name, ARGV[9])
 
 local living, silent, is_silent = {}, {}, {}
 for who, worker in pairs(workers) do
-  if who ~= name and worker[2] == now + lease then
-    redis.call('HSET', WORKERS, who, worker[1] .. ' ' .. whole(worker[2])) -- its end was later
-  end
   if who ~= name and worker[2] < now and not quiet then
     die(who, worker[1])
   else

@@ -11,7 +11,6 @@ for who, worker in pairs(all_workers()) do
   end
 end
 if mine and mine[2] >= now then
-  redis.call('HSET', WORKERS, name, mine[1] .. ' ' .. whole(mine[2])) -- its end may have been later
   return {'TAKEN', mine[1], whole(mine[2] - now)}
 end
 local known = redis.call('GET', DESCRIPTION)

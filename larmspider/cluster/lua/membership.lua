@@ -17,12 +17,17 @@ if not now then
 end
 
 -- name -> {epoch, deadline} of all who are not known to be dead. Nobody's lease ends later than one
--- that begins now: where it would, Redis' clock was set back.
+-- that begins now: where it would, Redis' clock was set back, and the lease is cut.
 local function all_workers()
   local found, flat = {}, redis.call('HGETALL', WORKERS)
   for at = 1, #flat, 2 do
     local of, deadline = flat[at + 1]:match('^(%d+) (%d+)$')
-    found[flat[at]] = {of, math.min(tonumber(deadline), now + lease)}
+    deadline = tonumber(deadline)
+    if deadline > now + lease then
+      deadline = now + lease
+      redis.call('HSET', WORKERS, flat[at], of .. ' ' .. whole(deadline))
+    end
+    found[flat[at]] = {of, deadline}
   end
   return found
 end
