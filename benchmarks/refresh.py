@@ -40,6 +40,8 @@ import tantivy
 
 from larmspider.frontier.refresh import DAY, KEPT_DAYS, learned, prior, value
 from larmspider.index.anchors import AnchorTable
+from larmspider.index.packed import PackedPages
+from larmspider.index.schema import stored_fields
 from larmspider.index.version import open_index
 from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
@@ -440,14 +442,14 @@ def contents(folder: Path) -> dict[str, dict[str, object]]:
     counts = {row["url"]: row["pages"] for row in csv.DictReader(ran.out.splitlines())}
     anchors = AnchorTable(folder / "crawl" / "index" / "anchors")
     found: dict[str, dict[str, object]] = {}
+    packed = PackedPages(folder / "crawl" / "index")
     for _, address in hits:
-        document = searcher.doc(address).to_dict()
-        url = document["url"][0]
+        document = stored_fields(searcher.doc(address), packed)
+        url = document["url"]
         found[url] = {name: document[name] for name in document if name not in NOT_COMPARED}
         # which blocks are navigation is learned from the pages of a host, in their order
-        parts = [found[url].pop(f"stored_{name}", [b""]) for name in ("body", "rest")]
-        found[url]["words"] = sorted(b" ".join(part[0] for part in parts).split())
-        found[url] |= {"links": counts.get(url), "link texts": anchors.texts(document["key"][0])}
+        found[url]["words"] = sorted(f"{found[url].pop('body')} {found[url].pop('rest')}".split())
+        found[url] |= {"links": counts.get(url), "link texts": anchors.texts(document["key"])}
     found["link texts"] = {"all": anchors.sizes()["pairs"], "stale": anchors.changed(1, False)}
     anchors.close()
     return found

@@ -25,6 +25,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.query import FIELDS, Clause
 from larmspider.index.results import Document
 from larmspider.index.schema import (
+    COPIES_VERSION,
     FORMS_VERSION,
     SCHEMA_VERSION,
     ExactAnalyzer,
@@ -95,7 +96,7 @@ class Ranking:
         self._boost = boost
         self._exact = ExactAnalyzer(version)
         self._stems = stems
-        self._current = version >= FORMS_VERSION
+        self._version, self._current = version, version >= FORMS_VERSION
         missing = () if self._current else ("rest",)
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
@@ -170,7 +171,7 @@ class Ranking:
             return Query.empty_query()
         alike = [self._term(field, word) for word in words for field in fields]
         unwanted = [self._term("key", document.normalized)]
-        if document.digest:  # copies of the page
+        if document.digest and self._version < COPIES_VERSION:  # copies of the page
             unwanted.append(self._term("digest", document.digest))
         return Query.boolean_query(
             [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import tantivy
 
 from larmspider.errors import CrawlDirError
+from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
 from larmspider.index.version import META_NAME, is_panic, stemmer_of
 from larmspider.index.writer import IndexWriter, Simhashes
@@ -158,10 +159,11 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
     Raises CrawlDirError if it cannot be read."""
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()
+        packed = PackedPages(directory)
         every, total = tantivy.Query.all_query(), searcher.num_docs
         first = searcher.search(every, 1, count=False).hits
         for _, address in first:
-            lacking = set(_NEEDED) - stored_fields(searcher.doc(address)).keys()
+            lacking = set(_NEEDED) - stored_fields(searcher.doc(address), packed).keys()
             if lacking:
                 raise CrawlDirError(f"{directory}: the index has not stored {', '.join(lacking)}")
     except CrawlDirError:
@@ -174,7 +176,7 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
     def documents() -> Documents:
         for start in range(0, total, _CHUNK):
             for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
-                stored = stored_fields(searcher.doc(address))
+                stored = stored_fields(searcher.doc(address), packed)
                 yield stored["key"], stored
 
     return total, documents()

@@ -6,11 +6,11 @@ whole, and its text: as words, so that quoted phrases hold and fuzzy words compa
 its signs (signs.py), so that ``--prefix`` and "C++" find themselves. Other forms of a word are
 looked up in the dictionary when a query comes (ranking.py), but those of languages other than
 English are indexed: ``body`` has their stems. All views are normalized (normal.py); what is shown
-is stored as it was.
+is kept as it was, in one piece (packed.py).
 Example::
 
     stored = page_fields(page, digest="9f86d081")
-    writer.add_document(to_document(stored, ["join()", "the join function"], Stems("english")))
+    writer.add_document(to_document(stored, links, Stems("english"), PackedPages(directory)))
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from larmspider.items import Page, Part, part_url
 
 if TYPE_CHECKING:
     from larmspider.index.anchors import LinkTexts
+    from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
 SCHEMA_VERSION = 7
@@ -95,9 +96,11 @@ _SENTENCE = re.compile(rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
-SHOWN = ("title", "description", "body", "rest")
-"""Texts that are stored as they were, beside the words that they are searched by."""
-_STORED = "stored_{}"
+SEARCHED = ("title", "description", "body", "rest")
+"""Texts that are kept as they were, beside the words that they are searched by."""
+_PAGE = "page"
+_EARLIER = "stored_{}"
+"""The fields of a text of its own, in an index before version 7."""
 _VALUE_MARK = "="
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
@@ -113,6 +116,9 @@ _SPACELESS = re.compile(
 """The same scripts by their blocks."""
 _SPACELESS_BYTES = (0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0)
 """With which they begin in UTF-8; quotes and dashes begin with 0xE2."""
+
+_SEARCHED_AS_KEPT = ("key", "host", "container", "author", "mime", "language", "likeness")
+"""Fields of a document that have what is kept of the page."""
 
 OTHER = "other"
 
@@ -219,15 +225,11 @@ def build_schema() -> tantivy.Schema:
     """The fields. Whole numbers are i64: Tantivy's threads die of a Python int in a u64 field."""
     builder = tantivy.SchemaBuilder()
     # one token each
-    builder.add_text_field("key", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(
-        "host", stored=True, fast=True, tokenizer_name="raw", index_option="basic"
-    )
+    builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
     # of a part: the key of the document that holds it
-    builder.add_text_field("container", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("tongue", fast=True, tokenizer_name="raw", index_option="basic")
@@ -246,36 +248,26 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("signs", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
-    builder.add_text_field("author", stored=True, tokenizer_name=_EXACT)
-    builder.add_text_field("mime", stored=True, tokenizer_name=_EXACT)
-    builder.add_text_field("language", stored=True, tokenizer_name=_EXACT)
-    # as they were, in UTF-8: not what is searched
-    for name in SHOWN:
-        builder.add_bytes_field(_STORED.format(name), stored=True)
-    # the text of most links to a page without a title
-    builder.add_bytes_field("stored_named", stored=True)
-    # by which copies are found (copies.py); 1 if the page names another one as its canonical one
-    builder.add_integer_field("likeness", stored=True, fast=True)
+    builder.add_text_field("author", tokenizer_name=_EXACT)
+    builder.add_text_field("mime", tokenizer_name=_EXACT)
+    builder.add_text_field("language", tokenizer_name=_EXACT)
+    # all that page_fields() gave, and the text of most links to a page without a title
+    builder.add_bytes_field(_PAGE, stored=True)
+    # by which copies are found (copies.py)
+    builder.add_integer_field("likeness", fast=True)
     builder.add_text_field("blocks", tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("elsewhere", stored=True)
     # own fields: values by name, with a mark before each, lest it be taken for a date; and what
     # they are found by: "room", "room=4.12"
-    builder.add_json_field(
-        "own", stored=True, fast=True, tokenizer_name="raw", index_option="basic"
-    )
+    builder.add_json_field("own", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("own_words", tokenizer_name="raw", index_option="basic")
     # values
-    builder.add_integer_field("depth", stored=True, fast=True)
-    builder.add_integer_field("size", stored=True, fast=True)
-    builder.add_date_field("fetched", stored=True)
-    builder.add_date_field("modified", stored=True)
     builder.add_date_field("date", indexed=True, fast=True)
     builder.add_float_field("prior", fast=True)
     return builder.build()
 
 
 def page_fields(page: Page, digest: str) -> dict[str, Any]:
-    """The stored fields of a page; ``key`` is its exact form, or its URL where it has none.
+    """What is kept of a page; ``key`` is its exact form, or its URL where it has none.
 
     ``modified`` is the document's own date, else a plausible Last-Modified, else absent. ``parts``
     are documents that lie in this one, with the same fields and the ``container``'s key.
@@ -337,46 +329,47 @@ def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[s
     }
 
 
-def to_document(stored: dict[str, Any], links: LinkTexts, stems: Stems) -> tantivy.Document:
+def to_document(
+    stored: dict[str, Any], links: LinkTexts, stems: Stems, packed: PackedPages
+) -> tantivy.Document:
     """The document of ``stored`` (`page_fields`, or what the index gave back) and links to it,
     without its parts."""
-    stored = {"rest": "", **stored}  # an index before version 5 has none
-    plain = {name: normalized(stored[name]) for name in SHOWN}
+    kept = {"rest": "", **stored}  # an index before version 5 has none
+    for made in ("parts", "named"):
+        kept.pop(made, None)
+    plain = {name: normalized(kept[name]) for name in SEARCHED}
     texts = list(map(normalized, links.texts))
-    fields = {
-        **stored,
-        **{_STORED.format(name): stored[name].encode("utf-8", "replace") for name in SHOWN},
+    if "likeness" not in kept and kept["digest"] and kept["size"]:
+        kept["likeness"] = of_bytes(kept["digest"])
+    if not kept["title"] and links.texts:  # each text as often as it weighs
+        kept["named"] = Counter(links.texts).most_common(1)[0][0]
+    fields: dict[str, Any] = {
+        **{name: kept[name] for name in _SEARCHED_AS_KEPT if name in kept},
         "title": plain["title"],
         "description": plain["description"],
-        "domains": _domains(stored["host"], stored["url"]),
-        "kind": kind_of(stored["mime"]),
-        "date": stored.get("modified", stored["fetched"]),
-        "url_words": spaced(normalized(url_words(stored["url"]))),
+        "domains": _domains(kept["host"], kept["url"]),
+        "kind": kind_of(kept["mime"]),
+        "date": kept.get("modified", kept["fetched"]),
+        "url_words": spaced(normalized(url_words(kept["url"]))),
         "anchors": list(map(spaced, texts)),
         "rest": spaced(plain["rest"]),
-        "labels": _labels(stored["url"], texts),
+        "labels": _labels(kept["url"], texts),
         # a document that could not be read is found by the words that say why
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
-        "prior": prior(stored["url"], links.number),
+        "prior": prior(kept["url"], links.number),
+        _PAGE: packed.pack(kept),
     }
-    del fields["body"]
-    fields.pop("parts", None)
-    if own := fields.pop("own", None):
+    if own := kept.get("own"):
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
-    if "likeness" not in fields and stored["digest"] and stored["size"]:
-        fields["likeness"] = of_bytes(stored["digest"])
     if "likeness" in fields:
         fields["blocks"] = blocks(fields["likeness"])
-    if not stored["title"] and links.texts:  # each text as often as it weighs
-        named = Counter(links.texts).most_common(1)[0][0]
-        fields["stored_named"] = named.encode("utf-8", "replace")
-    if tongue := tongue_of(stored["language"]):
+    if tongue := tongue_of(kept["language"]):
         fields["tongue"] = tongue
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
-        for name in SHOWN:
+        for name in SEARCHED:
             if name != "rest" and (words := stems.of_page(plain[name], tongue)) is not None:
                 fields[name] = " ".join(words)
     if "body" not in fields and not stems.has_forms(tongue):
@@ -414,12 +407,10 @@ def prior(url: str, links: int) -> float:
     return float(2**factor - 2)
 
 
-def shown_title(document: tantivy.Document, title: str) -> str:
-    """The ``title`` of a page, else the text of links to it, else its file name."""
-    if title.strip():
-        return title
-    named = document.get_first("stored_named")
-    return str(named.decode()) if named else file_name(str(document.get_first("url")))
+def shown_title(stored: dict[str, Any]) -> str:
+    """The title of a page, else the text of links to it, else its file name."""
+    title: str = stored["title"]
+    return title if title.strip() else stored.get("named") or file_name(stored["url"])
 
 
 def file_name(url: str) -> str:
@@ -427,14 +418,14 @@ def file_name(url: str) -> str:
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
-def stored_fields(document: tantivy.Document) -> dict[str, Any]:
-    """What `page_fields` gave, of a document that the index gave back."""
+def stored_fields(document: tantivy.Document, packed: PackedPages) -> dict[str, Any]:
+    """What `page_fields` gave, of a document that the index gave back; ``named`` is the text of
+    most links to a page without a title."""
     fields = {name: values[0] for name, values in document.to_dict().items()}
-    fields.pop("stored_named", None)
-    own = fields.get("own", {})
-    fields["own"] = {name: [value[1:] for value in values] for name, values in own.items()}
-    for name in SHOWN:
-        text = fields.pop(_STORED.format(name), None)
+    if _PAGE in fields:
+        return packed.unpack(fields[_PAGE])
+    for name in (*SEARCHED, "named"):
+        text = fields.pop(_EARLIER.format(name), None)
         if text is not None:  # an index of version 2 stored it under its name
             fields[name] = text.decode()
     return fields

@@ -32,6 +32,7 @@ from larmspider.index.best_bets import BestBet
 from larmspider.index.copies import Groups, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
+from larmspider.index.packed import PackedPages
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
 from larmspider.index.results import Document, Hit, Results
@@ -92,6 +93,7 @@ class Searcher:
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
         self._version, self._current = version, version >= FORMS_VERSION
+        self._packed = PackedPages(directory)
         self.knows_copies = version >= COPIES_VERSION
         """Whether pages have a likeness."""
         self.knows_fields = version >= OWN_VERSION
@@ -245,7 +247,7 @@ class Searcher:
     def _hit(self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker) -> Hit:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
-        stored = best_of([stored_of(searcher, match.address) for match in equal])
+        stored = best_of([self.stored_of(searcher, match.address) for match in equal])
         copies = self.copies_of(searcher, best.likeness)
         return hit_of(stored, best.score, maker, max(0, len(copies) - 1))
 
@@ -278,11 +280,19 @@ class Searcher:
         )
         return {key: one for key, one in found if one is not None}
 
+    def stored_of(self, searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
+        """What the index has kept of a page, with the title that is shown."""
+        stored = stored_fields(searcher.doc(address), self._packed)
+        stored["title"] = shown_title(stored)
+        stored.setdefault("own", {})
+        stored.pop("named", None)
+        return stored
+
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
         """How many copies a page has in the index, and the first ones, by URL."""
         with self.reading() as searcher:
             found = [
-                hit_of(stored_of(searcher, address), 0.0, self.beginnings)
+                hit_of(self.stored_of(searcher, address), 0.0, self.beginnings)
                 for address in self.copies_of(searcher, document.likeness)
             ]
         others = [hit for hit in found if hit.normalized != document.normalized]
@@ -290,7 +300,9 @@ class Searcher:
 
     def copies_of(self, searcher: tantivy.Searcher, likeness: int | None) -> list[DocAddress]:
         """Where a page and its copies are; nothing in an index that does not know."""
-        return copies_in(searcher, self.schema, likeness) if self.knows_copies else []
+        if not self.knows_copies:
+            return []
+        return copies_in(searcher, self.schema, likeness, paired=self._version == COPIES_VERSION)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
         clauses = self._resolved(self.clauses(query))
@@ -320,7 +332,7 @@ class Searcher:
             hits = searcher.search(query, 1, count=False).hits
             if not hits:
                 return None
-            stored = stored_of(searcher, hits[0][1])
+            stored = self.stored_of(searcher, hits[0][1])
         return Document(
             normalized=stored.pop("key"),
             text=stored.pop("body"),
@@ -542,13 +554,6 @@ def without_quotes(query: str) -> str:
     """The words of a query, none excluded or in a phrase any more than they were; those of
     ``title:"log in"`` stay."""
     return " ".join(_QUOTES.sub(lambda found: found[0] if found[1] else " ", query).split())
-
-
-def stored_of(searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
-    document = searcher.doc(address)
-    stored = stored_fields(document)
-    stored["title"] = shown_title(document, stored["title"])
-    return stored
 
 
 def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: int = 0) -> Hit:

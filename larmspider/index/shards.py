@@ -40,7 +40,6 @@ from larmspider.index.search import (
     best_of,
     count_of,
     hit_of,
-    stored_of,
     without_copies,
 )
 from larmspider.index.snippets import SnippetMaker
@@ -116,7 +115,7 @@ class WorkersSearcher(Searcher):
                 if facets:
                     found_by = ranking.build(clauses, ranks=False)
                     if doubtful[number]:
-                        found_by = _current(reader, shard.schema, found_by, dedup, number)
+                        found_by = _current(shard, reader, found_by, dedup, number)
                     counted.append(
                         count_facets(
                             reader,
@@ -144,7 +143,7 @@ class WorkersSearcher(Searcher):
                 if (more and exact) or looked_at == LOOKED_AT:
                     break
                 if doubtful[found.shard]:
-                    stored = stored_of(readers[found.shard], found.match.address)
+                    stored = self._stored(readers, found)
                     when = stored["fetched"].timestamp()
                     if not dedup.counts(found.shard, stored["key"], when):
                         total -= 1
@@ -160,11 +159,14 @@ class WorkersSearcher(Searcher):
             for group in groups[offset:]:
                 best = group[0]
                 equal = [f for f in group if f.match.score >= EQUAL * best.match.score]
-                stored = best_of([stored_of(readers[f.shard], f.match.address) for f in equal])
+                stored = best_of([self._stored(readers, one) for one in equal])
                 others = self._copies(readers, dedup, best.match.likeness, stored["key"])
                 hits.append(hit_of(stored, best.match.score, makers[best.shard], len(others)))
         merged = merge_facets(counted) if facets else None
         return Results(total, hits, 0.0, merged, min(total, total_all), more=more)
+
+    def _stored(self, readers: Sequence[tantivy.Searcher], found: _Found) -> dict[str, Any]:
+        return self._shards[found.shard].stored_of(readers[found.shard], found.match.address)
 
     def _copies(
         self,
@@ -177,7 +179,7 @@ class WorkersSearcher(Searcher):
         found = {}
         for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
             for address in shard.copies_of(reader, likeness):
-                stored = stored_of(reader, address)
+                stored = shard.stored_of(reader, address)
                 when = stored["fetched"].timestamp()
                 if stored["key"] != key and dedup.counts(number, stored["key"], when):
                     found[stored["key"]] = number, stored
@@ -260,7 +262,7 @@ class WorkersSearcher(Searcher):
             for found in merge(*streams, key=lambda one: -one.match.score):
                 if len(hits) == limit:
                     break
-                stored = stored_of(readers[found.shard], found.match.address)
+                stored = self._stored(readers, found)
                 counts = dedup.counts(found.shard, stored["key"], stored["fetched"].timestamp())
                 if not counts or known.place(found.match.likeness) < len(hits):
                     continue
@@ -306,14 +308,14 @@ class WorkersSearcher(Searcher):
 
 
 def _current(
-    reader: tantivy.Searcher, schema: tantivy.Schema, wanted: Query, dedup: Deduplicator, shard: int
+    index: Searcher, reader: tantivy.Searcher, wanted: Query, dedup: Deduplicator, shard: int
 ) -> Query:
     """``wanted`` without the records that do not count, if there are at most EXACT_TOTAL
     matches."""
     found = reader.search(wanted, EXACT_TOTAL + 1, count=False).hits
     if len(found) > EXACT_TOTAL:
         return wanted
-    pages = (stored_of(reader, address) for _, address in found)
+    pages = (index.stored_of(reader, address) for _, address in found)
     outdated = [
         page["key"]
         for page in pages
@@ -321,7 +323,7 @@ def _current(
     ]
     if not outdated:
         return wanted
-    others = Query.term_set_query(schema, "key", outdated)
+    others = Query.term_set_query(index.schema, "key", outdated)
     return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
 
 

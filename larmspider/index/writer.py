@@ -34,6 +34,7 @@ import tantivy
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
 from larmspider.index.copies import LEAST_TEXT
+from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     REST_LIMIT,
     first_sentence,
@@ -125,7 +126,7 @@ class IndexWriter:
             )
         self.directory = Path(directory)
         self._index = create_index(self.directory, stemmer)
-        self._stems = Stems(stemmer)
+        self._stems, self._packed = Stems(stemmer), PackedPages(self.directory)
         try:
             self._writer = self._index.writer(heap_bytes, threads)
             # a kill in mid-commit leaves files whose names the same commit takes again
@@ -333,14 +334,14 @@ class IndexWriter:
                 self._upsert(page.stored, links)
 
     def _upsert(self, stored: dict[str, Any], links: LinkTexts) -> None:
-        document = to_document(stored, links, self._stems)
+        document = to_document(stored, links, self._stems, self._packed)
         parts = stored.get("parts")  # None: out of an index, where they have their own documents
         self._writer.delete_documents_by_term("key", stored["key"])
         if parts is not None:
             self._writer.delete_documents_by_term("container", stored["key"])
         self._writer.add_document(document)
         for part in parts or ():
-            self._writer.add_document(to_document(part, NO_LINKS, self._stems))
+            self._writer.add_document(to_document(part, NO_LINKS, self._stems, self._packed))
         self._indexed[stored["key"]] = len(links.texts)
 
     def _commit(self) -> None:
@@ -373,7 +374,7 @@ class IndexWriter:
             query = tantivy.Query.term_query(schema, "key", normalized)
             hits = searcher.search(query, 1, count=False).hits
             if hits:
-                self._upsert(stored_fields(searcher.doc(hits[0][1])), links)
+                self._upsert(stored_fields(searcher.doc(hits[0][1]), self._packed), links)
             else:
                 self._indexed[normalized] = None
             refreshed += 1

@@ -13,7 +13,7 @@ import pytest
 
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Compared
-from larmspider.index.copies import NEAR, Groups, blocks, near
+from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
@@ -47,15 +47,17 @@ def hits(writer: IndexWriter, query: str = "word7", **options: object) -> dict[s
 
 
 @pytest.mark.parametrize("differing", range(NEAR + 1))
-def test_likenesses_that_are_near_share_a_pair_of_blocks(differing: int) -> None:
-    """Four bands of 16 bits have none in common for 38% of those with 6 bits between them."""
+def test_likenesses_that_are_near_share_a_term(differing: int) -> None:
+    """As they are, four blocks of 16 bits have none in common for 38% of those with 6 bits between
+    them."""
     chance = random.Random(differing)
     for _ in range(500):
         one = other = chance.getrandbits(64)
         for bit in chance.sample(range(64), differing):
             other ^= 1 << bit
         assert near(one, other)
-        assert not set(blocks(one)).isdisjoint(blocks(other))
+        assert not set(like(one)).isdisjoint(blocks(other))
+        assert not set(pairs(one)).isdisjoint(pairs(other))
 
 
 def test_a_group_is_what_is_near_its_first_page() -> None:

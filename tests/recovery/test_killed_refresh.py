@@ -17,6 +17,8 @@ import tantivy
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import Counts
 from larmspider.index.anchors import AnchorTable
+from larmspider.index.packed import PackedPages
+from larmspider.index.schema import stored_fields
 from larmspider.index.version import open_index
 from tests.support.crawling import FAST, begin, body_of, records
 from tests.support.recovery.kill_points import REFRESH_POINTS
@@ -113,11 +115,12 @@ class Refreshed:
         index.reload()
         searcher = index.searcher()
         hits = searcher.search(tantivy.Query.all_query(), 10 * PAGES).hits
-        found = [searcher.doc(address).to_dict() for _, address in hits]
-        assert Counter(one["url"][0] for one in found) == Counter(wanted.keys())
+        packed = PackedPages(self.crawl / "index")
+        found = [stored_fields(searcher.doc(address), packed) for _, address in hits]
+        assert Counter(one["url"] for one in found) == Counter(wanted.keys())
         for one in found:
-            says = (one["stored_body"][0] + one["stored_rest"][0]).decode()
-            sentence = wanted[one["url"][0]].partition("<p>")[2].partition("<")[0]
+            says = one["body"] + one["rest"]
+            sentence = wanted[one["url"]].partition("<p>")[2].partition("<")[0]
             assert sentence in says
         anchors = AnchorTable(self.crawl / "index/anchors")
         texts = {number: sorted(anchors.texts(url(f"/p{number}"))) for number in site.versions}

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import random
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larmspider.errors import CrawlDirError
+from larmspider.index import packed
+from larmspider.index.packed import PackedPages
+from larmspider.index.search import Searcher
+from larmspider.index.writer import IndexWriter
+from tests.index.conftest import MakePage
+
+SENTENCES = [f"Procedure {n} of the handbook {n * n} is for office {3 * n + 7}." for n in range(60)]
+
+
+def fields(number: int) -> dict[str, Any]:
+    chance = random.Random(number)
+    said = " ".join(chance.choices(SENTENCES, k=5))
+    return {"key": f"http://wiki.example/{number}", "body": said, "size": number}
+
+
+@pytest.fixture(autouse=True)
+def early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "SAMPLES", 20)
+    monkeypatch.setattr(packed, "MORE", 2)
+
+
+def test_pages_come_back_as_they_were(tmp_path: Path) -> None:
+    """With dictionaries that are trained on the way, and after the next start; by a reader that
+    was there before them."""
+    reader, writer = PackedPages(tmp_path), PackedPages(tmp_path)
+    given = [fields(n) for n in range(200)]
+    stored = [writer.pack(each) for each in given[:-1]]
+    assert len(list(tmp_path.glob("*.zdict"))) == 2
+    assert len(stored[-1]) < 0.75 * len(stored[0])
+    stored.append(PackedPages(tmp_path).pack(given[-1]))
+    assert [reader.unpack(each) for each in stored] == given
+    date = datetime(2026, 1, 31, 12, 0, 0, 123456, UTC)
+    said = {"fetched": date, "title": "\ud800é", "likeness": -(2**63)}
+    assert reader.unpack(writer.pack(said)) == {**said, "title": "?é"}
+
+
+def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage) -> None:
+    directory = tmp_path / "index"
+    with IndexWriter(directory) as writer:
+        for n in range(50):
+            writer.add(make_page(f"{n}", fields(n)["body"]))
+    assert Searcher.open(directory).search("handbook", limit=50).hits
+    kept = shutil.move(directory / "pages-1.zdict", tmp_path)
+    with pytest.raises(CrawlDirError, match=r"cannot read the index: .*unpacked"):
+        Searcher.open(directory).search("handbook", limit=50)
+    shutil.move(kept, directory)
+    assert Searcher.open(directory).search("handbook", limit=50).hits
