@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from larmspider.cluster.shared_refresh import SharedRefresh, adopt
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import HostState, Lease
+from larmspider.frontier.hosts import HostPace, HostState, Lease
 from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED, Revisiting
@@ -737,13 +737,21 @@ HOST = "wiki:80"
 BLOCK = KEYS.partition_of(HOST)
 OTHERS = [block for block in range(8) if block != BLOCK]
 ELSEWHERE = next(f"h{n}" for n in range(100) if KEYS.partition_of(f"h{n}:80") != BLOCK)
+FORMS = UrlForms(Canonicalizer(), HostResolver())
 LIMITS = Limits(response_factor=0.0, jitter=0.0, max_failures=1, park=1000.0, max_parks=1)
 
 
 class Worker:
     """A frontier of its own over the common Redis; ``epoch`` is also the token of what it takes."""
 
-    def __init__(self, client: redis.Redis, folder: Path, clock: Clock, epoch: int) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        folder: Path,
+        clock: Clock,
+        epoch: int,
+        rules: Sequence[HostPace] = (),
+    ) -> None:
         name = f"w{epoch}"
         client.hset("intranet:{crawl}:workers", name, f"{epoch} 9999999999999")
         self.epoch, self.clock = epoch, clock
@@ -757,6 +765,7 @@ class Worker:
             limits=LIMITS,
             crawl_limits=CrawlLimits(max_pages=5),
             parse=lambda body: AllowAll(),
+            rules=rules,
             shared=self.backend,
         )
         assert self.frontier.partitions is not None
@@ -932,6 +941,43 @@ def test_what_was_refused_is_queued_again_by_the_owner_of_its_host(pair: Pair) -
     counts = first.frontier.audit(deep=True)
     assert (counts.discovered, counts.stored, counts.refused) == (1, 1, 0)
     assert first.frontier.control.reopen([entry]) == (0, 0)
+
+
+def test_visits_again_wait_for_the_hours_of_their_host(
+    client: redis.Redis, pair: Pair, tmp_path: Path
+) -> None:
+    """With each owner of the host."""
+    first, _, clock = pair
+    first.frontier.refresh = Revisiting(first.frontier, FORMS)
+    first.add("http://wiki/a", "http://wiki/b")
+    while lease := first.pop():
+        first.store(lease)
+        clock.now += DELAY
+    first.checkpoint()
+    first.backend.close()
+    clock.now = midnight = 15 * 86_400.0  # virtual days begin at 0 o'clock
+    hours = [HostPace("wiki", window=(22, 6))]
+    third, fourth = (Worker(client, tmp_path, clock, epoch, hours) for epoch in (3, 4))
+    try:
+        for worker in (third, fourth):
+            worker.frontier.refresh = Revisiting(worker.frontier, FORMS, mode="all")
+            worker.frontier.refresh.recover()
+        third.take(*range(8))
+        clock.now = midnight + 7 * 3600
+        assert [third.pop(), third.pop()] == [None, None]
+        assert third.frontier.next_ready_time() == midnight + 22 * 3600
+        pass_between(third, fourth)
+        assert [fourth.pop(), fourth.pop()] == [None, None]
+        assert (third.frontier.finished, fourth.frontier.finished) == (True, False)
+        assert fourth.frontier.next_ready_time() == midnight + 22 * 3600
+        clock.now = midnight + 22 * 3600
+        asked = [fourth.pop()]
+        clock.now = midnight + 30 * 3600
+        assert fourth.pop() is None, "the other one waits for the next night"
+        assert asked[0] is not None
+    finally:
+        third.backend.close()
+        fourth.backend.close()
 
 
 def test_pages_in_doubt_are_those_of_the_next_owner_of_their_host(pair: Pair) -> None:

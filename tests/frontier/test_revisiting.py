@@ -10,7 +10,7 @@ from scrapy.settings import Settings
 
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.hosts import Lease
+from larmspider.frontier.hosts import HostPace, Lease
 from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
@@ -22,10 +22,11 @@ PAGES = [f"http://a/{number}" for number in range(8)]
 
 
 class World:
-    """A crawl of eight pages that has ended."""
+    """A crawl of eight pages that has ended. ``rules`` of hosts are those of later runs."""
 
     def __init__(self) -> None:
         self.disk, self.clock = Disk(), Clock()
+        self.rules: list[HostPace] = []
         settings = Settings()
         settings.setmodule("larmspider.settings")
         self.forms = UrlForms.from_settings(settings)
@@ -39,7 +40,7 @@ class World:
         self, mode: str, per_day: float = 0, matches: Callable[[str], bool] | None = None
     ) -> Frontier:
         """A new run, after the end of the one before or after a crash."""
-        frontier = build(MemoryBackend(self.disk), self.clock, robots=False)
+        frontier = build(MemoryBackend(self.disk), self.clock, robots=False, rules=self.rules)
         frontier.refresh = Revisiting(
             frontier, self.forms, mode=mode, per_day=per_day, matches=matches
         )
@@ -124,6 +125,31 @@ def test_a_run_that_was_killed_is_gone_on_with(world: World) -> None:
     world.clock.now += 60
     after = world.run(world.begin("all"))
     assert sorted(before + after) == PAGES
+
+
+@pytest.mark.parametrize("mode", ["all", "due", "watch", "http://a/.*"])
+def test_visits_wait_for_the_hours_of_their_host(world: World, mode: str) -> None:
+    """Over the end of these hours, and over a crash; the run does not end meanwhile."""
+    world.rules = [HostPace("a", window=(22, 6))]
+    midnight = 15 * DAY  # virtual days begin at 0 o'clock
+    world.clock.now = midnight - 4 * 3600
+    frontier = world.begin(mode, per_day=16)
+    assert world.next(frontier) is None
+    assert not frontier.finished
+    world.clock.now = midnight - 2 * 3600
+    before = [lease.url for _ in range(3) if (lease := world.next(frontier))]
+    world.clock.now = midnight + 6 * 3600
+    assert world.next(frontier) is None
+    assert not frontier.finished
+    frontier.checkpoint({})
+    frontier = world.begin(mode, per_day=16)
+    world.clock.now = midnight + 12 * 3600
+    assert world.next(frontier) is None
+    at = frontier.next_ready_time()
+    assert at == midnight + 22 * 3600 or mode == "watch"
+    world.clock.now = midnight + 22 * 3600
+    after = world.run(frontier, most=8)
+    assert set(before) <= set(after) == set(PAGES), "what was leased is due again"
 
 
 def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgotten(
