@@ -7,8 +7,7 @@ import sys
 import time
 from dataclasses import asdict
 from math import inf
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
@@ -16,9 +15,10 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
 from larmspider.frontier.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
 from larmspider.frontier.factory import politeness_from
-from larmspider.reports.mirrors import Mirror, mirrors
-from larmspider.urls.host_resolver import add_rule
-from larmspider.urls.normalizer import host_resolver_from_settings
+from larmspider.reports.mirrors import accept, mirrors_in, resolver_file, rules_in
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
 
 _WIDTHS = "{:<32} {:<14} {:>8} {:>8} {:>7} {:>7} {:>6} {:>9} {:>9}  {}"
 _TITLES = (
@@ -71,13 +71,12 @@ class Command(LarmCommand):
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
         crawl, now = self.open_crawl(), time.time()
+        if opts.mirrors:
+            self._mirrors(crawl, opts)
+            return
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
-            if opts.mirrors:
-                found = mirrors(frontier.visits(), host_resolver_from_settings(self.settings))
-                self._mirrors(found[: opts.n], opts)
-                return
             rows = list(host_rows(frontier, politeness_from(self.settings), now))
         rows = sorted_rows(rows, opts.sort)[: opts.n]
         if opts.json:
@@ -89,21 +88,18 @@ class Command(LarmCommand):
         for row in rows:
             print(_WIDTHS.format(*_cells(row, now)).rstrip())
 
-    def _mirrors(self, found: list[Mirror], opts: argparse.Namespace) -> None:
+    def _mirrors(self, crawl: CrawlDir, opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        path = resolver_file(self.settings, crawl)
+        known = rules_in(path)
+        found = [mirror for mirror in mirrors_in(crawl) if not mirror.is_known(known)][: opts.n]
         by_host = {mirror.host: mirror for mirror in found}
-        path = options.text(self.settings, "LARM_HOST_RESOLVER_FILE")
         for host in opts.accept:
             if host not in by_host:
                 listed = ", ".join(by_host) or "none is one"
                 raise ConfigError(f"--accept {host}: expected a mirror ({listed})")
-            if not path:
-                raise ConfigError(
-                    f"--accept {host}: LARM_HOST_RESOLVER_FILE is empty: expected the name of a"
-                    " file for this line, in the settings of the project or by -s"
-                )
         for host in opts.accept:
-            add_rule(Path(path).expanduser(), by_host[host].line)
+            accept(by_host[host], path)
         if opts.json:
             rows = [asdict(m) | {"line": m.line, "accepted": m.host in opts.accept} for m in found]
             print_json({"mirrors": rows})

@@ -1,7 +1,8 @@
 """Hosts that have the same pages: proposals for LARM_HOST_RESOLVER_FILE.
 
-    for mirror in mirrors(frontier.visits(), HostResolver()):
+    for mirror in mirrors_in(crawl):
         print(mirror.line, mirror.equal, mirror.common)   # synonym(b.example)=a.example 212 212
+    accept(mirror, resolver_file(settings, crawl))
 
 A mirror is a host of which at least `LEAST_COMMON` paths are those of another one, and
 `EQUAL_SHARE` of these pages are equal: the same bytes, or the same text. Compared is a sample of
@@ -15,15 +16,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import heappush, heappushpop
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from larmspider import options
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.records import FetchRecord, host_of
-from larmspider.urls.host_resolver import SYNONYM, HostResolver, canonical_host, property_line
+from larmspider.urls.host_resolver import (
+    SYNONYM,
+    HostResolver,
+    add_rule,
+    canonical_host,
+    property_line,
+)
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
+    from larmspider.options import Settings
 
 LEAST_COMMON = 20
 """Paths that two hosts have in common."""
 EQUAL_SHARE = 0.95
 SAMPLE = 500
 """Paths of a host that are compared; 0.1 MB."""
+_FILE = "LARM_HOST_RESOLVER_FILE"
 _BODY = 20  # bytes of FetchRecord.digest that are the body's; the rest is of the text
 
 
@@ -40,6 +56,44 @@ class Mirror:
     def line(self) -> str:
         """As it goes into the file."""
         return property_line(SYNONYM, self.host, self.stands)
+
+    def is_known(self, resolver: HostResolver) -> bool:
+        """Whether the rules say already that both are one host."""
+        return resolver.resolve(self.host) == resolver.resolve(self.stands)
+
+
+def mirrors_in(crawl: CrawlDir) -> list[Mirror]:
+    """The mirrors of a crawl, known ones too; 5 s for a million pages. Raises CrawlDirError."""
+    with crawl.frontier() as frontier:
+        if frontier is None:
+            raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
+        return mirrors(frontier.visits())
+
+
+def resolver_file(settings: Settings, crawl: CrawlDir) -> Path | None:
+    """The operator's LARM_HOST_RESOLVER_FILE, of which a crawl reads a copy; None: there is
+    none."""
+    name = options.text(settings, _FILE)
+    if name and Path(name) == crawl.rules.get(_FILE):
+        name = str(crawl.settings[_FILE])
+    return Path(name).expanduser() if name else None
+
+
+def rules_in(file: Path | None) -> HostResolver:
+    """Its rules, none where it is gone. Raises ConfigError."""
+    return HostResolver.from_file(file) if file and file.exists() else HostResolver()
+
+
+def accept(mirror: Mirror, file: Path | None) -> Path:
+    """Add the line of a mirror to the operator's file. Raises ConfigError."""
+    if file is None:
+        raise ConfigError(
+            f"{mirror.host}: {_FILE} is empty: expected the name of a file for the line"
+            f" {mirror.line}, in the settings of the project or by -s"
+        )
+    if not mirror.is_known(rules_in(file)):
+        add_rule(file, mirror.line)
+    return file
 
 
 @dataclass(slots=True)
@@ -59,8 +113,8 @@ class _Host:
         )
 
 
-def mirrors(visits: Iterable[tuple[bytes, FetchRecord]], resolver: HostResolver) -> list[Mirror]:
-    """The mirrors that ``resolver`` does not know yet, each of the host with most pages."""
+def mirrors(visits: Iterable[tuple[bytes, FetchRecord]]) -> list[Mirror]:
+    """The mirrors, each of the host with most pages."""
     hosts: dict[str, _Host] = {}
     for _, visit in visits:
         if visit.stands and visit.digest:
@@ -70,10 +124,10 @@ def mirrors(visits: Iterable[tuple[bytes, FetchRecord]], resolver: HostResolver)
                 hosts[name] = _Host(canonical_host(host) or host, port)
             hosts[name].add(visit)
     ranked = sorted(hosts.values(), key=lambda host: (-host.pages, len(host.name), host.name))
-    return list(_pairs(ranked, resolver))
+    return list(_pairs(ranked))
 
 
-def _pairs(hosts: list[_Host], resolver: HostResolver) -> Iterator[Mirror]:
+def _pairs(hosts: list[_Host]) -> Iterator[Mirror]:
     """Each host is compared with those before it that are no mirrors."""
     pages: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for number, host in enumerate(hosts):
@@ -95,7 +149,7 @@ def _pairs(hosts: list[_Host], resolver: HostResolver) -> Iterator[Mirror]:
         if at is None:
             for path, digest in host.sample:
                 pages[path].append((number, digest))
-        elif resolver.resolve(host.name) != resolver.resolve(hosts[at].name):
+        else:
             yield Mirror(host.name, hosts[at].name, common[at], equal[at])
 
 

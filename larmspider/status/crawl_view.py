@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from larmspider.frontier.politeness import Politeness
     from larmspider.status.crawl_workers import Controller
 
+T = TypeVar("T")
+
 HOSTS_SECS = 5.0
 """The age limit of the table of hosts; a checkpoint is taken as often."""
 
@@ -59,6 +61,7 @@ class Source:
         self._opened: tuple[object, CrawlDir, BaseSettings] | None = None
         self._hosts = RefreshingCache(self._read_hosts, HOSTS_SECS)
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
+        self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
         self._manifests: dict[Path, tuple[object, tuple[str, ...]]] = {}
         self._indexing = IndexBuilder()
@@ -92,6 +95,7 @@ class Source:
                 self._opened = (seen, crawl, self._settings_of(crawl))
                 self._searcher = None
                 self._hosts.forget()
+                self._kept.clear()
             return self._opened
 
     @property
@@ -146,6 +150,12 @@ class Source:
         see RefreshingCache.get()."""
         self._open()
         return self._hosts.get(wait=wait)
+
+    def kept(self, name: str, make: Callable[[], T], seconds: float) -> T:
+        """What ``make`` gives, which takes long: made now, later anew behind it."""
+        self._open()
+        found: T = self._kept.setdefault(name, RefreshingCache(make, seconds)).get()
+        return found
 
     def forget(self) -> None:
         """Read hosts anew, after something was changed."""

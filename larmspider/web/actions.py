@@ -14,10 +14,12 @@ from aiohttp import web
 from larmspider.control.deletes import approve, waiting_lists
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
+from larmspider.reports.mirrors import accept, resolver_file
 from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
 from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of
+from larmspider.web.views.mirrors import mirrors_of
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,7 @@ FAILED_SECS = 1.0
 """Delay before a wrong token is refused; wrong tokens wait for each other."""
 PREVIEW = "scope-preview"
 APPROVE_DELETES = "approve-deletes"
+ACCEPT_MIRROR = "accept-mirror"
 EDITED = ("synonyms", "best-bets")
 """Files of the search; the field of the form has the name of the act."""
 
@@ -87,6 +90,8 @@ async def act(request: web.Request) -> web.Response:
             done = await site.work.run(_edit, site, name, form)
         elif name == APPROVE_DELETES:
             done = await site.work.run(lambda: _approve_deletes(site, form))
+        elif name == ACCEPT_MIRROR:
+            done = await site.work.run(_accept_mirror, site, form.get("host", ""))
         elif site.source.controller is None:
             raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
@@ -119,6 +124,18 @@ def _approve_deletes(site: Site, form: dict[str, str]) -> str:
         lists = {} if frontier is None else waiting_lists(frontier)
     parts = [part.path for part in crawl.parts]
     return approve(parts, form.get("name", ""), lists, form.get("shown", ""))
+
+
+def _accept_mirror(site: Site, host: str) -> str:
+    """Add the line of a host to the operator's file. Raises LarmspiderError."""
+    found = {mirror.host: mirror for mirror in mirrors_of(site.source)}
+    if host not in found:
+        raise HttpError(f"{host[:300]!r} is no mirror of another host.", 409)
+    file = resolver_file(site.source.settings, site.source.crawl)
+    line = found[host].line
+    path = accept(found[host], file)
+    logger.info("Control: %s added to %s", line, path)
+    return f"{line} is in {path}, for crawls that begin"
 
 
 def _back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.reports import mirrors as module
 from larmspider.reports.mirrors import Mirror, mirrors
 from larmspider.urls.host_resolver import HostResolver
+from tests.support.crawling import Ran, scrapy
+from tests.support.stored_crawl import StoredCrawl
 
 
 def visits(host: str, pages: int, other: int = 0, **fields: object) -> Iterator[FetchRecord]:
@@ -21,7 +24,8 @@ def visits(host: str, pages: int, other: int = 0, **fields: object) -> Iterator[
 
 def found(*hosts: Iterator[FetchRecord], rules: str = "") -> list[Mirror]:
     every = [(b"", visit) for host in hosts for visit in host]
-    return mirrors(every, HostResolver.from_properties(rules))
+    known = HostResolver.from_properties(rules)
+    return [mirror for mirror in mirrors(every) if not mirror.is_known(known)]
 
 
 def test_hosts_with_the_same_pages_are_proposed() -> None:
@@ -53,3 +57,32 @@ def test_a_sample_of_each_host_is_compared(monkeypatch: pytest.MonkeyPatch) -> N
     (mirror,) = found(a, b)
     assert 20 <= mirror.common == mirror.equal <= 30
     assert mirror.stands == "[::1]"
+
+
+def test_an_operator_accepts_a_mirror_by_command(tmp_path: Path) -> None:
+    """The line goes into the file of the operator, not into the copy that the crawl goes by; what
+    cannot be accepted changes nothing."""
+    hosts = visits("http://a.example", 30), visits("http://b.example", 25)
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=False)
+    crawl.end()
+    crawl.make_frontier([], [visit for host in hosts for visit in host])
+    file = tmp_path / "hosts.properties"
+    file.write_text("# ours")
+
+    def run(*words: str) -> Ran:
+        return scrapy("hosts", "--mirrors", *words, cwd=tmp_path)
+
+    proposed = "synonym(b.example)=a.example    25 of 25 common pages equal, "
+    for words, why in (
+        (["--accept", "c.example"], "--accept c.example: expected a mirror (b.example)"),
+        (["--accept", "b.example"], "b.example: LARM_HOST_RESOLVER_FILE is empty: expected"),
+    ):
+        refused = run(*words)
+        assert (refused.status, refused.out) == (2, "")
+        assert refused.err.startswith(f"scrapy hosts: {why}")
+    crawl.ran_with(LARM_HOST_RESOLVER_FILE=file)
+    done = run("--accept", "b.example")
+    assert done.out.startswith(f"{proposed}added to {file}\n"), done.err
+    assert file.read_text() == "# ours\nsynonym(b.example)=a.example\n"
+    assert (crawl.path / "rules" / "hosts.properties").read_text() == "# ours"
+    assert run("--json").json == {"mirrors": []}

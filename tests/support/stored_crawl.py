@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.search_index import SearchIndexPipeline
-from larmspider.workdir.manifest import FORMAT
+from larmspider.workdir.manifest import FORMAT, RULES, RULES_DIR
 
 STORES = (
     DeletedLogPipeline, PageFilesPipeline, LinkLogPipeline, FetchLogPipeline, SearchIndexPipeline,
@@ -100,15 +101,26 @@ class StoredCrawl:
         self.checkpoint()
         self.close()
 
-    def make_frontier(self, urls: list[str]) -> None:
-        """In which these URLs are stored, as of the last checkpoint."""
+    def ran_with(self, **files: Path) -> None:
+        """Settings that name files of rules, of which the crawl keeps copies."""
+        manifest = self.path / "crawl.json"
+        named = {name: str(path) for name, path in files.items()}
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"settings": named}))
+        (self.path / RULES_DIR).mkdir()
+        for name, path in files.items():
+            shutil.copy(path, self.path / RULES_DIR / RULES[name])
+
+    def make_frontier(self, urls: list[str], visits: Iterable[FetchRecord] = ()) -> None:
+        """In which these URLs are stored, and of which there are such ``visits``, as of the last
+        checkpoint."""
         backend = LmdbBackend(self.path / "frontier")
         backend.recover()
-        entries = [QueuedUrl(url, url, url_key(url), host_of(url)) for url in urls]
+        visit = FetchRecord(UrlState.STORED, time=self.clock, status=200)
+        known = dict.fromkeys(urls, visit) | {visit.url: visit for visit in visits}
+        entries = [QueuedUrl(url, url, url_key(url), host_of(url)) for url in known]
         backend.add(entries)
         for entry in entries:
             backend.pop(entry.host, 0.0)
-        visit = FetchRecord(UrlState.STORED, time=self.clock, status=200)
-        backend.acknowledge([(entry.key, visit) for entry in entries])
+        backend.acknowledge([(entry.key, known[entry.url]) for entry in entries])
         backend.checkpoint(self.positions)
         backend.close()

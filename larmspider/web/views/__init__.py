@@ -6,6 +6,7 @@ from larmspider.web.views import (
     deletes,
     hosts,
     links,
+    mirrors,
     overview,
     queries,
     search,
@@ -23,6 +24,7 @@ PAGES = (
     *curated.PAGES,
     *queries.PAGES,
     *deletes.PAGES,
+    *mirrors.PAGES,
     *service.PAGES,
 )
 """All pages; a new page is a line here."""
