@@ -14,6 +14,7 @@ from larmspider.index.synonyms import parse_synonyms
 from larmspider.index.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
 from larmspider.index.writer import IndexWriter
 
+SYNONYMS = ["tunnel, access", "zebra, horse", "big house, villa"]
 A, B = "http://wiki.example/a", "http://wiki.example/b"
 
 
@@ -27,12 +28,12 @@ def searcher(request: pytest.FixtureRequest, writer: IndexWriter, make_page, tmp
     writer.commit()
     one = Searcher.open(writer.directory)
     if request.param == "one":
-        return one.widened_by(parse_synonyms(["tunnel, access", "zebra, horse"])[0])
+        return one.widened_by(parse_synonyms(SYNONYMS)[0])
     with IndexWriter(tmp_path / "other") as index:
         index.add(make_page("c", "another vpn of another worker"))
     both = [one, Searcher.open(tmp_path / "other")]
     several = WorkersSearcher(both, lambda: nullcontext(Deduplicator()))
-    return several.widened_by(parse_synonyms(["tunnel, access", "zebra, horse"])[0])
+    return several.widened_by(parse_synonyms(SYNONYMS)[0])
 
 
 @pytest.mark.parametrize(("query", "parts"), [
@@ -55,8 +56,8 @@ def test_of_a_word_and_its_synonym_the_better_one_is_named(searcher: Searcher) -
 
 
 def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
-    found = searcher.examined('vpn horse -tunnel host:x.example "no such" title:login', [A])[A]
-    assert found.missing == ["horse"]
+    found = searcher.examined('vpn horse -tunnel host:x.example "no such" title:login big house', [A])[A]
+    assert found.missing == ["horse", "big house"]
     assert found.lacks == [
         "it has tunnel, which is excluded", "it has no host:x.example", 'it has no "no such"',
     ]  # fmt: skip
