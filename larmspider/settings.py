@@ -593,6 +593,11 @@ LARM_SEARCH_COLOUR = ""
 # these.
 LARM_SEARCH_LANGUAGE = ""
 
+# The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
+# {"/srv/crawl-hr": "Staff"} (docs/search.md#several-crawls-in-one-search). Others are named for
+# their directories.
+LARM_COLLECTIONS: dict[str, str] = {}
+
 # Words and phrases that mean the same, a group a line (docs/search.md#synonyms-and-best-bets).
 # Empty: `synonyms.txt` in `LARM_DIR`, where there is one.
 LARM_SYNONYMS_FILE = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
@@ -16,16 +17,24 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import raise_open_files
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
     from larmspider.status.crawl_view import Source
     from larmspider.web.server import Binding
 
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options]"
+        return "[options] [DIR ...]"
 
     def short_desc(self) -> str:
         return "Serve the web pages of a crawl: overview, hosts, links, search"
+
+    def long_desc(self) -> str:
+        return (
+            "Serve the web pages of a crawl. Of several DIRs the search has the pages of all; the"
+            " other pages show the first one."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -37,17 +46,19 @@ class Command(LarmCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        if args and opts.dir is not None:
+            raise ConfigError(f"unexpected argument {args[0]!r}: --dir names a directory already")
         if args:
-            raise ConfigError(f"unexpected argument {args[0]!r}")
+            self.settings.set("LARM_DIR", args[0], priority="cmdline")
         if opts.port is not None:
             self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
         # imported here, 0.3 s: Scrapy imports the modules of all commands for each command
         from larmspider.web.server import Binding
 
         raise_open_files()
-        asyncio.run(self._serve(Binding.from_settings(self.settings)))
+        asyncio.run(self._serve(Binding.from_settings(self.settings), args[1:]))
 
-    async def _serve(self, binding: Binding) -> None:
+    async def _serve(self, binding: Binding, further: Sequence[str]) -> None:
         from larmspider.control.controller import RemoteController
         from larmspider.status.crawl_view import Source
         from larmspider.web.server import Server
@@ -55,27 +66,85 @@ class Command(LarmCommand):
         assert self.settings is not None
         base, directory = self.settings, options.crawl_root(self.settings)
         shards = [Path(shard) for shard in options.strings(base, "LARM_SHARDS")]
+        paths = [directory, *(Path(name).expanduser().absolute() for name in further)]
+        names = collection_names(paths, options.mapping(base, "LARM_COLLECTIONS"))
+        others = [_other(base, path, names[path]) for path in paths[1:]]
         source = Source(
             directory,
             lambda crawl: with_crawls_settings(base.copy(), crawl),
             RemoteController(lambda: source.directories),
             lambda path: open_crawl(path, shards, base),
+            names[directory] if others else "",
+            others,
         )
-        if source.is_private and not (binding.token or _token(source) or binding.open_paths):
+        for one in source.all if others else ():
+            if not one.exists():
+                raise CrawlDirError(one.run_state.sentence)
+
+        def token() -> str:
+            # that of one crawl opens no other
+            return binding.token or ("" if others else _token(source))
+
+        if source.is_private and not (token() or binding.open_paths):
             raise ConfigError(
-                f"the crawl in {directory} had credentials, so its pages ask for a token, and there"
-                f" is none that this user can read ({directory}/web.token): set LARM_WEB_TOKEN"
+                "a crawl had credentials, so the pages ask for a token, and the token of one crawl"
+                " does not open several: set LARM_WEB_TOKEN"
+                if others
+                else f"the crawl in {directory} had credentials, so its pages ask for a token, and"
+                f" there is none that this user can read ({directory}/web.token): set"
+                " LARM_WEB_TOKEN"
             )
         # nothing is written to LARM_DIR: a crawl may still claim an empty directory, and brings its
         # token then
-        guard = binding.guard(lambda: binding.token or _token(source), lambda: source.is_private)
+        guard = binding.guard(token, lambda: source.is_private)
         app = binding.app(source, guard, ahead=True)
         server = await Server.start(app, binding.address, binding.port)
         stopped = stopped_by_signals()
-        print(source.run_state.sentence)
+        for one in source.all:
+            print(f"{one.name}: {one.run_state.sentence}" if others else one.run_state.sentence)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()
+
+
+def _other(base: BaseSettings, path: Path, name: str) -> Source:
+    """A crawl whose pages are searched with those of another one."""
+    from larmspider.status.crawl_view import Source
+
+    settings = base.copy()
+    settings.set("LARM_DIR", str(path), priority="cmdline")
+    return Source(
+        path,
+        lambda crawl: with_crawls_settings(settings.copy(), crawl),
+        opened=lambda path: open_crawl(path, (), settings),
+        name=name,
+    )
+
+
+def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Path, str]:
+    """The names of crawls by their directories: those of LARM_COLLECTIONS, else the ends of their
+    paths, as much as tells them apart. Raises ConfigError.
+
+    >>> collection_names([Path("/a/crawl"), Path("/b/crawl")], {"/b/crawl": "Staff"})
+    {PosixPath('/a/crawl'): 'crawl', PosixPath('/b/crawl'): 'Staff'}
+    """
+    found: dict[Path, str] = {}
+    for directory, name in named.items():
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise ConfigError(f"LARM_COLLECTIONS: {directory}: expected a name")
+        found[Path(directory).expanduser().absolute()] = name.strip()
+    rest = [path for path in paths if path not in found]
+    for path in rest:
+        ends = ("/".join(path.parts[-n:]) for n in range(1, len(path.parts) + 1))
+        others = [str(other) for other in rest if other != path]
+        found[path] = next(
+            (end for end in ends if not any(other.endswith(f"/{end}") for other in others)),
+            str(path),
+        )
+    names = [found[path] for path in paths]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"two crawls have the name {twice!r}: set LARM_COLLECTIONS")
+    return {path: found[path] for path in paths}
 
 
 def stopped_by_signals() -> asyncio.Event:

@@ -29,7 +29,8 @@ _DAY_SECS = 86_400.0
 class Facets:
     """Pages by value, most first; a page without a language counts in none. ``other_hosts`` are
     pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the periods of query.DAYS, each
-    including the shorter ones. ``fields`` are own fields by name (LARM_FACETS)."""
+    including the shorter ones. ``fields`` are own fields by name (LARM_FACETS).
+    ``collections`` are the crawls, where several are searched."""
 
     hosts: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Facets:
     dates: dict[str, int] = field(default_factory=dict)
     other_hosts: int = 0
     fields: dict[str, dict[str, int]] = field(default_factory=dict)
+    collections: dict[str, int] = field(default_factory=dict)
 
 
 def count_facets(

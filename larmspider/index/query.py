@@ -140,7 +140,8 @@ class Filters:
     Values of one filter are alternatives; all filters must hold. ``hosts`` are exact names,
     ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and ``until``
     (exclusive) are seconds since the epoch, when a page was modified or, if unknown, fetched.
-    ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case."""
+    ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
+    ``collections`` are names of crawls, where several are searched (collections.py)."""
 
     hosts: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -148,6 +149,7 @@ class Filters:
     since: float | None = None
     until: float | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    collections: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -159,6 +161,7 @@ class Filters:
         since: float | None = None,
         until: float | None = None,
         fields: Iterable[tuple[str, str]] = (),
+        collections: Iterable[str] = (),
     ) -> Filters:
         """Filters as a person typed them. Raises QueryError for one that can match nothing."""
         if since is not None and until is not None and since >= until:
@@ -170,6 +173,7 @@ class Filters:
             since=since,
             until=until,
             fields=tuple(dict.fromkeys(fields)),
+            collections=_distinct("collection", collections),
         )
         if len(found.fields) > MAX_VALUES:
             raise QueryError(

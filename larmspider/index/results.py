@@ -16,7 +16,8 @@ class Hit:
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
     ``score`` orders the hits of one search only. ``page`` is the page of the document that the
     snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL.
-    ``copies`` are other pages of the index with the same text, or nearly (copies.py). ``fields``
+    ``copies`` are other pages of the index with the same text, or nearly (copies.py),
+    ``collection`` the name of its crawl where several are searched. ``fields``
     are those of LARM_FIELDS."""
 
     url: str
@@ -35,6 +36,7 @@ class Hit:
     author: str = ""
     container: str = ""
     copies: int = 0
+    collection: str = ""
     fields: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property

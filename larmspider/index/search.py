@@ -574,6 +574,7 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: in
         author=one_line(stored.get("author", "")),
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,
+        collection=stored.get("collection", ""),
         fields=stored["own"],
     )
 
@@ -632,6 +633,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "target": hit.target,
         "container": hit.container or None,
         "copies": hit.copies,
+        "collection": hit.collection or None,
         "fields": hit.fields,
     }
 
@@ -642,6 +644,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "host": list(filters.hosts),
         "type": list(filters.kinds),
         "language": list(filters.languages),
+        "collection": list(filters.collections),
         "since": None if filters.since is None else utc(filters.since),
         "until": None if filters.until is None else utc(filters.until),
         "fields": filters.by_field,
@@ -656,5 +659,6 @@ def _facets(facets: Facets) -> dict[str, Any]:
         "type": facets.kinds,
         "language": facets.languages,
         "date": facets.dates,
+        "collection": facets.collections,
         "fields": facets.fields,
     }

@@ -84,6 +84,7 @@ class WorkersSearcher(Searcher):
         self._deduplicating = deduplicating
         self._clock = time.time
         self._synonyms = NO_SYNONYMS
+        self._names = [""] * len(self._shards)  # of the collection of each
 
     def seen_by(self, access: Access) -> Self:
         limited = copy(self)
@@ -166,7 +167,8 @@ class WorkersSearcher(Searcher):
         return Results(total, hits, 0.0, merged, min(total, total_all), more=more)
 
     def _stored(self, readers: Sequence[tantivy.Searcher], found: _Found) -> dict[str, Any]:
-        return self._shards[found.shard].stored_of(readers[found.shard], found.match.address)
+        stored = self._shards[found.shard].stored_of(readers[found.shard], found.match.address)
+        return stored | {"collection": self._names[found.shard]}
 
     def _copies(
         self,

@@ -83,7 +83,10 @@ def why(
         found.reasons += _not_indexed(explanation, crawl, settings)
         return found
     key = document.normalized
-    examined = searcher.examined(searched, [key], filters, verbatim=verbatim)[key]
+    examined = searcher.examined(searched, [key], filters, verbatim=verbatim).get(key)
+    if examined is None:  # what its collection has
+        found.verdict, found.reasons = "in the index, but no hit", ["it is in another collection"]
+        return found
     if not examined.score:
         found.verdict = "in the index, but no hit"
         found.page = Placed(document.url, document.title, None, examined)

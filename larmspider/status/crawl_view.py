@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,8 @@ from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
+from larmspider.index.access import Access
+from larmspider.index.collections import CollectionsSearcher
 from larmspider.index.schema import FILES
 from larmspider.index.search import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
@@ -54,7 +57,12 @@ class Source:
         settings_of: Callable[[CrawlDir], BaseSettings],
         controller: Controller | None = None,
         opened: Callable[[Path], CrawlDir] = open_crawl,
+        name: str = "",
+        others: Sequence[Source] = (),
     ) -> None:
+        """``others`` are further crawls whose pages are searched with those of this one; then each
+        has a ``name``. All else shows this one."""
+        self.name, self.others = name, others
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
         self._lock = threading.Lock()
@@ -102,7 +110,8 @@ class Source:
     def is_private(self) -> bool:
         """Whether the crawl had credentials or read files, so that its pages are not for everybody;
         True also where that cannot be read, False without a crawl."""
-        return bool(self._restricted_in(self.path))
+        own = bool(self._restricted_in(self.path))
+        return own or any(other.is_private for other in self.others)
 
     @property
     def restricted(self) -> tuple[str, ...]:
@@ -179,9 +188,28 @@ class Source:
                 self._searcher = (seen, crawl.searcher())
             return self._searcher[1]
 
+    @property
+    def all(self) -> Sequence[Source]:
+        """This crawl and the others."""
+        return (self, *self.others)
+
+    def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
+        """The pages of all crawls, of each those that ``access_of`` opens. Raises CrawlDirError
+        where none has an index."""
+        if not self.others:
+            return self.searcher().seen_by(access_of(self))
+        found = []
+        for source in self.all:
+            with suppress(CrawlDirError):
+                found.append((source.name, source.searcher().seen_by(access_of(source))))
+        if not found:
+            raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
+        return CollectionsSearcher(found)
+
     def close(self) -> None:
-        """End the process that indexes the logs."""
-        self._indexing.stop()
+        """End the processes that index the logs."""
+        for source in self.all:
+            source._indexing.stop()
 
     def exists(self) -> bool:
         """Whether there is a crawl in the directory, even one that cannot be opened."""

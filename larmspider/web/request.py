@@ -117,14 +117,22 @@ class WebRequest:
 
     @property
     def access(self) -> Access:
-        """Which pages may be shown. Raises CrawlDirError without a crawl."""
+        """Which pages may be shown, by all crawls that are searched. Raises CrawlDirError without a
+        crawl."""
         if self.signed_in:
             return EVERYTHING
-        return self.readers.access(self.source.restricted, self.groups)
+        restricted = {pattern for one in self.source.all for pattern in one.restricted}
+        return self.readers.access(tuple(sorted(restricted)), self.groups)
+
+    def _access_of(self, source: Source) -> Access:
+        """Which pages of one crawl may be shown."""
+        if self.signed_in:
+            return EVERYTHING
+        return self.readers.access(source.restricted, self.groups)
 
     def searcher(self) -> Searcher:
         """The index as this reader may see it. Raises CrawlDirError where there is none."""
-        found = self.source.searcher().seen_by(self.access)
+        found = self.source.seen_by(self._access_of)
         return found.widened_by(self.curated.synonyms.value)
 
     def best_bets(self, query: str) -> list[BestBet]:

@@ -56,7 +56,9 @@ def test_of_a_word_and_its_synonym_the_better_one_is_named(searcher: Searcher) -
 
 
 def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
-    found = searcher.examined('vpn horse -tunnel host:x.example "no such" title:login big house', [A])[A]
+    found = searcher.examined(
+        'vpn horse -tunnel host:x.example "no such" title:login big house', [A]
+    )[A]
     assert found.missing == ["horse", "big house"]
     assert found.lacks == [
         "it has tunnel, which is excluded", "it has no host:x.example", 'it has no "no such"',

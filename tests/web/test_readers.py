@@ -181,6 +181,32 @@ def test_a_manifest_without_hosts_restricts_all(directory: Path, tmp_path: Path)
         assert site.get("/search?q=canteen&format=json").json["total"] == 0
 
 
+def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -> None:
+    """A host behind a login in one crawl and open in another: what is open is found."""
+    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(Page("http://open.example/", text="canteen of another crawl"))
+        index.add(Page("http://pay.hr.example/open", text="canteen, all may read this"))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(directory, guard, others=[tmp_path]) as site:
+        found = site.get("/search?q=canteen&format=json").json
+        assert found["facets"]["collection"] == {"0": 2, "first": 1}
+        assert {hit["url"] for hit in found["hits"]} == {
+            "http://wiki.example/", "http://open.example/", "http://pay.hr.example/open",
+        }  # fmt: skip
+        page = site.get("/search?q=canteen")
+        assert "Collection" in page.text
+        assert "collection=first" in page.text
+        assert site.get("/search?q=canteen&format=json", **BEARER).json["total"] > 3
+        one = site.get("/search?q=canteen&collection=first&format=json").json
+        assert (one["total"], one["filters"]) == (1, {"collection": ["first"]})
+        assert one["hits"][0]["collection"] == "first"
+        for target in ROUTES.values():
+            assert not leaks(site.get(target).text, target), target
+        why = "/control/why?q=canteen&u=http://open.example/&format=json"
+        assert site.get(why, **BEARER).json["verdict"].startswith("hit ")
+
+
 @pytest.mark.parametrize(("name", "value", "says"), [
     ("LARM_SEARCH_GROUPS_HEADER", "X-Groups", "set LARM_TRUSTED_PROXIES"),
     ("LARM_SEARCH_GROUPS_HEADER", "X Groups", "expected the name of a header"),

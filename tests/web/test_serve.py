@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.commands.serve import collection_names
+from larmspider.errors import ConfigError
 from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.crawling import Crawling, endless
@@ -25,7 +28,7 @@ PAGES = {"/robots.txt": (404, {}, b""), "*": endless()}
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+def serving(folder: Path, *arguments: str, lines: int = 1) -> Iterator[tuple[str, str]]:
     """What it says first, and its address; it ends by SIGTERM, with status 0."""
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
     environment["PYTHONPATH"] = str(PROJECT)
@@ -38,7 +41,8 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
     )
     assert process.stdout is not None
     try:
-        said, url = process.stdout.readline(), process.stdout.readline()
+        said = "".join(process.stdout.readline() for _ in range(lines))
+        url = process.stdout.readline()
         assert url.startswith("http://127.0.0.1:"), said + url
         yield said.strip(), url.strip().rstrip("/")
         process.send_signal(signal.SIGTERM)
@@ -121,6 +125,35 @@ def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
                 assert time.monotonic() < end
 
 
+def test_crawls_are_named_for_their_directories() -> None:
+    """For as much of the path as tells them apart, or by LARM_COLLECTIONS."""
+    paths = [Path("/srv/a/crawl"), Path("/srv/b/crawl"), Path("/srv/wiki")]
+    assert [*collection_names(paths, {}).values()] == ["a/crawl", "b/crawl", "wiki"]
+    named = collection_names(paths, {"/srv/a/crawl": "Staff", "/srv/gone": "Gone"})
+    assert [*named.values()] == ["Staff", "crawl", "wiki"]
+    for bad in (
+        {"/srv/wiki": ""},
+        {"/srv/wiki": 3},
+        {"/srv/wiki": "crawl", "/srv/a/crawl": "crawl"},
+    ):
+        with pytest.raises(ConfigError, match="LARM_COLLECTIONS"):
+            collection_names(paths, bad)
+
+
+def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
+    """Found together; a directory without a crawl is an error, and so is the token of one."""
+    shutil.copytree(demo_crawl, tmp_path / "other")
+    with serving(tmp_path, str(demo_crawl), "other", lines=2) as (_, url):
+        found = request(url + "/search?q=rotor&format=json").json
+        assert set(found["facets"]["collection"]) == {demo_crawl.name, "other"}
+        assert len({hit["url"] for hit in found["hits"]}) == len(found["hits"])
+        token = (demo_crawl / "web.token").read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        assert request(url + "/control/pause", "POST", headers, {"x": ""}).status == 401
+    ran = scrapy("serve", str(demo_crawl), "none", cwd=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+
+
 TWO_SIGNALS = """
 import asyncio, os, signal, time
 from larmspider.commands.serve import stopped_by_signals
@@ -150,7 +183,9 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["x"], "unexpected argument"),
+        (["x", "--dir", "y"], "unexpected argument 'x': --dir names a directory already"),
+        (["a/crawl", "a/crawl"], "two crawls have the name"),
+        (["-s", "LARM_COLLECTIONS=[]", "a", "b"], "LARM_COLLECTIONS=[]: expected a mapping"),
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
         (["-s", "LARM_WEB_ADDRESS=wiki"], "expected an IP address"),

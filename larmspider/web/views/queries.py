@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 
 from larmspider.errors import LarmspiderError
 from larmspider.reports.why import why
+from larmspider.status.crawl_view import Source
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
 from larmspider.web.views.search import Asked
@@ -42,12 +44,13 @@ def reasons(request: WebRequest) -> WebResponse:
     found, error, status = None, "", 200
     if asked.query and url:
         try:
+            source = _source_of(url, request)
             found = why(
                 asked.query,
                 url,
                 request.searcher(),
-                request.source.crawl,
-                request.source.settings,
+                source.crawl,
+                source.settings,
                 asked.filters(),
                 verbatim=asked.exact,
             )
@@ -58,6 +61,15 @@ def reasons(request: WebRequest) -> WebResponse:
     if as_json:
         return json_response({"error": error} if found is None else asdict(found), status)
     return request.render("why.html", status, asked=asked, url=url, found=found, error=error)
+
+
+def _source_of(url: str, request: WebRequest) -> Source:
+    """Of several crawls the first one that has fetched a URL."""
+    for source in request.source.all if request.source.others else ():
+        with suppress(LarmspiderError):
+            if source.crawl.last_fetch(source.crawl.forms(url).exact) is not None:
+                return source
+    return request.source
 
 
 PAGES = (PageView("/control/queries", queries), PageView("/control/why", reasons))

@@ -47,10 +47,11 @@ MAX_TYPED = 60
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
-FILTERS = ("host", "type", "lang", "since", "until")
+FILTERS = ("collection", "host", "type", "lang", "since", "until")
 """Parameters that narrow a search; each has one value. So have own fields, as ``field.room``."""
 FIELD = "field."
 TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
+TITLES["collection"] = "Collection"
 PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year": "past year"}
 
 
@@ -90,6 +91,7 @@ class Asked:
             languages=[narrow["lang"]] if "lang" in narrow else (),
             since=since_time(narrow["since"], time.time()) if "since" in narrow else None,
             until=until_time(narrow["until"]) if "until" in narrow else None,
+            collections=[narrow.get("collection", "")],
             fields=[
                 (name.removeprefix(FIELD), value)
                 for name, value in narrow.items()
@@ -298,6 +300,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     facets = results.facets
     assert facets is not None
     groups: tuple[tuple[str, Mapping[str, int]], ...] = (
+        ("collection", facets.collections),
         ("host", facets.hosts),
         ("type", facets.kinds),
         ("lang", facets.languages),

@@ -10,7 +10,7 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -91,11 +91,19 @@ class Served:
         look: Look | None = None,
         curated: Curated | None = None,
         query_log: QueryLog | None = None,
+        others: Sequence[Path] = (),
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
         self.source = Source(
-            path, lambda crawl: with_crawls_settings(base.copy(), crawl), controller
+            path,
+            lambda crawl: with_crawls_settings(base.copy(), crawl),
+            controller,
+            name="first" if others else "",
+            others=[
+                Source(other, lambda crawl: with_crawls_settings(base.copy(), crawl), name=str(n))
+                for n, other in enumerate(others)
+            ],
         )
         self.guard = guard or Guard(TOKEN)
         self._connections, self._readers, self._look = connections, readers, look
