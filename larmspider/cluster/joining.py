@@ -176,10 +176,12 @@ def refuse_other(
     for part in [*parts, *(["shared"] if living else [])]:
         was, now = known.get(part) or {}, ours[part]
         if name := differing(was, now):
-            how = "" if living else "; -a resume=anyway continues it, -a fresh=yes starts over"
+            how = "-a resume=anyway continues it, -a fresh=yes starts over"
+            if living:
+                how = "the workers that run have that, and all need the same"
             raise ConfigError(
                 f"the crawl in Redis at {where} has other {name}:"
-                f" {shortened(was.get(name))} there, {shortened(now.get(name))} here{how}"
+                f" {shortened(was.get(name))} there, {shortened(now.get(name))} here; {how}"
             )
 
 

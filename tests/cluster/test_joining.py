@@ -81,10 +81,12 @@ def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
         ("ROBOTSTXT_USER_AGENT", "other", 'null there, "other" here'),
         ("LARM_GROUP_BY", "address", '"host" there, "address" here'),
         ("LARM_SITES_FILE", str(sites), '"https://git.example:*", "wiki.example"'),
+        ("LARM_CANONICAL_RULES", "folder-file=never", "here"),
     ):
         with pytest.raises(ConfigError, match=name) as refused:
             join(membership(server, "w2"), link, KEYS, crawler(**{name: value}))
         assert shown in str(refused.value)
+        assert "here; the workers that run have that, and all need the same" in str(refused.value)
     with monkeypatch.context() as patch:
         patch.setattr("larmspider.cluster.joining.__version__", "0.1")
         with pytest.raises(ConfigError, match=r'other larmspider version: .* "0\.1" here'):
