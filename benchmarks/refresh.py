@@ -2,6 +2,7 @@
 
     python -m benchmarks.refresh --history GITDIR [--per-day 2] [--plot docs/refresh.png]
     python -m benchmarks.refresh --history GITDIR --runs 60     # the crawler itself
+    python -m benchmarks.refresh --unchanged 10000              # what a refresh of these costs
 
 GITDIR is a git repository of Markdown or HTML files: each is a page, each commit that touches it a
 version of that moment. Simulated are, on one budget of visits and a clock of six-hour steps, the
@@ -16,6 +17,10 @@ With ``--runs`` the crawler refreshes a site that is served from the repository 
 (``refresh=all``), two days of the history apart, at its busiest time; deletes that wait are
 approved. Three more runs see the last of these states; then the crawl must equal a fresh one of it:
 the pages in the index with their texts, and the texts and numbers of links to each.
+
+With ``--unchanged`` a generated web is crawled, and visited again twice with ``refresh=all``: with
+a server that answers 304, and with one that does not. Printed are the CPU seconds of each run (all
+threads and processes), and what it adds to the directory, by file.
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ from urllib.parse import quote, unquote
 
 import tantivy
 
+from benchmarks.generated_web import address, serving
+from benchmarks.meter import crawl_command, crawl_environment, measure
 from larmspider.frontier.refresh import DAY, KEPT_DAYS, learned, prior, value
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.packed import PackedPages
@@ -55,6 +62,8 @@ EXTENSIONS = (".md", ".markdown", ".html", ".htm", ".md.erb", ".html.erb")
 NAMED = 0.95
 """Of the changes, those that the feed names."""
 HOUR = 3_600.0
+HOSTS = 20
+"""Of the web whose pages stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +309,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--history", type=Path, required=True, metavar="GITDIR")
+    parser.add_argument("--history", type=Path, metavar="GITDIR")
+    parser.add_argument("--unchanged", type=int, metavar="PAGES")
     parser.add_argument("--per-day", type=float, default=2.0, metavar="N")
     parser.add_argument("--plot", type=Path, metavar="FILE")
     parser.add_argument("--runs", type=int, default=0, metavar="N")
     options = parser.parse_args()
+    if options.unchanged:
+        for validators in (True, False):
+            unchanged(options.unchanged, validators=validators)
+        return
+    if options.history is None:
+        parser.error("expected --history or --unchanged")
     changes = history(options.history)
     if not changes:
         parser.error(f"--history {options.history}: no Markdown or HTML file in any commit")
@@ -407,6 +423,50 @@ def refresh_in_earnest(repository: Path, changes: Sequence[Change], runs: int) -
         return int(kept != new)
 
 
+def unchanged(pages: int, *, validators: bool) -> None:
+    """What a refresh of so many pages that stay as they are costs."""
+    print(f"{pages:,} pages, {'304' if validators else '200'}")
+    settings = {"LARM_RETRY_TIMES": 0}
+    with TemporaryDirectory() as name, serving(pages, HOSTS, validators=validators) as port:
+        folder = Path(name)
+        seeds = [f"http://{address(host)}:{port}/\n" for host in range(HOSTS)]
+        (folder / "seeds").write_text("".join(seeds))
+        first, before = 0.0, dict[str, int]()
+        for refresh in ("", "all", "all"):
+            arguments = [f"refresh={refresh}"] if refresh else []
+            run = measure(
+                crawl_command(settings, *arguments),
+                folder,
+                seconds=3_600,
+                environment=crawl_environment(),
+            )
+            if run.status:
+                raise SystemExit((folder / "output").read_text()[-2_000:])
+            first, sizes = first or run.cpu, _sizes(folder / "crawl")
+            whole = sum(sizes.values())
+            added = whole - sum(before.values())
+            print(
+                f"{refresh or 'crawl':6} {run.cpu:7.1f} s CPU ({run.cpu / first:.2f}),"
+                f" {whole / 1e6:7.1f} MB, added {added / 1e6:6.2f} MB ({added / whole:.2%})"
+            )
+            more = {one: size - before.get(one, 0) for one, size in sizes.items()}
+            for one in nlargest(8, more, key=lambda one: abs(more[one])):
+                print(f"       {more[one] / 1e6:8.2f} MB  {one}", flush=True)
+            before = sizes
+
+
+def _sizes(crawl: Path) -> dict[str, int]:
+    """Bytes on disk by file, those of the index together."""
+    found: dict[str, int] = {}
+    for path in crawl.rglob("*"):
+        if path.is_file():
+            one = str(path.relative_to(crawl))
+            if one.startswith("index/") and "anchors" not in one:
+                one = "index/*"
+            found[one] = found.get(one, 0) + path.stat().st_blocks * 512
+    return found
+
+
 def crawl(folder: Path, start: str, now: float, *, refresh: bool) -> None:
     """A crawl, or a refresh, at a time by the crawl's own clock."""
     (folder / "at.py").write_text(
@@ -443,8 +503,8 @@ def contents(folder: Path) -> dict[str, dict[str, object]]:
     anchors = AnchorTable(folder / "crawl" / "index" / "anchors")
     found: dict[str, dict[str, object]] = {}
     packed = PackedPages(folder / "crawl" / "index")
-    for _, address in hits:
-        document = stored_fields(searcher.doc(address), packed)
+    for _, place in hits:
+        document = stored_fields(searcher.doc(place), packed)
         url = document["url"]
         found[url] = {name: document[name] for name in document if name not in NOT_COMPARED}
         # which blocks are navigation is learned from the pages of a host, in their order

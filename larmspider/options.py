@@ -56,12 +56,17 @@ def as_integer(name: str, value: Any, *, minimum: int, maximum: int | None = Non
 
 
 def seconds(
-    settings: BaseSettings, name: str, *, minimum: float, maximum: float | None = None
+    settings: BaseSettings,
+    name: str,
+    *,
+    minimum: float,
+    maximum: float | None = None,
+    of: str = "seconds",
 ) -> float:
-    """The setting as a number of seconds in [minimum, maximum], never infinite."""
+    """The setting as a number ``of`` something in [minimum, maximum], never infinite."""
     value = _get(settings, name)
     number = _as_float(value)
-    wanted = f"a number of seconds {_range(minimum, maximum)}"
+    wanted = f"a number of {of} {_range(minimum, maximum)}"
     if number is None or not minimum <= number < inf or (maximum is not None and number > maximum):
         raise _refused(name, value, wanted)
     return number

@@ -15,7 +15,7 @@ from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.log_index.index import IndexBusyError
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
-from larmspider.formatting import count, counted, doing, printable, size
+from larmspider.formatting import count, counted, doing, printable, rate, size
 from larmspider.frontier.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.documents import REFUSED
@@ -92,6 +92,18 @@ def _print(report: CrawlReport) -> None:
         ("unread", f"{outcome}: {counted(number, 'document')}")
         for outcome, number in report.unread.items()
     ]
+    if report.freshness.is_known:
+        fresh = report.freshness
+        rows += [("fresh", sentence) for sentence in fresh.sentences]
+        seen = ", ".join(f"{count(number)} {word}" for word, number in report.visits.items())
+        requests = counted(report.requests, "request")
+        rows.append(("visits", f"{seen}; {requests}, {count(report.saved)} saved"))
+        due = (f"{count(number)} {word}" for word, number in fresh.due.items())
+        rows.append(("due", ", ".join(due)))
+        rows += [
+            ("changes", f"{host}: {rate(number)} a day")
+            for host, number in list(fresh.changes.items())[:5]
+        ]
     rows += [
         ("slow host", f"{slow.host}: {slow.mean:.3g} s on average of {count(slow.fetches)}")
         for slow in report.slowest[:5]

@@ -30,6 +30,7 @@ from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.pipelines.page_files import page_file_name
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.urls.canonical import Forms
@@ -38,6 +39,7 @@ from larmspider.urls.patterns import Pattern
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
+from larmspider.workdir.frames import present
 from larmspider.workdir.manifest import EARLIER_RULES, EXACT_FORM
 
 if TYPE_CHECKING:
@@ -324,10 +326,24 @@ def check_refresh(settings: BaseSettings, path: Path) -> None:
                 f"refresh={asked}: the crawl in {path} has not ended yet; run the same command"
                 " without refresh to continue it"
             )
+        _refuse_without_files(asked, path, reader.positions())
         normalize = UrlForms.from_settings(settings)
         if pattern is not None:
             known = (normalize(visit.url) for _, visit in reader.visits())
             _refuse_unmatched(asked, pattern, known, path)
+
+
+def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]) -> None:
+    """The files that the stores go on with."""
+    at = (positions.get("PageFilesPipeline") or b"0 0 0").split()
+    sizes = {page_file_name(int(at[0])): at[1], "store.log": at[2]}
+    sizes["links.log"] = positions.get("LinkLogPipeline") or b"0"
+    for name, size in sizes.items():
+        if int(size) and not present(path / name).exists():
+            raise ConfigError(
+                f"refresh={asked}: {path / name} is gone: expected the files of the crawl; put"
+                " them back, or -a fresh=force starts over"
+            )
 
 
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")

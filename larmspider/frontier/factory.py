@@ -28,6 +28,7 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
 from larmspider.urls.normalizer import UrlForms
 from larmspider.urls.patterns import Pattern, compile_pattern
+from larmspider.workdir.removals import CurrentRemovals
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -93,19 +94,25 @@ def build_frontier(
     return frontier
 
 
+def visits_a_day(settings: Settings) -> float:
+    """LARM_REFRESH_PER_DAY. Raises ConfigError."""
+    return options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0, of="visits")
+
+
 def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revisiting:
     """What LARM_REFRESH asks for."""
     mode = options.text(settings, "LARM_REFRESH").strip()
-    pattern = None
+    pattern, removals = None, CurrentRemovals(options.crawl_root(settings))
     if mode and mode not in REFRESH_WORDS:
         pattern = refresh_pattern(mode)
     return Revisiting(
         frontier,
         forms,
         mode=mode,
-        per_day=options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0),
+        per_day=visits_a_day(settings),
         even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
         matches=None if pattern is None else pattern.fullmatch,
+        is_removed=lambda forms: removals.get().has(forms),
     )
 
 
@@ -138,7 +145,7 @@ def check_settings(settings: Settings) -> None:
     probe_secs(settings)
     proofs(settings)
     options.boolean(settings, "LARM_SITEMAPS")
-    options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0)
+    visits_a_day(settings)
     options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)

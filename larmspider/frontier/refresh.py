@@ -19,8 +19,10 @@ magnitude.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import exp, log
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import exp, log, sqrt
+from typing import Generic, TypeVar
 
 DAY = 86_400.0
 SHAPE = 0.5
@@ -33,6 +35,10 @@ SOONEST, LATEST = 3_600.0, 365 * DAY
 """No visit is due earlier or later than this after the last one."""
 KEPT_DAYS = 7
 """Visits of so many days that were not made may be made later."""
+SAMPLED = 40
+"""One of so many visits is to a page that is chosen at random, whatever its worth."""
+SAMPLE_DAYS = 30
+"""For so long what such visits have found counts."""
 PAGES_A_DAY = 1 / 30
 """The share of its pages that a crawl visits a day where LARM_REFRESH_PER_DAY is 0."""
 
@@ -124,3 +130,60 @@ class Budget:
             return False
         self.left -= 1
         return True
+
+
+_Thing = TypeVar("_Thing")
+
+
+@dataclass(slots=True)
+class Reservoir(Generic[_Thing]):
+    """At most ``room`` of the things that are offered, each with the same chance."""
+
+    room: int
+    random: Callable[[], float]
+    chosen: list[_Thing] = field(default_factory=list)
+    offered: int = 0
+
+    def offer(self, thing: _Thing) -> None:
+        self.offered += 1
+        if len(self.chosen) < self.room:
+            self.chosen.append(thing)
+        elif (at := int(self.random() * self.offered)) < self.room:
+            self.chosen[at] = thing
+
+
+@dataclass(slots=True)
+class Checks:
+    """What visits to pages chosen at random have found: by day since the epoch, how many there
+    were, and how many of the pages were as they are stored."""
+
+    days: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, now: float, *, current: bool) -> None:
+        today = int(now // DAY)
+        found = self.days.setdefault(today, [0, 0])
+        found[0] += 1
+        found[1] += current
+        for day in [one for one in self.days if not 0 <= today - one < SAMPLE_DAYS]:
+            del self.days[day]
+
+    def lately(self, now: float) -> tuple[int, int]:
+        """Both, of SAMPLE_DAYS."""
+        today = int(now // DAY)
+        found = [two for day, two in self.days.items() if today - day < SAMPLE_DAYS]
+        return sum(number for number, _ in found), sum(current for _, current in found)
+
+
+def likely(current: int, number: int) -> tuple[float, float]:
+    """Between which shares that of all pages is, with a confidence of 95%, if ``current`` of
+    ``number`` pages chosen at random are (Wilson 1927).
+
+    >>> [round(share, 3) for share in likely(95, 100)]
+    [0.888, 0.978]
+    """
+    if not number:
+        return 0.0, 1.0
+    z, share = 1.96, current / number
+    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
+    spread = z * sqrt(share * (1 - share) / number + (z / number / 2) ** 2) / (1 + z * z / number)
+    return max(0.0, middle - spread), min(1.0, middle + spread)

@@ -6,20 +6,22 @@
     frontier.acknowledge(lease, decision.record)    # it names the time of the next visit
 
 Without a mode, as in a first crawl, pages only get the time of their next visit. With ``due`` and
-``watch`` those are visited whose visit is worth most now, as many as the budget allows: all records
-are gone through for that, 8 us each, for an order by stored times is none once theta has moved
-(benchmarks/refresh.py). With ``all``
-or a pattern each page that matches once, whatever the budget. A run that was broken off is gone on
-with by the same mode: what it has visited is not visited again.
+``watch`` those are visited whose visit is worth most now, as many as the budget allows, one in 40
+of them chosen at random, which shows how many pages are as stored: all records are gone through
+for that, 8 us each, for an order by stored times is none once theta has moved
+(benchmarks/refresh.py). With ``all`` or a pattern each page that matches once, whatever the
+budget. A run that was broken off is gone on with by the same mode: what it has visited is not
+visited again.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from heapq import heappush, heappushpop
+from heapq import heappop, heappush, heappushpop
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -28,13 +30,16 @@ import msgpack
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import LOGIN_EXPIRED
-from larmspider.frontier.deletes import PRESENT, Decision, Observation, decide
+from larmspider.frontier.deletes import PRESENT, TABLE, Decision, Observation, decide
 from larmspider.frontier.hosts import HostState
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
+    SAMPLED,
     SOONEST,
     Budget,
+    Checks,
+    Reservoir,
     learned,
     prior,
     until_worth,
@@ -47,6 +52,7 @@ from larmspider.items import Removed
 if TYPE_CHECKING:
     from larmspider.frontier.delete_gate import DeleteGate
     from larmspider.frontier.frontier import Frontier
+    from larmspider.urls.canonical import Forms
     from larmspider.urls.normalizer import UrlForms
 
 DUE, ALL, WATCH = "due", "all", "watch"
@@ -69,6 +75,10 @@ AGAIN_SECS = DAY
 """After a visit that did not show the page."""
 ROBOTS_AGAIN_SECS = 30 * DAY
 """Until a URL that robots.txt does not allow is looked at again, which costs no request."""
+GONE_AGAIN_SECS = 30 * DAY
+"""Until a URL whose page has left is queued once more, as if a page had named it."""
+MAX_GONE = 10_000
+"""Such URLs of a host that are remembered, the last ones."""
 _VARIANTS = 10
 
 
@@ -76,13 +86,29 @@ _VARIANTS = 10
 class HostKnowledge:
     """What visits again have taught about a host. ``changes`` of its pages, seen in ``exposure``
     seconds of all pages together. ``doubtful``: pages of which a store may have another version
-    than their records, since a crash."""
+    than their records, since a crash. ``checks`` of its pages that were chosen at random. ``gone``:
+    time, URL and depth of pages that have left."""
 
     volatile: Volatile = field(default_factory=Volatile)
     validators: Validators = field(default_factory=Validators)
     changes: float = 0.0
     exposure: float = 0.0
     doubtful: set[bytes] = field(default_factory=set)
+    checks: Checks = field(default_factory=Checks)
+    gone: list[tuple[float, str, int]] = field(default_factory=list)
+
+    def pack(self) -> bytes:
+        """What the note ``refresh`` of the host has."""
+        known = [self.changes, self.exposure, self.checks.days, self.gone[-MAX_GONE:]]
+        packed: bytes = msgpack.packb(known)
+        return packed
+
+    def unpack(self, note: bytes | None) -> None:
+        """None: nothing is known. A note of an earlier version ends after the exposure."""
+        if note:
+            self.changes, self.exposure, *more = msgpack.unpackb(note, strict_map_key=False)
+            self.checks = Checks(*more[:1])
+            self.gone = [(at, url, depth) for at, url, depth in (more[1] if more[1:] else ())]
 
     @property
     def rate(self) -> float:
@@ -92,7 +118,8 @@ class HostKnowledge:
 
 class Revisiting:
     """``per_day``: visits a day, 0: a thirtieth of the pages. ``even``: one page after the other,
-    whatever is known of its changes. ``matches`` decides in a run by pattern."""
+    whatever is known of its changes. ``matches`` decides in a run by pattern, ``is_removed`` which
+    URLs the operator has taken out."""
 
     def __init__(
         self,
@@ -103,6 +130,8 @@ class Revisiting:
         per_day: float = 0.0,
         even: bool = False,
         matches: Callable[[str], bool] | None = None,
+        random: Callable[[], float] = random.random,
+        is_removed: Callable[[Forms], bool] = lambda _: False,
     ) -> None:
         self._frontier, self._forms = frontier, forms
         self.mode, self.even, self.matches = mode, even, matches
@@ -124,6 +153,9 @@ class Revisiting:
         self._cursor: bytes | None = None  # of the sweep; None: none is under way
         self._best: list[tuple[float, bytes, FetchRecord]] = []  # a heap: worth, key
         self._room = 0  # of it
+        self._random, self._is_removed = random, is_removed
+        self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
+        self._checked: set[bytes] = set()  # pages chosen at random, which are to be visited
         self._took = 0.0  # seconds, for this plan
         self._next_plan = 0.0
         self._share = 1.0  # this worker's of all pages
@@ -172,7 +204,7 @@ class Revisiting:
             known = self._hosts[host]
             put(f"volatile {host}", known.volatile.pack())
             put(f"validators {host}", known.validators.pack())
-            put(f"refresh {host}", msgpack.packb([known.changes, known.exposure]))
+            put(f"refresh {host}", known.pack())
             if known.doubtful or self._frontier.backend.note(f"doubtful {host}"):
                 put(f"doubtful {host}", b"".join(known.doubtful))
         self._changed.clear()
@@ -243,7 +275,11 @@ class Revisiting:
             else:
                 self._budget.left, self._granted = self._granted, None
             self._best, self._room, self._took = [], int(self._budget.left), 0.0
+            number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
+            self._sample = Reservoir(number, self._random)
             self._cursor = b""
+        if not self._cursor:
+            self._queue_gone(now)
         began = time.perf_counter()
         found = self._frontier.backend.visits(self._cursor, SLICE)
         self._cursor = found[-1][0] if found else None
@@ -257,6 +293,25 @@ class Revisiting:
             if self._cursor is None:
                 self._end_plan(now)
         return True
+
+    def _queue_gone(self, now: float) -> None:
+        """URLs whose pages have left long ago are new ones again: nobody may link to a page that
+        is back."""
+        entries = []
+        for host in list(self._frontier.hosts):
+            known = self.known(host)
+            left = []
+            for at, url, depth in known.gone:
+                normalized, exact = forms = self._forms(url)
+                is_wanted = self.matches is None or self.matches(normalized)
+                if abs(now - at) < GONE_AGAIN_SECS or not is_wanted:
+                    left.append((at, url, depth))
+                elif not self._is_removed(forms):
+                    entries.append(self._frontier.entry(url, normalized, exact=exact, depth=depth))
+            if len(left) < len(known.gone):
+                known.gone = left
+                self.touch(host)
+        self._frontier.add(entries)
 
     def _make_due(self, pages: Sequence[tuple[bytes, float, FetchRecord]]) -> None:
         self._frontier.backend.schedule([(key, at) for key, at, _ in pages])
@@ -276,6 +331,8 @@ class Revisiting:
         """Keep as many pages as the budget has: those whose visit is worth most."""
         back = []
         for key, visit in records:
+            if visit.due and visit.state is UrlState.STORED:
+                self._sample.offer((key, visit))
             if _is_refused(visit) or 0.0 < visit.due <= SIGNALLED:
                 continue
             if not visit.due and not self._is_page(key, visit.url):
@@ -298,6 +355,7 @@ class Revisiting:
         return value(passed, a, b, _weight(visit))
 
     def _end_plan(self, now: float) -> None:
+        self._add_sample(now)
         best, self._best = self._best, []
         if best and len(best) == self._room and not self.even:
             self._theta = best[0][0]
@@ -305,6 +363,27 @@ class Revisiting:
         self._make_due([(key, PLANNED, visit) for _, key, visit in best])
         self._next_plan = now + max(TICK_SECS, self._took / PLAN_SHARE)
         self._schedule(self._frontier.hosts)
+
+    def _add_sample(self, now: float) -> None:
+        """Visit the pages chosen at random in place of those that are worth least."""
+        planned = {key for _, key, _ in self._best}
+        for key, visit in self._sample.chosen:
+            if now - visit.time < SOONEST:
+                self._check(host_of(visit.url), current=True)
+                continue
+            self._checked.add(key)
+            if key in planned or visit.due <= SIGNALLED:
+                continue
+            item = self._worth(visit, now), key, visit
+            while len(self._best) >= self._room:
+                _, least, left = heappop(self._best)
+                if left.due == PLANNED:
+                    self._frontier.backend.schedule([(least, left.time + self._interval(left))])
+            heappush(self._best, item)
+
+    def _check(self, host: str, *, current: bool) -> None:
+        self.known(host).checks.add(self.clock(), current=current)
+        self.touch(host)
 
     def _is_page(self, key: bytes, url: str) -> bool:
         """Whether a URL is all that its Request was: no POST, for example."""
@@ -431,6 +510,11 @@ class Revisiting:
         at = self._robots_read(entry.host, record, now) if seen is Observation.ROBOTS else now
         decision = decide(record, seen, at)
         after = replace(decision.record, time=now, url=entry.url)
+        if entry.key in self._checked or (self.mode == ALL and self._random() * SAMPLED < 1):
+            self._checked.discard(entry.key)
+            if before.state is UrlState.STORED and (seen in PRESENT or seen in TABLE):
+                current = seen in (Observation.SAME, Observation.NOT_MODIFIED)
+                self._check(entry.host, current=current)
         if seen in PRESENT:
             self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
             after.due = now + self._interval(after)
@@ -482,6 +566,9 @@ class Revisiting:
             return f"{target} is not stored"
         if why := self._frontier.gate.why_not(entry, seen, reason, now):
             return why
+        if seen not in (Observation.SCOPE, Observation.NOINDEX):
+            self.known(entry.host).gone.append((now, entry.url, entry.depth))
+            self.touch(entry.host)
         return Removed(entry.url, self._forms(entry.url).exact, reason, now)
 
     def _has(self, exact: str) -> bool:
@@ -516,8 +603,7 @@ class Revisiting:
             )
             keys = note(f"doubtful {host}") or b""
             found.doubtful = {keys[at : at + 16] for at in range(0, len(keys), 16)}
-            if packed := note(f"refresh {host}"):
-                found.changes, found.exposure = msgpack.unpackb(packed)
+            found.unpack(note(f"refresh {host}"))
             self._hosts[host] = found
         return found
 

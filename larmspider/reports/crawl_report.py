@@ -35,6 +35,7 @@ from larmspider.reports.links import (
     host_graph,
     most_linked,
 )
+from larmspider.status.freshness import Freshness, freshness, visits_again
 from larmspider.status.history import History, history, together
 from larmspider.status.totals import Totals
 
@@ -68,8 +69,9 @@ class CrawlReport:
 
     ``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
     stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
-    found. ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
-    visited again counts again. ``refused_whole``: all refused links were looked at.
+    found; ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
+    visited again counts again. ``refused_whole``: all refused links were looked at. ``visits``
+    again, by what they saw, took ``requests`` and ``saved`` others.
     """
 
     condition: RunState
@@ -91,6 +93,10 @@ class CrawlReport:
     linked_hosts: Sequence[LinkedHost]
     duplicates: Duplicates
     graph: HostGraph
+    freshness: Freshness
+    visits: Mapping[str, int]
+    requests: int
+    saved: int
 
 
 def crawl_report(crawl: CrawlDir, settings: BaseSettings, politeness: Politeness) -> CrawlReport:
@@ -120,6 +126,7 @@ def _report(
     broken = index.broken()
     linked_hosts = index.most_linked_hosts()
     crawled = {row.host for row in rows}
+    totals = Totals.together(Totals.read(part.path) for part in crawl.parts)
     inward = {host.name: host.links for host in linked_hosts if host.name in crawled}
     return CrawlReport(
         condition=RunState.of(crawl.path),
@@ -131,9 +138,7 @@ def _report(
         hosts=nlargest(HOSTS, rows, key=lambda row: (row.counts.stored, row.host)),
         hosts_in_all=len(rows),
         languages=_languages(crawl),
-        unread=Totals.together(Totals.read(part.path) for part in crawl.parts).matching(
-            stats.EXTRACTION_UNREAD
-        ),
+        unread=totals.matching(stats.EXTRACTION_UNREAD),
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,
@@ -143,6 +148,10 @@ def _report(
         linked_hosts=linked_hosts[:LINKED],
         duplicates=duplicates(frontier),
         graph=host_graph(inward, index.host_links()),
+        freshness=freshness(frontier, time.time()),
+        visits=visits_again(totals),
+        requests=totals.counters.get(stats.REFRESH_REQUESTS, 0),
+        saved=totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     )
 
 

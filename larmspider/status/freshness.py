@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-import msgpack
-
-from larmspider.frontier.refresh import DAY, prior
+from larmspider import stats
+from larmspider.formatting import count, counted
+from larmspider.frontier.deletes import Observation
+from larmspider.frontier.refresh import DAY, likely, prior
 from larmspider.frontier.revisiting import HostKnowledge
 from larmspider.frontier.storage.records import UrlState, host_of
 
 if TYPE_CHECKING:
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
+    from larmspider.status.totals import Totals
 
 LOOK_SECS = 1.0
 """For the records, some 8 us each."""
@@ -29,24 +31,51 @@ HOSTS = 12
 WHEN = {"now": 0.0, "within a day": DAY, "within a week": 7 * DAY}
 """Until when pages are due."""
 LATER = "later"
+_SEEN = {*map(str, Observation), "removed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """Of ``pages`` that are stored, ``current`` (a share) are thought to be as they were at their
     last visit; of a large crawl only ``looked_at`` were counted. ``due`` by when, ``changes`` a day
-    by host, of those of which something is known, the most first."""
+    by host, of those of which something is known, the most first. Of ``checked`` pages that were
+    chosen at random and visited within 30 days ``as_stored`` were as they are stored."""
 
     pages: int = 0
     looked_at: int = 0
     current: float = 1.0
     due: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, float] = field(default_factory=dict)
+    checked: int = 0
+    as_stored: int = 0
 
     @property
     def is_known(self) -> bool:
         """Whether any page was visited again."""
         return bool(self.changes)
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The shares between which that of the current pages is by those chosen at random, with a
+        confidence of 95%."""
+        return likely(self.as_stored, self.checked)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Both in words; the second only where pages were checked."""
+        of = f" (of {count(self.looked_at)} that were looked at)"
+        found = [
+            f"{self.current:.1%} of {counted(self.pages, 'page')} are thought to be as stored"
+            f"{of if self.looked_at < self.pages else ''}"
+        ]
+        if self.checked:
+            low, high = self.between
+            found.append(
+                f"{count(self.as_stored)} of {counted(self.checked, 'page')} chosen at random, and"
+                f" visited in the last 30 days, were as stored: {low:.1%} to {high:.1%} of all with"
+                " a confidence of 95%"
+            )
+        return found
 
 
 def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) -> Freshness:
@@ -54,6 +83,7 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
     hosts: dict[str, HostKnowledge] = {}
     current, looked_at = 0.0, 0
     due: Counter[str] = Counter()
+    checked = as_stored = 0
     changes: Counter[str] = Counter()
     ends = time.monotonic() + seconds
     for number, (_, visit) in enumerate(frontier.visits()):
@@ -64,8 +94,9 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
         host = host_of(visit.url)
         if (known := hosts.get(host)) is None:
             known = hosts[host] = HostKnowledge()
-            if note := frontier.note(f"refresh {host}"):
-                known.changes, known.exposure = msgpack.unpackb(note)
+            known.unpack(frontier.note(f"refresh {host}"))
+            number, current_then = known.checks.lately(now)
+            checked, as_stored = checked + number, as_stored + current_then
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
         looked_at += 1
         current += (b / (b + max(0.0, now - visit.time))) ** a
@@ -80,5 +111,13 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
         looked_at=looked_at,
         current=current / looked_at if looked_at else 1.0,
         due={word: due[word] for word in (*WHEN, LATER)},
+        checked=checked,
+        as_stored=as_stored,
         changes=dict(nlargest(HOSTS, a_day.items(), key=lambda item: item[1])),
     )
+
+
+def visits_again(totals: Totals) -> dict[str, int]:
+    """How many visits again have seen what."""
+    seen = totals.matching(stats.REFRESH)
+    return {word: number for word, number in seen.items() if word in _SEEN}

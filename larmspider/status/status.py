@@ -18,11 +18,10 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
-from larmspider.frontier.deletes import Observation
 from larmspider.frontier.storage.records import Counts
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, HostLoad, forecast
-from larmspider.status.freshness import Freshness, freshness
+from larmspider.status.freshness import Freshness, freshness, visits_again
 from larmspider.status.history import History, history, together
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.status.snapshot import Gauges
@@ -30,7 +29,6 @@ from larmspider.status.totals import Totals
 
 RATE_SECS = 10.0
 """The span over which rates are measured."""
-_SEEN = {*map(str, Observation), "removed"}
 UNCOMMITTED = "not in a checkpoint yet"
 """Hosts that the table of hosts does not have."""
 CURVES_SECS, DISK_SECS, FRESH_SECS = 5.0, 60.0, 60.0
@@ -68,8 +66,7 @@ class Status:
     @property
     def visits_again(self) -> dict[str, int]:
         """How many visits again, in all runs, have seen what."""
-        seen = self.totals.matching(stats.REFRESH)
-        return {word: number for word, number in seen.items() if word in _SEEN}
+        return visits_again(self.totals)
 
     @property
     def rejected(self) -> dict[str, int]:

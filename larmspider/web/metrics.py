@@ -57,6 +57,10 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     fresh = status.freshness
     text = "Share of the pages thought to be as stored, by the estimate of the refresh."
     yield _gauge("pages_current_ratio", text, fresh.current)
+    text = "Pages chosen at random and visited again in the last 30 days."
+    yield _gauge("pages_checked", text, fresh.checked)
+    text = "Those of them that were as they are stored."
+    yield _gauge("pages_checked_as_stored", text, fresh.as_stored)
     text = "Pages by when they are visited again."
     yield _family(GaugeMetricFamily, "pages_due", text, "when", fresh.due)
     text = "Visits again, by what they saw."

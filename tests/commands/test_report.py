@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
 from larmspider import stats
+from larmspider.frontier.revisiting import HostKnowledge
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import host_of
 from larmspider.items import Outcome
 from larmspider.reports.documents import OTHER, REFUSED
 from larmspider.status.totals import Totals
@@ -26,9 +30,26 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     with DemoServer() as server:
         assert crawl(server.url, folder, LARM_MONITOR_SECS="0.2").status == 0
         totals = Totals.read(folder / "crawl")
-        unread = {stats.EXTRACTION_UNREAD.format(outcome=Outcome.ENCRYPTED): 2}
-        Totals(1, {**totals.counters, **unread}).write(folder / "crawl")
+        more = {
+            stats.EXTRACTION_UNREAD.format(outcome=Outcome.ENCRYPTED): 2,
+            stats.REFRESH.format(seen="same"): 40,
+            stats.REFRESH_REQUESTS: 41,
+            stats.REFRESH_NOT_ASKED: 1_200,
+        }
+        Totals(1, {**totals.counters, **more}).write(folder / "crawl")
+        _visited_again(folder / "crawl", host_of(server.url))
         return folder, server.url
+
+
+def _visited_again(crawl: Path, host: str) -> None:
+    """As if pages had been visited again, some of them chosen at random."""
+    backend = LmdbBackend(crawl / "frontier")
+    positions = backend.recover().positions
+    known = HostKnowledge(changes=2.0, exposure=4e7)
+    known.checks.days = {int(time.time() // 86_400): [20, 19]}
+    backend.put_note(f"refresh {host}", known.pack())
+    backend.checkpoint(positions)
+    backend.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +74,7 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
     for title in (
         "Curves", "Results", "Types", "Hosts", "Slowest hosts", "Rejected links, by rule",
         "Broken links, with the pages that carry them", "Same content", "Largest documents",
-        "Most linked pages", "Documents that were not read",
+        "Most linked pages", "Documents that were not read", "Kept current",
     ):  # fmt: skip
         assert f"<h2>{title}</h2>" in page, title
     broken = page[page.index("<h2>Broken links") : page.index("<h2>Same content")]
@@ -61,6 +82,8 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
     assert f"{url}wiki/</a>" in broken
     assert page.count("<svg") >= 4
     assert '<td>encrypted</td><td class="num">2</td>' in page
+    assert "19 of 20 pages chosen at random, and visited in the last 30 days, were as" in page
+    assert "Visits again took 41 requests; 1,200 were saved" in page
 
 
 def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
@@ -102,6 +125,10 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(r"^result +500: 1 fetch$|^result +500: \d+ fetches$", out, re.MULTILINE)
     assert re.search(r"^unread +encrypted: 2 documents$", out, re.MULTILINE)
     assert "2 targets in all" in out
+    assert re.search(r"^fresh +\S+% of 63 pages are thought to be as stored$", out, re.MULTILINE)
+    assert re.search(r"^visits +40 same; 41 requests, 1,200 saved$", out, re.MULTILINE)
+    assert re.search(r"^due +0 now, .* later$", out, re.MULTILINE)
+    assert re.search(r"^changes +127\.0\.0\.1:\d+: \S+ a day$", out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", ["links", "report"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -37,12 +38,17 @@ class World:
         frontier.checkpoint({})
 
     def begin(
-        self, mode: str, per_day: float = 0, matches: Callable[[str], bool] | None = None
+        self,
+        mode: str,
+        per_day: float = 0,
+        matches: Callable[[str], bool] | None = None,
+        **more: Any,
     ) -> Frontier:
         """A new run, after the end of the one before or after a crash."""
         frontier = build(MemoryBackend(self.disk), self.clock, robots=False, rules=self.rules)
+        more = {"random": lambda: 0.5} | more  # which chooses no page of so few
         frontier.refresh = Revisiting(
-            frontier, self.forms, mode=mode, per_day=per_day, matches=matches
+            frontier, self.forms, mode=mode, per_day=per_day, matches=matches, **more
         )
         frontier.refresh.recover()
         return frontier
@@ -218,6 +224,57 @@ def test_a_signal_makes_a_page_due_before_all_others(world: World) -> None:
     assert visit is not None
     frontier.refresh.signalled([(key, visit)], precision=0.5)
     assert world.run(frontier) == [PAGES[5]]
+
+
+def test_a_url_whose_page_has_left_is_queued_once_more_after_thirty_days(world: World) -> None:
+    """As a new one, unless the operator has taken it out by now."""
+    frontier = world.begin("all")
+    known = frontier.refresh.known("a:80") if frontier.refresh else None
+    assert known is not None
+    urls = [f"http://a/{name}" for name in ("gone", "later", "secret")]
+    ago = (30.1, 29.9, 99)
+    known.gone = [
+        (world.clock.now - days * DAY, url, 3) for days, url in zip(ago, urls, strict=True)
+    ]
+    frontier.refresh.touch("a:80")  # type: ignore[union-attr]
+    frontier.checkpoint({})
+    frontier = world.begin("due", is_removed=lambda forms: forms.exact == urls[2])
+    lease = world.next(frontier)
+    assert lease is not None
+    assert lease.entry is not None
+    assert (lease.url, lease.entry.depth, lease.entry.visit) == (urls[0], 3, None)
+    frontier.acknowledge(lease, FetchRecord(UrlState.FAILED, world.clock.now, 404))
+    frontier.checkpoint({})
+    known = world.begin("due").refresh.known("a:80")  # type: ignore[union-attr]
+    assert [url for _, url, _ in known.gone] == [urls[1]]
+
+
+def test_some_visits_are_to_pages_chosen_at_random(world: World) -> None:
+    """In place of those that are worth least; what they find is kept. One in forty of a run that
+    visits all."""
+    world.clock.now += DAY
+    frontier = world.begin("due", per_day=1, random=lambda: 0.99)
+    assert frontier.refresh is not None
+    rare = min(PAGES, key=url_key)  # the first of all that are offered
+    visit = frontier.backend.visit(url_key(rare))
+    assert visit is not None
+    visit.a, visit.b = 0.5, 1e12  # it never changes
+    assert world.run(frontier) == [rare]
+    frontier.checkpoint({})
+    frontier = world.begin("all", random=lambda: 0.02)
+    assert frontier.refresh is not None
+    assert frontier.refresh.known("a:80").checks.lately(world.clock.now) == (1, 1)
+    lease = world.next(frontier)
+    assert lease is not None
+    world.gone(frontier, lease)
+    assert frontier.refresh.known("a:80").checks.lately(world.clock.now) == (2, 1)
+
+
+def test_a_page_that_was_visited_in_this_hour_needs_no_visit_to_be_as_stored(world: World) -> None:
+    frontier = world.begin("due", per_day=1, random=lambda: 0.99)
+    assert world.run(frontier) == []
+    assert frontier.refresh is not None
+    assert frontier.refresh.known("a:80").checks.lately(world.clock.now) == (1, 1)
 
 
 def test_a_visit_that_failed_keeps_the_page(world: World) -> None:

@@ -269,6 +269,17 @@ def test_no_more_pages_are_hidden_than_the_brake_lets_go() -> None:
     assert len(changed) == AT_LEAST, "those that the brake has held are as they were"
 
 
+def test_a_page_that_has_left_and_is_back_is_found_though_nobody_names_it() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=410)
+    assert world.leaves_on("p1", [1]) == 1
+    del world.site["p1"]
+    world.run(29)
+    assert world.state("p1") is UrlState.UNKNOWN
+    world.run(32)
+    assert world.state("p1") is UrlState.STORED
+
+
 def test_the_canaries_are_the_pages_that_most_pages_link_to() -> None:
     world = World()
     most = [f"p{number}" for number in range(3, 8)]

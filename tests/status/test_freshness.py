@@ -25,7 +25,9 @@ def _frontier(path: Path, visits: dict[str, FetchRecord], *, known: bool) -> Fre
         backend.pop(entry.host, 0.0)
     backend.acknowledge([(entry.key, visits[entry.url]) for entry in entries])
     if known:
-        backend.put_note("refresh h:80", msgpack.packb([39.0, 340 * DAY]))  # one in 10 days
+        # one in 10 days; of 100 pages chosen at random 95 were as stored, others are too old
+        checks = {999: [60, 58], 990: [40, 37], 960: [50, 1]}
+        backend.put_note("refresh h:80", msgpack.packb([39.0, 340 * DAY, checks]))
     backend.checkpoint({})
     backend.close()
     with FrontierReader(path) as reader:
@@ -53,8 +55,14 @@ def test_each_page_counts_by_its_own_rate_else_that_of_its_host(tmp_path: Path) 
     assert found.current == pytest.approx((0.5 + 1 + 0.5) / 3)
     assert found.due == {"now": 1, "within a day": 1, "within a week": 0, "later": 1}
     assert found.changes == pytest.approx({"h:80": 3 * 0.1})
+    assert found.sentences == [
+        "66.7% of 3 pages are thought to be as stored",
+        "95 of 100 pages chosen at random, and visited in the last 30 days, were as stored:"
+        " 88.8% to 97.8% of all with a confidence of 95%",
+    ]
 
 
 def test_before_any_visit_again_nothing_is_known(tmp_path: Path) -> None:
     found = _frontier(tmp_path, {"http://h/": _visit("http://h/", 1)}, known=False)
     assert (found.is_known, found.looked_at) == (False, 1)
+    assert len(found.sentences) == 1

@@ -232,7 +232,12 @@ def test_a_refresh_that_cannot_be_is_one_line(crawl: Crawl) -> None:
     assert crawl.asked() == []
     done = crawl.run("due", LARM_REFRESH_PER_DAY="many")
     assert done.status == 2
-    assert "LARM_REFRESH_PER_DAY=many: expected" in done.err
+    assert "LARM_REFRESH_PER_DAY=many: expected a number of visits >= 0" in done.err
+    (crawl.folder / "crawl/pagefile_0.pfl").unlink()
+    done = crawl.run("all")
+    assert done.status == 2
+    assert "pagefile_0.pfl is gone: expected the files of the crawl" in done.err
+    assert crawl.asked() == []
 
 
 def test_robots_txt_takes_a_page_out_when_it_says_so_twice(crawl: Crawl) -> None:

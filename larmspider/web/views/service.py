@@ -65,6 +65,8 @@ def as_json(status: Status) -> dict[str, Any]:
         "refresh": {
             "current": fresh.current if fresh.is_known else None,
             "looked_at": fresh.looked_at,
+            "checked": fresh.checked,
+            "checked_as_stored": fresh.as_stored,
             "due": dict(fresh.due),
             "changes_a_day": dict(fresh.changes),
             "seen": status.visits_again,
