@@ -60,6 +60,7 @@ from larmspider.cluster.redis_records import (
     pack_outdated,
     pack_pages,
     pack_queued,
+    pack_record,
     pack_visits,
     score,
     spread,
@@ -525,11 +526,11 @@ class BatchChanges:
             return
         if not visit.shard:
             self._replaced(key, visit.stored)
-            inlinks = records.inlinks_of(record)
-            record = records.pack_visit(replace(visit, shard=self._worker), inlinks)
+            visit = replace(visit, shard=self._worker)
         partition = self._keys.partition_of_key(key)
         visits = self._keys.partition("visits", partition)
-        self.of(partition).put("HSET", visits, key, record)
+        packed = pack_record(visit, records.inlinks_of(record))
+        self.of(partition).put("HSET", visits, key, packed)
 
     def _replaced(self, key: bytes, time: float) -> None:
         """Tell the worker that has the version before this one, if another one has."""

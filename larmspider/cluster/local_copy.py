@@ -29,6 +29,7 @@ from larmspider.cluster.redis_records import (
     compact,
     compact_of,
     state_of,
+    unpack_record,
 )
 from larmspider.errors import InvalidURL
 from larmspider.frontier.storage import records
@@ -191,11 +192,10 @@ class LocalCopy:
         files = self.files
         changes: list[Row] = []
         for key, packed in found.items():
-            visit, record = records.unpack_visit(packed), packed
+            visit, inlinks = unpack_record(packed)
             if visit.shard == worker:
                 visit.shard = ""
-                record = records.pack_visit(visit, records.inlinks_of(packed))
-            changes.append((files.urls, key, record))
+            changes.append((files.urls, key, records.pack_visit(visit, inlinks)))
             if visit.due:
                 place = records.revisit_key(records.host_of(visit.url), visit.due, key)
                 changes.append((files.revisits, place, b""))

@@ -24,7 +24,7 @@ from typing import Any
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import members
 from larmspider.cluster.redis_client import REFILL, Command, RedisLink
-from larmspider.cluster.redis_records import member
+from larmspider.cluster.redis_records import member, pack_record
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.refresh import KEPT_DAYS
@@ -32,7 +32,6 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import (
     FetchRecord,
     UrlState,
-    pack_visit,
     unpack_counts,
 )
 
@@ -75,7 +74,7 @@ def adopt(link: RedisLink, keys: Keys, directories: Sequence[Path]) -> int:
             for key, visits in groupby(rows, key=itemgetter(0)):
                 visit = max((visit for _, visit in visits), key=lambda visit: visit.time)
                 if member(key, visit.state) in known:
-                    commands.append(("HSETNX", name, key, pack_visit(visit, 1)))
+                    commands.append(("HSETNX", name, key, pack_record(visit, 1)))
             adopted += sum(map(int, link.run(commands)))
     return adopted
 

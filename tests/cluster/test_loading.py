@@ -19,7 +19,7 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_records import pack_outdated
+from larmspider.cluster.redis_records import pack_outdated, pack_record, unpack_record
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh, adopt
 from larmspider.frontier.delete_gate import DeleteGate
@@ -36,6 +36,7 @@ from larmspider.frontier.storage.records import (
     MergedUrl,
     QueuedUrl,
     UrlState,
+    pack_visit,
     unpack_positions,
     url_key,
 )
@@ -679,6 +680,30 @@ def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
     one = store.join("w1")
     assert one.note("orders") == b"{}"
     one.close()
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [
+        FetchRecord(F, reason="dns", url="http://a/1"),
+        replace(
+            OK, url="http://a/b/1?\udcff", from_page="http://a/b/2", shard="w1", stored=OK.time
+        ),
+        replace(OK, url="http://a/1", from_page="http://b/", stored=3.25, due=5.5, a=0.5, b=9.0),
+        replace(OK, url="http://a/1", from_page="http://a/c", missing_as="gone", confirmations=3),
+        replace(OK, url="http://a/", last_modified="Sun, 06 Nov 1994 08:49:37 GMT", stored=1.0),
+        replace(OK, url="http://a/", last_modified="Sunday, 06-Nov-94 08:49:37 GMT", stored=1.0),
+        replace(OK, url="http://a/", last_modified="Mon, 06 Nov 1994 08:49:37 GMT", stored=1.0),
+        replace(OK, url="http://a/", last_modified="Sun, 06 Nov 1994 08:49:97 GMT", stored=1.0),
+    ],
+)
+def test_records_in_redis_are_as_they_were(visit: FetchRecord) -> None:
+    """Of this version, and of earlier ones, which had them there as disks have."""
+    packed = pack_record(visit, 7)
+    assert unpack_record(packed) == unpack_record(pack_visit(visit, 7)) == (visit, 7)
+    found, _ = unpack_record(packed)
+    assert (found.stored, found.shard) == (visit.stored, visit.shard)
+    assert len(packed) <= len(pack_visit(visit, 7)) - 30
 
 
 def test_visits_of_an_earlier_version_come_from_the_directories_of_its_workers(store, workers):
