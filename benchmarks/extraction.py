@@ -9,11 +9,16 @@ CPU a page, best of several rounds for each page, for the whole of ``extract`` a
 - walk: collect hrefs, anchors, text and metadata
 - links: resolve them and make Link objects
 - text: join the text and collapse its white space
+
+With ``--articles`` it reads the 181 pages of scrapinghub/article-extraction-benchmark, which the
+folder has, and writes their main texts to output/larmspider.json there, for its evaluate.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import statistics
 import sys
 import time
@@ -59,10 +64,25 @@ def measure(path: Path) -> tuple[dict[str, float], int, int]:
     return costs, len(builder.links), len(body)
 
 
+def read_articles(folder: Path) -> None:
+    """Write the main text of each page."""
+    found = {}
+    for path in sorted((folder / "html").glob("*.html.gz")):
+        page = html.extract(gzip.decompress(path.read_bytes()), "http://news.example/a", None)
+        found[path.name.removesuffix(".html.gz")] = {"articleBody": page.main}
+    (folder / "output" / "larmspider.json").write_text(json.dumps(found))
+    print(f"{len(found)} pages; now: cd {folder} && python evaluate.py")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT)
-    folder = parser.parse_args().folder
+    parser.add_argument("--articles", action="store_true")
+    asked = parser.parse_args()
+    folder = asked.folder
+    if asked.articles:
+        read_articles(folder)
+        return
     paths = sorted(folder.rglob("*.html"))
     if not paths:
         sys.exit(f"no .html file below {folder}")

@@ -19,6 +19,7 @@ from larmspider.extraction.page_builder import (
     HIDDEN,
     MAX_ANCHOR,
     REGIONS,
+    UNSEEN,
     Attributes,
     PageBuilder,
 )
@@ -65,6 +66,7 @@ class _Target:
         self._anchor: _Anchor | None = None
         self._regions: Counter[str] = Counter()
         self._heading: int | None = None
+        self._unseen: list[int] = []  # the depths of elements that are not seen
 
     def start(self, name: str, attributes: Attributes) -> None:
         self.depth += 1
@@ -85,6 +87,9 @@ class _Target:
             self._template = 1
             if name == "title" and not self._svg and self.builder.title is None:
                 self._title = []
+        elif name not in ("html", "body") and _hides(attributes):
+            self.builder.pieces.append(UNSEEN)
+            self._unseen.append(self.depth)
         self._svg += name == "svg"
         self._noscript |= name == "noscript"
         self._find(name, attributes)
@@ -115,6 +120,9 @@ class _Target:
             builder.html(attributes)
 
     def end(self, name: str) -> None:
+        if self._unseen and self._unseen[-1] == self.depth:
+            self._unseen.pop()
+            self.builder.pieces.append(END)
         self.depth -= 1
         self.ended += 1
         if self._hidden is not None:
@@ -158,6 +166,11 @@ class _Target:
             self._end_anchor(self._anchor)
         if self._title is not None:
             self.builder.title = "".join(self._title)
+
+
+def _hides(attributes: Attributes) -> bool:
+    style = attributes.get("style") or ""
+    return "hidden" in attributes or "display:none" in style or "display: none" in style
 
 
 class _Anchor:

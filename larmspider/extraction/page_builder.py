@@ -52,7 +52,7 @@ MOVED_SECS = 1
 
 _BLOCKS = """
     address blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
-    figure frameset h1 h2 h3 h4 h5 h6 hgroup legend li listing menu ol optgroup option p plaintext
+    figure frameset h1 h2 h3 h4 h5 h6 hgroup legend li listing menu ol optgroup p plaintext
     pre search section summary table tbody td textarea tfoot th thead tr ul video audio object
 """
 BLOCKS = frozenset(_BLOCKS.split())
@@ -68,9 +68,10 @@ characters (Unicode 23.7), and those that a page has are left out."""
 REGIONS = MappingProxyType(
     dict.fromkeys(("nav", "header", "footer", "aside", "form"), ASIDE)
     | dict.fromkeys(("main", "article"), MAIN)
-    | dict.fromkeys(("button", "select", "datalist"), CONTROL)
+    | dict.fromkeys(("button", "select", "datalist", "option"), CONTROL)
 )
-"""Elements around the main text, those that hold it, and those whose labels are no text."""
+"""Elements around the main text, those that hold it, and those whose labels are no text, each
+option by itself."""
 
 HIDDEN = frozenset(("script", "style", "template", "title", "iframe", "noframes", "noembed"))
 """Elements whose content is not text of the page. ``noscript`` is not among them: this client runs

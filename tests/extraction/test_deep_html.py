@@ -29,6 +29,10 @@ ORDINARY_PAGES = [
     "<iframe src=i name=I><a href=x>y</a></iframe>a<textarea><b>c</textarea>",
     "<map><area href=1 alt=A></map><meta http-equiv=refresh content='0; url=r'>",
     "<select><option>a<option>b</select><button>c</button>d<img alt=x>e<hr>f",
+    "<body>what is seen is most of it<p hidden>a<b>b</b></p><script hidden>x</script><img hidden>c"
+    "<i style='display:none'>d</i><div hidden><div hidden>e</div>f</div><a href=1><b hidden>g</b>h"
+    "</a>i",
+    f"a<select>{'<option>some label' * 30}</select>b",
     "<p>Gr\u00fc\u00dfe \u0417\u0434\u0440 \U0001f600 a\u00a0b<!-- c -->d",
 ]
 

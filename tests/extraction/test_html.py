@@ -164,6 +164,9 @@ def test_nofollow_of_one_link():
         ("<div><p>a</p></div><i>b</i><b>c</b>", "a bc"),
         ("<table><tr><td>a<td>b<tr><td>c</table>d", "a b c d"),
         ("<ul><li>a<li>b</ul><select><option>c<option>d</select>", "a b"),
+        (f"a<select>{'<option>some label' * 30}</select>b", "a b"),
+        (f"a<datalist>{'<option>some label</option>' * 30}</datalist>b", "a b"),
+        (f"<select><option>b<option>{'a' * 201}", "a" * 201),  # not closed
         ("a<button>press</button>b", "a b"),
         (f"<button>{'a' * 201}", "a" * 201),  # not closed
         ("a b <p hidden>c</p><span style='display:none'>d</span>e", "a b e"),
@@ -475,7 +478,7 @@ def test_a_large_page_is_quick():
     start = time.process_time()
     assert len(page("<a href=x>y</a>" * 100_000).links) == 100_000
     assert len(page("x y " * 2_500_000).text) >= MAX_TEXT - 1
-    assert page("<select>" + "<option>x</option>" * 50_000).text.count("x") == 50_000
+    assert page("<select>" + "<option>x</option>" * 50_000 + "</select>y").text == "y"
     assert time.process_time() - start < 10
 
 
