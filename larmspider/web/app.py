@@ -20,7 +20,7 @@ from larmspider.formatting import printable
 from larmspider.index.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
-from larmspider.web import actions
+from larmspider.web import actions, opensearch
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
@@ -29,6 +29,7 @@ from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
 from larmspider.web.site import (
+    SEARCH,
     SITE,
     FlashMessages,
     Site,
@@ -78,6 +79,9 @@ def build(
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
     app.router.add_get("/events", _events, allow_head=False)
+    for path in (opensearch.PATH, f"{SEARCH}/{{index}}/_search"):
+        app.router.add_get(path, opensearch.search, allow_head=False)
+        app.router.add_post(path, opensearch.search)
     app.router.add_post("/login", actions.sign_in)
     app.router.add_post("/logout", actions.sign_out)
     app.router.add_post("/control/{act}", actions.act)
@@ -198,6 +202,8 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 
 
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
+    if opensearch.is_asked(request.path):
+        return aiohttp_response(opensearch.error_response(error, _status(error)))
     if "Authorization" in request.headers:
         return aiohttp_response(json_response({"error": str(error)}, _status(error)))
     asked, status = web_request(request), _status(error)
