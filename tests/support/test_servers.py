@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 import redis
 
 from tests.support.crawling import begin, scrapy
+from tests.support.servers.generators import GENERATORS
 from tests.support.servers.many_hosts import (
     DEAD,
     HEALTHY,
@@ -635,3 +637,19 @@ def test_politeness_is_judged_by_turns_not_by_a_busy_machine(
         return
     with pytest.raises(AssertionError, match=said):
         check_politeness([later, replace(A, host="other"), earlier], delay=0.2)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_generator_has_no_end(name: str) -> None:
+    """The same URL has the same answer, or a walk could not be repeated."""
+    found, targets = {"/"}, ["/"]
+    while targets and len(found) < 100:
+        target = targets.pop(0)
+        reply = GENERATORS[name](target)
+        assert reply.body == GENERATORS[name](target).body
+        location = dict(reply.headers).get("Location")
+        links = re.findall(rb'(?:href="|url=)(/[^"]*)', reply.body)
+        new = [link.decode() for link in links] + [location] * bool(location)
+        targets += [link for link in dict.fromkeys(new) if link not in found]
+        found.update(new)
+    assert len(found) >= 100 or name == "mirrored hosts"
