@@ -13,11 +13,12 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.index.curated import Curated
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.auth import Guard
 from larmspider.web.query_log import QueryLog
-from tests.support.web.serving import TOKEN, Served
+from tests.support.web.serving import TOKEN, Served, request
 
 DAY = 86_400.0
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -166,7 +167,9 @@ def site(tmp_path: Path, make: Make) -> Iterator[Served]:
         index.add(Page("http://wiki.example/", text="public canteen opens"))
         index.add(Page("http://pay.hr.example/", text="canary sings", body=b"1"))
     guard = Guard(TOKEN, closed=True, open_paths=("/search",))
-    with Served(tmp_path, guard, query_log=make()) as running:
+    (tmp_path / "synonyms.txt").write_text("the of, how do I\ncanteen, lunch room\n")
+    curated = Curated(tmp_path / "synonyms.txt")
+    with Served(tmp_path, guard, query_log=make(), curated=curated) as running:
         yield running
 
 
@@ -222,3 +225,31 @@ def test_only_an_operator_learns_why(site: Served) -> None:
         got = site.get(f"/control/why?q=zzz&u={quote(text)}", **BEARER)
         assert got.status == 200
         assert "<b>" not in got.text
+
+
+ODD = (
+    "x" * 100_000, "word " * 20_000, "x" * 1_001, "how do I the of", "the of", "?" * 500,
+    '"canteen opens', '"""', '"" "', "* " * 499, "*canteen*", "canteen~ " * 30, "*" * 1_000,
+    "? " * 2_000, "-canteen", "title:", "a:b" * 300, "\u0130" * 900, "(" * 999, "\ud800",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("entrance", [
+    "/search?q={}", "/search?q={}&format=json", "/search/suggest?q={}", "/search/_search?q={}",
+    "/control/why?u=http://wiki.example/&q={}", "/control/why?u={}&q=canteen&format=json", "body",
+])  # fmt: skip
+def test_odd_queries_are_answered_or_refused_with_400(
+    site: Served, entrance: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At each entrance, with a reason, and no traceback in the log."""
+    for query in ODD:
+        if entrance == "body":
+            body = json.dumps({"query": {"query_string": {"query": query}}}).encode()
+            got = request(f"{site.url}/search/_search", "POST", BEARER, body)
+        else:
+            text = quote(query.encode("utf-8", "replace"))
+            got = site.get(entrance.replace("{}", text), **BEARER)
+        assert got.status in (200, 400), (query[:20], got.status)
+        if got.status == 400:
+            assert len(got.body) > 20
+    assert not [record for record in caplog.records if record.exc_info]
