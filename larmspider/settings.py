@@ -439,7 +439,16 @@ LARM_PROBE_SECS = 1.0
 DOWNLOAD_HANDLERS = {
     "http": "larmspider.fetch.curl_handler.CurlHandler",
     "https": "larmspider.fetch.curl_handler.CurlHandler",
+    "file": "larmspider.fetch.file_handler.FileHandler",
 }
+
+# Folders that may be crawled as file:///srv/share/, with all that they hold; nothing else on this
+# machine is read, whatever a page names (docs/files.md).
+LARM_FILE_ROOTS: list[str] = []
+
+# Where readers of the search find these files, by the beginning of their URLs:
+# `{"file:///srv/share/": "smb://nas/share/"}`. Files that are mapped to nothing are no links.
+LARM_FILE_URLS: dict[str, str] = {}
 
 # Idle connections that stay open; the one unused for longest makes room.
 LARM_KEPT_CONNECTIONS = 128

@@ -20,6 +20,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.hosts import Group, Host, HostState, Lease, name_of
 from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
+from larmspider.urls.file_urls import FILES
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -415,7 +416,11 @@ def _is_resolved(frontier: Frontier, host: Host) -> bool:
     whose turn may be another member's.
     """
     book = frontier.addresses
-    if book is None or not (book.grouped or book.own_address(host.record.robots_url)):
+    if (
+        book is None
+        or host.record.host == FILES
+        or not (book.grouped or book.own_address(host.record.robots_url))
+    ):
         return True
     name = name_of(host.record.host)
     address = book.address_of(name)

@@ -26,6 +26,7 @@ from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
+from larmspider.urls.file_urls import FILES
 from larmspider.urls.normalizer import UrlForms
 from larmspider.urls.patterns import Pattern, compile_pattern
 from larmspider.workdir.removals import CurrentRemovals
@@ -49,6 +50,8 @@ REFRESH_ORDERS = ("value", "even")
 """LARM_REFRESH_ORDER."""
 
 GROUP_BY = ("host", "address")
+FILES_PACE = HostPace(FILES, delay=0.0, connections=4)
+"""Of files, where LARM_HOST_RULES says nothing: a disk needs no rest."""
 """LARM_GROUP_BY: what hosts share their pace."""
 
 
@@ -181,7 +184,8 @@ def host_rules(settings: Settings) -> HostRules:
     )
     rules = options.mapping(settings, "LARM_HOST_RULES")
     try:
-        return HostRules([_rule(pattern, rule) for pattern, rule in rules.items()], general)
+        paces = [_rule(pattern, rule) for pattern, rule in rules.items()]
+        return HostRules([*paces, FILES_PACE], general)
     except ConfigError as error:
         raise ConfigError(f"LARM_HOST_RULES: {error}") from None
 

@@ -23,6 +23,7 @@ from larmspider.errors import ConfigError
 from larmspider.frontier.slots import Slot
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
+from larmspider.urls.file_urls import FILES
 from larmspider.urls.host_pattern import host_matcher
 
 
@@ -107,8 +108,7 @@ class HostRecord:
     @property
     def robots_url(self) -> str:
         """``http://wiki/robots.txt`` for wiki:80."""
-        default = ":443" if self.scheme == "https" else ":80"
-        return f"{self.scheme}://{self.host.removesuffix(default)}/robots.txt"
+        return origin_of(self.scheme, self.host) + "/robots.txt"
 
 
 _RECORD = struct.Struct(">BddddddIIdI")
@@ -191,10 +191,10 @@ class HostPace:
 
     def __post_init__(self) -> None:
         bad = None
-        if not _PATTERN.fullmatch(self.pattern):
+        if self.pattern != FILES and not _PATTERN.fullmatch(self.pattern):
             bad = (
                 "it matches no host: expected host or host:port, with * and ?"
-                " (punycode for other letters)"
+                f" (punycode for other letters), or {FILES}"
             )
         elif self.delay is not None and not _is_number(self.delay, 0):
             bad = f"delay {self.delay!r}: expected seconds >= 0"
@@ -392,7 +392,13 @@ class Group:
 
 def name_of(host: str) -> str:
     """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""
-    return host.rpartition(":")[0] or host
+    return host if host == FILES else host.rpartition(":")[0] or host
+
+
+def origin_of(scheme: str, host: str) -> str:
+    """``http://wiki`` for wiki:80; of files it is their host."""
+    default = ":443" if scheme == "https" else ":80"
+    return host if host == FILES else f"{scheme}://{host.removesuffix(default)}"
 
 
 class HostTable(dict[str, Host]):

@@ -18,8 +18,10 @@ from dataclasses import astuple, dataclass, field
 
 import msgpack
 
+from larmspider.frontier.hosts import origin_of
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import host_of
+from larmspider.urls.file_urls import FILES
 
 EVERY_SECS = 23 * 3600.0
 """Between two requests for a source: a day, so that a timer that is early does not miss one."""
@@ -116,8 +118,8 @@ class Sources:
         if host in self._answered:
             return
         self._answered.add(host)
-        default = ":443" if scheme == "https" else ":80"
-        self.found(host, [f"{scheme}://{host.removesuffix(default)}{GUESSED}"], "guess")
+        if host != FILES:  # folders name what they have
+            self.found(host, [origin_of(scheme, host) + GUESSED], "guess")
 
     def found(self, host: str, urls: Iterable[str], how: str, depth: int = 0) -> list[str]:
         """Sources that robots.txt, a page or an index names: those of this host that are new."""

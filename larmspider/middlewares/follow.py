@@ -30,6 +30,7 @@ from larmspider.middlewares.last_check import LastCheckMiddleware
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import MAX_NUMBER, SEED, link_request
 from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.urls.file_urls import FILES
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -46,7 +47,7 @@ class FollowMiddleware:
     """Queues each link of a Page that passed the filters, or yields a Request for it. The Page is
     last.
 
-    Links that are no http or https URLs are left out, should no filter stand before.
+    Links that are no http, https or file URLs are left out, should no filter stand before.
     """
 
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:
@@ -112,7 +113,7 @@ class FollowMiddleware:
         links = [
             link
             for link in page.links
-            if link.rejected_by is None and link.url.startswith(("http://", "https://"))
+            if link.rejected_by is None and link.url.startswith(("http://", "https://", FILES))
         ]
         if len(page.links) > SLICE:  # the filters did not see all of them together
             first = {link.exact or link.url: link for link in reversed(links)}

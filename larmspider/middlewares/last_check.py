@@ -18,6 +18,7 @@ from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import Disallowed, OutOfScope
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.middlewares.normalize import from_the_web
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
 from larmspider.scheduler.scheduler import scheduler_of
@@ -73,7 +74,8 @@ class LastCheckMiddleware:
             raise Disallowed("not allowed by robots.txt any more")
         try:
             # not meta["normalized"]: a redirected request inherits that of its source
-            reason = self.scope.reject_reason(self.normalize(request.url))
+            normalized = self.normalize(request.url)
+            reason = self.scope.reject_reason(normalized) or from_the_web(request, normalized)
         except InvalidURL as error:
             reason = str(error)
         if reason is not None:

@@ -1,7 +1,10 @@
 """Scope: the part of the web that is crawled, LARM's -restrict.
 
 -a restrict='https?://[^/]*\\.example/.*'      every host below .example
-(nothing)                                     the hosts of the seeds, http and https alike
+(nothing)                                     the hosts of the seeds, http and https alike; of seeds
+                                              that are files their folders
+
+Files are in scope below LARM_FILE_ROOTS only, whatever ``restrict`` says.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.normalizer import normalizer_from_settings
 from larmspider.urls.patterns import Pattern, compile_pattern
 from larmspider.urls.seeds import read_seeds
@@ -20,17 +24,28 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+NO_FILES = FileRoots()
+
 
 class ScopeFilter(UrlFilter):
     """Rejects a URL that does not match ``restrict`` as a whole or, without one, whose host and
-    port are none of ``hosts``."""
+    port are none of ``hosts``; a file that is not below ``roots`` or, without ``restrict``, not
+    below one of ``folders``."""
 
     name = "scope"
     remembers = True
 
-    def __init__(self, restrict: Pattern | None, hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        restrict: Pattern | None,
+        hosts: Iterable[str] = (),
+        folders: Iterable[str] = (),
+        roots: FileRoots = NO_FILES,
+    ) -> None:
         self.restrict = restrict
         self.hosts = frozenset(hosts)
+        self.folders = tuple(folders)
+        self.roots = roots
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
@@ -45,16 +60,19 @@ class ScopeFilter(UrlFilter):
         """The filter for a crawl from ``seeds``, whose hosts are the scope without
         LARM_RESTRICT."""
         restrict = options.text(settings, "LARM_RESTRICT")
+        roots = FileRoots.from_settings(settings)
         if restrict:
-            return cls(compile_pattern(restrict, name="restrict"))
+            return cls(compile_pattern(restrict, name="restrict"), roots=roots)
         normalize = normalizer_from_settings(settings)
-        hosts = {_host(normalize(seed)) for seed in seeds}
-        if not hosts:
+        starts = [normalize(seed) for seed in seeds]
+        folders = [folder for seed in starts if is_file(seed) for folder in _folders_of(seed)]
+        hosts = {_host(seed) for seed in starts if not is_file(seed)}
+        if not starts:
             raise ConfigError(
                 "The scope is unknown: give -a restrict=REGEX (setting LARM_RESTRICT),"
                 " or seeds (-a start=URL, or start_urls in a spider) whose hosts are the scope"
             )
-        return cls(None, hosts)
+        return cls(None, hosts, folders, roots)
 
     def restrict_to(self, pattern: Pattern) -> None:
         """Change the scope."""
@@ -62,6 +80,12 @@ class ScopeFilter(UrlFilter):
         self._verdict.clear()
 
     def reject_reason(self, url: str) -> str | None:
+        if is_file(url):
+            if why := self.roots.why_not(url):
+                return why
+            if self.restrict is None:
+                inside = url.startswith(self.folders) or f"{url}/" in self.folders
+                return None if inside else "below no seed's folder"
         if self.restrict is not None:
             if self.restrict.fullmatch(url):
                 return None
@@ -69,6 +93,12 @@ class ScopeFilter(UrlFilter):
         if _host(url) in self.hosts:
             return None
         return f"host {_host(url)} is not a seed's host"
+
+
+def _folders_of(seed: str) -> list[str]:
+    """``/srv/share`` may be a folder that is written without its slash; ``/srv/a.html`` is none."""
+    above, _, name = seed.rpartition("/")
+    return [f"{above}/"] if not name else [f"{seed}/"] + ([f"{above}/"] if "." in name else [])
 
 
 def _host(normalized: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.file_urls import is_file
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -65,6 +66,8 @@ class TrapsFilter(UrlFilter):
         )
 
     def reject_reason(self, url: str) -> str | None:
+        if is_file(url):
+            return None  # a walk of folders always ends (fetch/file_handler.py)
         path = url.partition("?")[0].split("/")[3:]
         if 0 < self.depth < len(path) - (path[-1:] == [""]):
             return f"path deeper than {self.depth} (LARM_PATH_DEPTH_LIMIT)"

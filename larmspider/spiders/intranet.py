@@ -27,6 +27,8 @@ from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, R
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
+from larmspider.urls.canonical import canonicalize
+from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.media_types import announced_type
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
@@ -77,6 +79,10 @@ class IntranetSpider(Spider):
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )
+        roots = FileRoots.from_settings(crawler.settings)
+        for seed in filter(is_file, seeds):
+            if why := roots.why_not(canonicalize(seed)):
+                raise ConfigError(f"start={seed}: {why} (docs/files.md)")
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.readers = Readers.from_settings(crawler.settings)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import canonicalize
+from larmspider.urls.file_urls import is_file
 from larmspider.urls.resolve import resolve
 
 # Up to the last "@" before path, query and fragment; WHATWG takes any number of slashes.
@@ -64,7 +65,7 @@ def _checked(seed: str, where: str) -> str:
             f"{where}: {seed!r} is no seed: {other[1]} is not crawled;"
             " expected an absolute http or https URL"
         )
-    if _USERINFO.match(seed):
+    if not is_file(seed) and _USERINFO.match(seed):
         shown = _USERINFO.sub(r"\1***@", seed, count=1)
         raise ConfigError(
             f"{where}: {shown!r} is no seed: it holds a user name"
@@ -78,6 +79,11 @@ def _checked(seed: str, where: str) -> str:
             raise ConfigError(f"{where}: '***@{seed.rpartition('@')[2]}' is no seed") from None
         hint = "" if "://" in seed else f"; write http://{seed.lstrip('/')}"
         why = str(error).partition(": ")[0]  # the URL follows
+        if is_file(seed):
+            raise ConfigError(
+                f"{where}: {seed!r} is no seed: {why}; expected a folder or file of this machine,"
+                " as file:///srv/share/ (docs/files.md)"
+            ) from None
         raise ConfigError(
             f"{where}: {seed!r} is no seed: {why}; expected an absolute http or https URL{hint}"
         ) from None

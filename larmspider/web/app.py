@@ -20,13 +20,14 @@ from larmspider.formatting import printable
 from larmspider.index.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
+from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web import actions, opensearch
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
-from larmspider.web.render import Templates, packaged
+from larmspider.web.render import NOWHERE, Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
 from larmspider.web.site import (
     SEARCH,
@@ -60,13 +61,14 @@ def build(
     look: Look | None = None,
     curated: Curated | None = None,
     query_log: QueryLog | None = None,
+    opens: OpenableUrls = NOWHERE,
     *,
     ahead: bool = False,
 ) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
     in a crawl that only begins."""
     nav = [(page.nav, page.path) for page in PAGES if page.nav]
-    templates, work, crawl_status = Templates(nav=nav), Work(), CrawlStatus(source)
+    templates, work, crawl_status = Templates(opens, nav=nav), Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(
         source, crawl_status, guard, templates, work, events, FlashMessages(),

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -26,6 +26,7 @@ from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.frontier.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
+from larmspider.urls.file_urls import OpenableUrls, is_file
 
 WIDTH, HEIGHT = 600, 100
 """Of a curve's viewBox, which is stretched to its place."""
@@ -114,8 +115,14 @@ def href(path: str, **query: Any) -> str:
     return f"{quote(path, errors='replace')}?{found}" if found else quote(path, errors="replace")
 
 
-def outward(url: str) -> str:
-    """``url`` if it is http or https, so that it may stand in an href, else "#"."""
+NOWHERE = OpenableUrls({})
+
+
+def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
+    """``url`` if it is http or https, so that it may stand in an href, or where ``opens`` says that
+    readers find a file, else "#"."""
+    if is_file(url):
+        return opens(url) or "#"
     return url if url.lower().startswith(("http://", "https://")) else "#"
 
 
@@ -129,10 +136,10 @@ def crumbs(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:  # what stands for a host is none
         return url
-    if parts.scheme not in ("http", "https"):
+    if parts.scheme not in ("http", "https", "file"):
         return url
     steps = [unquote(step) for step in parts.path.split("/") if step]
-    return " › ".join([parts.netloc, *steps]) + (
+    return " › ".join([parts.netloc, *steps] if parts.netloc else steps) + (
         f" #{unquote(parts.fragment)}" if parts.fragment else ""
     )
 
@@ -147,7 +154,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "failure": failure_in_words,
     "times": times,
     "printable": lambda text: printable(str(text)),
-    "outward": outward,
     "crumbs": crumbs,
 }
 
@@ -155,7 +161,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 class Templates:
     """``globals_`` are available in all templates, beside href() and the version."""
 
-    def __init__(self, **globals_: Any) -> None:
+    def __init__(self, opens: OpenableUrls = NOWHERE, **globals_: Any) -> None:
         self._environment = Environment(
             loader=FunctionLoader(_source_of),
             autoescape=True,
@@ -164,7 +170,7 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters |= FILTERS
+        self._environment.filters |= FILTERS | {"outward": partial(outward, opens=opens)}
         self._environment.globals |= {"href": href, "version": __version__, **globals_}
 
     def render(self, name: str, **values: Any) -> str:

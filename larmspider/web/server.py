@@ -21,12 +21,14 @@ from aiohttp.http import HttpProcessingError
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.index.curated import Curated
+from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.app import build
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
+from larmspider.web.render import NOWHERE
 from larmspider.web.site import SITE
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class Binding:
     look: Look = field(default_factory=Look)
     curated: Curated = field(default_factory=Curated)
     query_log: QueryLog = field(default_factory=QueryLog)
+    opens: OpenableUrls = NOWHERE
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -89,6 +92,7 @@ class Binding:
             look=Look.from_settings(settings),
             curated=Curated.from_settings(settings),
             query_log=QueryLog.from_settings(settings),
+            opens=OpenableUrls.from_settings(settings),
         )
         for name in binding.names:
             if not is_host_name(name):
@@ -129,7 +133,7 @@ class Binding:
 
     def app(self, source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:
         """The application that is served (app.py)."""
-        parts = self.readers, self.look, self.curated, self.query_log
+        parts = self.readers, self.look, self.curated, self.query_log, self.opens
         return build(source, guard, *parts, ahead=ahead)
 
 

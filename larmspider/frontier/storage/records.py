@@ -20,6 +20,7 @@ from hashlib import blake2b
 from operator import attrgetter
 
 from larmspider.formatting import counted
+from larmspider.urls.file_urls import FILES, SCHEME
 
 READY = 0
 """The run of a host's queue for URLs that may be fetched now, by priority, then age."""
@@ -31,7 +32,8 @@ _PORTS = {"http:": ":80", "https:": ":443"}
 
 
 def host_of(url: str) -> str:
-    """``wiki:80`` for ``http://me@Wiki/a``: host and port of an absolute URL, lower case."""
+    """``wiki:80`` for ``http://me@Wiki/a``: host and port of an absolute URL, lower case; FILES for
+    all files."""
     scheme, _, rest = url.partition("//")
     netloc = rest
     for end in "/?#":
@@ -41,7 +43,7 @@ def host_of(url: str) -> str:
     netloc = netloc.lower()
     if ":" in netloc and not netloc.endswith("]"):
         return netloc if netloc[-1] != ":" else netloc[:-1] + _PORTS.get(scheme.lower(), "")
-    return netloc + _PORTS.get(scheme.lower(), "")
+    return netloc + _PORTS.get(scheme.lower(), "") if netloc or scheme != SCHEME else FILES
 
 
 @lru_cache(maxsize=16_384)

@@ -1,0 +1,315 @@
+"""Scrapy's download handler for files: ``file:///srv/share/`` below LARM_FILE_ROOTS.
+
+    200   a file, with Last-Modified and ETag; a folder, as a page that lists it, in parts of PART
+    301   to where it really lies: a folder without its slash, a symbolic link inside of the roots
+    304   a file that is as it was (If-None-Match, If-Modified-Since)
+    403   outside of the roots, no file or folder (a device, a pipe), or not allowed by the system
+    404   no such file
+
+Files are read in threads of their own: a file server that hangs holds up neither the crawl nor its
+stop. A root that is not there, or empty, is a share that is not mounted: that fails as a host that
+cannot be reached does, so that no page counts as gone. What a folder lists are regular files and
+folders; a folder that is one of those it lies in (a bind mount) is left out, so a walk always ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import errno
+import html
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from email.utils import formatdate, parsedate_to_datetime
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+from scrapy.http import Headers
+from scrapy.responsetypes import responsetypes
+
+from larmspider.fetch import errors
+from larmspider.fetch.limits import Limits
+from larmspider.formatting import printable
+from larmspider.requests import TIMING, TOO_LARGE, VALIDATORS
+from larmspider.urls.file_urls import FILES, FROM, FileRoots, path_of, url_of
+from larmspider.urls.media_types import is_document, type_by_name
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+T = TypeVar("T")
+
+PART = 10_000
+"""Entries of a folder in one list; the next part begins behind them."""
+LARGEST = 5_000_000
+"""Entries of a folder that are listed at all, by name."""
+_REMEMBERED = 4
+"""Large folders whose names are kept between two parts."""
+_CHUNK = 1 << 20
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+_PAGES = ("text/html", "application/xhtml+xml")
+_HAS_PROC = os.path.exists("/proc/self/fd")
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    flags: list[str] = field(default_factory=list)
+
+
+class _Folder(NamedTuple):
+    """A folder as it was: its identity and time, and its names in order."""
+
+    key: tuple[int, int, int]
+    names: list[bytes]
+
+
+class FileHandler:
+    """DOWNLOAD_HANDLERS["file"]."""
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.limits = Limits.from_settings(crawler.settings)
+        self.reader = FileReader(FileRoots.from_settings(crawler.settings), self.limits)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        """Raises Refused, TimedOut, ConnectionLost, TooBig."""
+        began, secs = time.monotonic(), self.limits.total_of(request)
+        url = request.url.partition("#")[0]
+        asked = {name: (request.headers.get(name) or b"").decode("latin-1") for name in _CONDITIONS}
+        try:
+            answer = await asyncio.wait_for(_in_thread(lambda: self.reader.read(url, asked)), secs)
+        except TimeoutError:
+            raise errors.TimedOut(f"took longer than {secs:g} s (DOWNLOAD_TIMEOUT)") from None
+        took = time.monotonic() - began
+        meta, headers = request.meta, Headers(answer.headers)
+        meta["download_latency"] = took
+        meta[TIMING] = {"dns": 0.0, "connect": 0.0, "tls": 0.0, "first_byte": took, "total": took}
+        meta[VALIDATORS] = {
+            condition: answer.headers[name]
+            for condition, name in _CONDITIONS.items()
+            if name in answer.headers
+        }
+        cls = responsetypes.from_args(headers=headers, url=url, body=answer.body)
+        return cls(url, answer.status, headers=headers, body=answer.body, flags=answer.flags)
+
+    async def close(self) -> None:
+        """Threads that still read end with the process."""
+
+
+_CONDITIONS = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
+
+
+class FileReader:
+    """What a request for a file is answered with; for any thread."""
+
+    def __init__(self, roots: FileRoots, limits: Limits) -> None:
+        self.roots, self.limits = roots, limits
+        self._folders: dict[bytes, _Folder] = {}
+
+    def read(self, url: str, asked: dict[str, str]) -> Answer:
+        """``asked``: If-None-Match and If-Modified-Since, "" for none."""
+        path = path_of(url)
+        root = self.roots.of(path)
+        if root is None or b"\0" in path:
+            return Answer(403 if root is None else 404)
+        try:
+            real = os.path.realpath(path, strict=True)
+            place = self.roots.place_of(real)
+            if place is None:
+                return Answer(403)
+            found = os.lstat(real)
+            is_folder = stat.S_ISDIR(found.st_mode)
+            if not is_folder and not stat.S_ISREG(found.st_mode):
+                return Answer(403)
+            target = place.rstrip(b"/") + b"/" if is_folder else place
+            if path != target:
+                return Answer(301, {"Location": url_of(target)})
+            if is_folder:
+                return self._list(real, place, url)
+            return self._read(real, found, url, asked)
+        except OSError as error:
+            return self._failed(error, root)
+
+    def _failed(self, error: OSError, root: bytes) -> Answer:
+        """Raises Refused where the root is not there, and ConnectionLost for what says nothing
+        about the file."""
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return Answer(403)
+        if error.errno not in _GONE:
+            raise errors.ConnectionLost(error.strerror or str(error)) from None
+        shown = printable(os.fsdecode(root).encode("utf-8", "replace").decode())
+        try:
+            with os.scandir(root) as entries:
+                if next(entries, None) is None:
+                    raise errors.Refused(f"{shown} is empty: is the share mounted?")
+        except OSError as lost:
+            raise errors.Refused(f"{shown}: {lost.strerror}: is the share mounted?") from None
+        return Answer(404)
+
+    def _read(self, real: bytes, found: os.stat_result, url: str, asked: dict[str, str]) -> Answer:
+        mime = type_by_name(url)
+        headers = {
+            "Last-Modified": formatdate(found.st_mtime, usegmt=True),
+            "ETag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
+            "Content-Length": str(found.st_size),
+            **({"Content-Type": mime} if mime in _PAGES else {}),
+        }
+        if _is_as_it_was(headers, asked):
+            return Answer(304, headers)
+        may_be_document = is_document("", url)
+        most = self.limits.document_bytes if may_be_document else self.limits.max_bytes
+        body = b"" if found.st_size > most > 0 else self._content(real, found, most)
+        if most and (found.st_size > most or len(body) > most):
+            if may_be_document:
+                return Answer(200, headers, flags=[TOO_LARGE])
+            raise errors.TooBig(f"more than {most} bytes (DOWNLOAD_MAXSIZE)")
+        return Answer(200, headers, body)
+
+    def _content(self, real: bytes, expected: os.stat_result, most: int) -> bytes:
+        """The bytes of a regular file, at most one more than ``most``."""
+        fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb", buffering=0) as file:
+            found, chunks, left = os.fstat(fd), [], most + 1 if most else 1 << 62
+            # who may write there may have put a link in its place since
+            opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
+            is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
+            if is_other or self.roots.place_of(opened) is None:
+                raise OSError(errno.ESTALE, "another file has taken its place")
+            while left and (chunk := file.read(min(_CHUNK, left))):
+                chunks.append(chunk)
+                left -= len(chunk)
+        return b"".join(chunks)
+
+    # folders
+
+    def _list(self, real: bytes, place: bytes, url: str) -> Answer:
+        query = url.partition("?")[2]
+        if query and not query.startswith(FROM):
+            return Answer(404)
+        names = self._names(real)
+        start = bisect.bisect_left(names, path_of(FILES + query.removeprefix(FROM))) if query else 0
+        part = names[start : start + PART]
+        title = html.escape(f"Index of {_shown(place)}")
+        lines = [f"<!doctype html><meta charset=utf-8><title>{title}</title><h1>{title}</h1><pre>"]
+        lines += self._rows(real, place, part)
+        if len(names) > start + PART:
+            begin = url_of(names[start + PART]).removeprefix(FILES)
+            lines.append(f'<a rel="next" href="?{FROM}{html.escape(begin)}">more</a>')
+        headers = {"Content-Type": "text/html; charset=utf-8", "X-Robots-Tag": "noindex"}
+        return Answer(200, headers, "\n".join(lines).encode())
+
+    def _names(self, real: bytes) -> list[bytes]:
+        """The names in a folder, in order. A large one is read once for all of its parts."""
+        found = os.stat(real)
+        key = found.st_dev, found.st_ino, found.st_mtime_ns
+        known = self._folders.get(real)
+        if known is not None and known.key == key:
+            return known.names
+        with os.scandir(real) as entries:
+            names = sorted(entry.name for _, entry in zip(range(LARGEST), entries))  # noqa: B905
+        if len(names) > PART:
+            while len(self._folders) >= _REMEMBERED:
+                self._folders.pop(next(iter(self._folders)), None)
+            self._folders[real] = _Folder(key, names)
+        return names
+
+    def _rows(self, real: bytes, place: bytes, names: list[bytes]) -> Iterator[str]:
+        above = _identities(real, self.roots)
+        for name in names:
+            row = None
+            try:
+                row = self._row(os.path.join(real, name), os.path.join(place, name), above)
+            except OSError:
+                continue  # gone meanwhile, or a link to nowhere
+            if row is not None:
+                target, when, size = row
+                time_, name_ = time.strftime("%Y-%m-%d %H:%M", time.gmtime(when)), _shown(name)
+                slash = "/" if target.endswith(b"/") else ""
+                href = html.escape(url_of(target))
+                yield f'<a href="{href}">{html.escape(name_)}{slash}</a>  {time_}  {size}'
+
+    def _row(
+        self, real: bytes, place: bytes, above: set[tuple[int, int]]
+    ) -> tuple[bytes, float, int] | None:
+        """Path, time and size of an entry; None for one that is left out."""
+        found = os.lstat(real)
+        if stat.S_ISLNK(found.st_mode):
+            real = os.path.realpath(real, strict=True)
+            target = self.roots.place_of(real)
+            if target is None:
+                return None
+            place, found = target, os.lstat(real)
+            # a folder that is linked is listed where it lies
+        if stat.S_ISDIR(found.st_mode):
+            if (found.st_dev, found.st_ino) in above:
+                return None
+            return place + b"/", found.st_mtime, 0
+        return (place, found.st_mtime, found.st_size) if stat.S_ISREG(found.st_mode) else None
+
+
+def _identities(real: bytes, roots: FileRoots) -> set[tuple[int, int]]:
+    """Device and inode of a folder and of those that it lies in, up to its root."""
+    found, path = set(), real
+    while True:
+        at = os.stat(path)
+        found.add((at.st_dev, at.st_ino))
+        parent = os.path.dirname(path)
+        if parent == path or roots.place_of(parent) is None:
+            return found
+        path = parent
+
+
+def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
+    """RFC 9110 13.2.2: If-Modified-Since counts without If-None-Match only."""
+    if asked["If-None-Match"]:
+        return headers["ETag"] in asked["If-None-Match"]
+    try:
+        since = parsedate_to_datetime(asked["If-Modified-Since"]).timestamp()
+        return parsedate_to_datetime(headers["Last-Modified"]).timestamp() <= since
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def _shown(name: bytes) -> str:
+    return printable(name.decode("utf-8", "replace"))
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """What ``call`` returns or raises; in a daemon thread, which nobody waits for at the end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def end(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, raised = None, None
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+            raised = error
+        try:
+            loop.call_soon_threadsafe(end, result, raised)
+        except RuntimeError:
+            pass  # the loop has ended
+
+    threading.Thread(target=run, name="file", daemon=True).start()
+    return await future

@@ -1,0 +1,113 @@
+"""A share of files is crawled, searched, kept current, and survives being unmounted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import FAST, Ran, records, scrapy
+from tests.support.servers.scripted import Reply, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    share = tmp_path / "share"
+    (share / "plans" / "old").mkdir(parents=True)
+    (share / "start.html").write_text(
+        "<title>Start</title><p>harbour <a href='plans/budget.txt?x=1'>budget</a>"
+        " <a href='file:///etc/passwd'>p</a>"
+    )
+    (share / "plans" / "budget.txt").write_text("the harbour budget")
+    (share / "plans" / "old" / "list.csv").write_text("what,price\ncrane,300\n")
+    (share / os.fsdecode(b"caf\xe9.txt")).write_text("harbour cafe")
+    (share / "loop").symlink_to(".")
+    (share / "out").symlink_to("/etc")
+    os.mkfifo(share / "pipe")
+    return share
+
+
+def crawl(share: Path, *more: str, start: str = "") -> Ran:
+    # of a place that nobody is asked from
+    settings = FAST | {
+        "LARM_FILE_ROOTS": str(share), "LARM_DENY_ADDRESSES": "0.0.0.0/0,::/0",
+        "LARM_ALLOW_ADDRESSES": "127.0.0.0/8", "LARM_RETRY_TIMES": "0",
+        "LARM_HOST_MAX_PARKS": "0",
+    }  # fmt: skip
+    words = [f"-s{name}={value}" for name, value in settings.items()]
+    start = start or f"file://{share}"
+    return scrapy("crawl", "intranet", "-a", f"start={start}", *words, *more, cwd=share.parent)
+
+
+def stored(share: Path) -> list[str]:
+    begin = len(f"file://{share}/")
+    lines = records(share.parent / "crawl" / "store.log")
+    return sorted(line["url"][begin:] for line in lines if line["http-code"] == "200")
+
+
+def found(share: Path, *words: str) -> list[str]:
+    ran = scrapy("search", "--json", *words, cwd=share.parent)
+    return sorted(Path(hit["url"]).name for hit in ran.json["hits"])
+
+
+def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
+    ran = crawl(share)
+    assert ran.status == 0, ran.err
+    files = ["caf%E9.txt", "plans/budget.txt", "plans/old/list.csv", "start.html"]
+    assert stored(share) == sorted(["", "plans/", "plans/old/", *files])
+    assert found(share, "harbour") == ["budget.txt", "caf%E9.txt", "start.html"]
+    assert found(share, "crane") == ["list.csv"]
+
+    (share / "plans" / "budget.txt").write_text("the harbour budget of next year")
+    (share / "plans" / "new.txt").write_text("a new crane")
+    (share / "start.html").unlink()
+    ran = crawl(share, "-a", "refresh=all")
+    assert "1 new, 1 missing (kept until" in ran.out, ran.out
+    assert found(share, "next", "year") == ["budget.txt"]
+    assert found(share, "crane") == ["list.csv", "new.txt"]
+
+    away = share.with_name("away")
+    share.rename(away)
+    share.mkdir()
+    ran = crawl(share, "-a", "refresh=all")
+    assert "is the share mounted?" in (share.parent / "crawl" / "fetch.log").read_text()
+    share.rmdir()
+    crawl(share, "-a", "refresh=all")
+    away.rename(share)
+    assert found(share, "crane") == ["list.csv", "new.txt"]
+    ran = crawl(share, "-a", "refresh=all")
+    assert "missing" in ran.out, ran.out
+    assert "removed" not in ran.out, ran.out
+    assert found(share, "crane") == ["list.csv", "new.txt"]
+
+
+def test_no_page_of_the_web_chooses_a_file(share: Path) -> None:
+    """A link, a frame, a redirect, a sitemap; also where the scope is wide and a root is there."""
+    secret = f"file://{share}/plans/budget.txt"
+    page = f"<a href={secret}>a</a><iframe src={secret}></iframe><a href=/moved>m</a>"
+    urls = f"<urlset><url><loc>{secret}</loc></url></urlset>"
+    routes = {
+        "/": page, "/robots.txt": Reply(404), "/moved": Reply(302, {"Location": secret}),
+        "/sitemap.xml": Reply(200, {"Content-Type": "application/xml"}, urls.encode()),
+    }  # fmt: skip
+    with ScriptedServer(routes) as server:
+        ran = crawl(share, "-sLARM_SITEMAPS=yes", "-arestrict=.*", start=server.url("/"))
+        assert ran.status == 0, ran.err
+        assert {"/sitemap.xml", "/moved"} <= {one.path for one in server.log}
+    urls_stored = {line["url"] for line in records(share.parent / "crawl" / "store.log")}
+    assert not [url for url in urls_stored if url.startswith("file:")]
+    assert "normalize" in ran.out, ran.out
+
+
+@pytest.mark.parametrize("start", ["file:///etc/", "file:///", "file://nas/share/"])
+def test_a_seed_outside_of_the_roots_is_one_line(share: Path, start: str) -> None:
+    ran = crawl(share, start=start)
+    assert ran.status == 2
+    assert "Traceback" not in ran.err
+    said = ran.err.strip().splitlines()[-1]
+    assert said.startswith("scrapy crawl: start")
+    assert "file:///srv/share/" in said or "LARM_FILE_ROOTS" in said
+    assert not (share.parent / "crawl" / "store.log").exists()
