@@ -44,6 +44,7 @@ ELSEWHERE = {
     r"scrapy parse": "tests/whole_crawls/test_own_fields.py",
     r"scrapy workers": "tests/workers/test_command.py",
     r"scrapy crawl intranet -a start=http://127": "tests/examples/test_demo_site.py",
+    r"scrapy crawl intranet -a start=file:": "tests/whole_crawls/test_files.py",
     r"python -m examples\.intranet": "tests/examples/test_demo_site.py",
     r"kinit ": "tests/fetch/sites/test_curl.py",
     r"curl -H": "tests/web/test_control.py",
@@ -99,7 +100,7 @@ HERE = (
     r"|redis-cli|make|python -m bench"
 )
 CRAWLS = [
-    one for one in commands("scrapy crawl intranet -a start=(?!http://127)") if "REDIS" not in one
+    one for one in commands("scrapy crawl intranet -a start=(?!http://127|file:)") if "REDIS" not in one
 ]
 READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex)")
 
