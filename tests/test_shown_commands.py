@@ -100,7 +100,9 @@ HERE = (
     r"|redis-cli|make|python -m bench"
 )
 CRAWLS = [
-    one for one in commands("scrapy crawl intranet -a start=(?!http://127|file:)") if "REDIS" not in one
+    one
+    for one in commands("scrapy crawl intranet -a start=(?!http://127|file:)")
+    if "REDIS" not in one
 ]
 READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex)")
 
