@@ -31,9 +31,10 @@ def index(directory: Path, host: str, texts: dict[str, str]) -> Searcher:
     return Searcher.open(directory)
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> list[tuple[str, Searcher]]:
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Searcher]]:
     """Three crawls, one of them of two workers."""
+    tmp_path = tmp_path_factory.mktemp("collections")
     books = [index(tmp_path / "1", "book", HANDBOOK), index(tmp_path / "2", "book2", {})]
     return [
         ("wiki", index(tmp_path / "0", "wiki", WIKI)),
@@ -113,8 +114,7 @@ def test_what_a_reader_may_not_see_of_one_crawl_is_in_no_answer(
     """Each crawl has rules of its own, and one filter is no way around them."""
     access = Access(("*.hr.example",))
     if limited == "each":
-        parts[2] = ("hr", parts[2][1].seen_by(access))
-        searcher = CollectionsSearcher(parts)
+        searcher = CollectionsSearcher([*parts[:2], ("hr", parts[2][1].seen_by(access))])
     else:
         searcher = CollectionsSearcher(parts).seen_by(access)
     assert searcher.search("canary", verbatim=True).total == 0

@@ -8,6 +8,8 @@ from larmspider.index.access import Access
 from larmspider.index.query import parse_query
 from larmspider.index.search import Searcher
 from larmspider.index.synonyms import MAX_ALSO, parse_synonyms
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
 
 LINES = """\
 # names of ours
@@ -17,8 +19,8 @@ payslip, café
 """
 
 
-@pytest.fixture
-def searcher(writer, make_page) -> Searcher:
+@pytest.fixture(scope="module")
+def searcher(tmp_path_factory: pytest.TempPathFactory) -> Searcher:
     texts = {
         "vpn": "the vpn of the house",
         "remote": "how to get remote access",
@@ -30,10 +32,11 @@ def searcher(writer, make_page) -> Searcher:
         "cpp": "we write cpp here",
         "login": "vpn login",
     }
-    for name, text in texts.items():
-        writer.add(make_page(name, text))
-    writer.commit()
-    return Searcher.open(writer.directory).widened_by(parse_synonyms(LINES.splitlines())[0])
+    directory = tmp_path_factory.mktemp("synonyms") / "index"
+    with IndexWriter(directory) as writer:
+        for name, text in texts.items():
+            writer.add(Page(f"http://wiki.example/{name}", text=text, body=text.encode()))
+    return Searcher.open(directory).widened_by(parse_synonyms(LINES.splitlines())[0])
 
 
 def names(searcher: Searcher, query: str, **more: bool) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -13,27 +14,34 @@ from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.synonyms import parse_synonyms
 from larmspider.index.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
 from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
 
 SYNONYMS = ["tunnel, access", "zebra, horse", "big house, villa"]
 A, B = "http://wiki.example/a", "http://wiki.example/b"
 
 
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two indexes."""
+    folder = tmp_path_factory.mktemp("why")
+    with IndexWriter(folder / "one") as index:
+        index.add_anchors(B, {(A, "VPN login")})
+        index.commit()
+        text = "the vpn tunnel, remote access --prefix logins"
+        index.add(Page(A, text=text, title="VPN login", mime="application/pdf", body=b"a"))
+        index.add(Page(B, text="nothing to see, vpn", body=b"b"))
+    with IndexWriter(folder / "other") as index:
+        index.add(Page("http://wiki.example/c", text="another vpn of another worker"))
+    return folder
+
+
 @pytest.fixture(params=["one", "several"])
-def searcher(request: pytest.FixtureRequest, writer: IndexWriter, make_page, tmp_path) -> Searcher:
-    writer.add_anchors(B, {(A, "VPN login")})
-    writer.commit()
-    text = "the vpn tunnel, remote access --prefix logins"
-    writer.add(make_page("a", text, title="VPN login", mime="application/pdf"))
-    writer.add(make_page("b", "nothing to see, vpn"))
-    writer.commit()
-    one = Searcher.open(writer.directory)
-    if request.param == "one":
-        return one.widened_by(parse_synonyms(SYNONYMS)[0])
-    with IndexWriter(tmp_path / "other") as index:
-        index.add(make_page("c", "another vpn of another worker"))
-    both = [one, Searcher.open(tmp_path / "other")]
-    several = WorkersSearcher(both, lambda: nullcontext(Deduplicator()))
-    return several.widened_by(parse_synonyms(SYNONYMS)[0])
+def searcher(request: pytest.FixtureRequest, directory: Path) -> Searcher:
+    found = Searcher.open(directory / "one")
+    if request.param == "several":
+        both = [found, Searcher.open(directory / "other")]
+        found = WorkersSearcher(both, lambda: nullcontext(Deduplicator()))
+    return found.widened_by(parse_synonyms(SYNONYMS)[0])
 
 
 @pytest.mark.parametrize(("query", "parts"), [
