@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 ORDINARY = 0
@@ -111,6 +112,14 @@ def split_part(url: str) -> tuple[str, str]:
     return document, unquote(name) if mark else ""
 
 
+class Section(NamedTuple):
+    """A part of a page that a link can lead to, as ``#anchor``: from ``start`` on in its text."""
+
+    start: int
+    anchor: str
+    heading: str
+
+
 @dataclass(slots=True, repr=False)
 class Page:
     """One fetched document: what the fetch knows, then what extraction found in it.
@@ -123,11 +132,11 @@ class Page:
     the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
     refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
     epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
-    ``text`` is not its main text, as (start, end) in order. Pages of a PDF are parted by form
-    feeds in ``text``. ``unread``: why extraction has not read the document, or not
-    all of it, an Outcome and a message (``encrypted: needs a password``); "" for all others.
-    ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the response, by
-    name; no store keeps them, feeds write them.
+    ``text`` is not its main text, as (start, end) in order; ``sections`` begin in it, in order.
+    Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
+    document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
+    all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the
+    response, by name; no store keeps them, feeds write them.
     """
 
     url: str
@@ -164,6 +173,7 @@ class Page:
     links: list[Link] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rest: list[tuple[int, int]] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     exact: str | None = None
     fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})

@@ -100,6 +100,11 @@ _ROLES = {
     },
 }
 _MARKS = {_tag_id(name): (kind, END.encode()) for name, kind in REGIONS.items()}
+_HEADINGS = frozenset(map(_tag_id, ("h1", "h2", "h3", "h4", "h5", "h6", "dt")))
+_DT = _tag_id("dt")
+_NAMED = frozenset(map(_tag_id, ("a", "span")))
+_ABOVE = 4
+"""Elements around a heading that may have its name."""
 _TEXT_ID = 2
 _ROLES[_TEXT_ID] = _TEXT
 
@@ -164,6 +169,8 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             continue
         if role == _BLOCK:
             add(" ")
+            if node.tag_id in _HEADINGS and (name := _section_of(node)):
+                builder.section(name, _only_text(node) or node.text())
             # The walk shows where an element begins, not where it ends. The space behind its text
             # is put into the tree, where the walk meets it. Most blocks end at another block or at
             # white space: to find that out costs a third of a space.
@@ -195,6 +202,35 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             _metadata(role, node, builder)
             if role in _SKIPPED:
                 _skip(node, walk)
+
+
+def _section_of(heading: LexborNode) -> str:
+    """By what a link leads to a heading: its own id or the name of an ``a`` in it or right before
+    it, else the id of an element that begins with it; "" for none."""
+    if name := heading.id:
+        return name
+    first = heading.first_child
+    if first is not None and first.tag_id in _NAMED and (name := _name_of(first)):
+        return name
+    node = heading
+    for _ in range(_ABOVE if heading.tag_id != _DT else 0):
+        before = node.prev
+        while before is not None and before.tag_id == _TEXT_ID and not before.text().strip():
+            before = before.prev
+        if before is not None:
+            empty = before.tag_id in _NAMED and not before.text().strip()
+            return _name_of(before) if empty else ""
+        above = node.parent
+        if above is None:
+            break
+        if name := above.id:
+            return name
+        node = above
+    return ""
+
+
+def _name_of(node: LexborNode) -> str:
+    return node.id or node.attributes.get("name") or ""
 
 
 def _ends_block(last: LexborNode) -> bool:

@@ -16,6 +16,7 @@ Attributes are a mapping from lower-case name to value, None or "" for an empty 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
 from larmspider.extraction.charset import query_encoder
-from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page
+from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page, Section
 from larmspider.urls.resolve import LinkResolver
 
 Attributes = Mapping[str, str | None]
@@ -41,6 +42,10 @@ MAX_TITLE = 1024
 """Characters kept of a title."""
 MAX_DESCRIPTION = 1024
 """Characters kept of a meta description."""
+MAX_SECTIONS = 1_000
+"""Sections kept of a page, in document order."""
+MAX_HEADING = 120
+"""Characters kept of a section's heading."""
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 LEAST_MAIN = 200
@@ -65,6 +70,8 @@ BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 """Marks among the pieces of a page's text, where a region begins and ends; no text has these
 characters (Unicode 23.7), and those that a page has are left out."""
+SECTION, HEADING = "\ufdd5", "\ufdd6"
+"""Around the number of a section that begins here."""
 REGIONS = MappingProxyType(
     dict.fromkeys(("nav", "header", "footer", "aside", "form"), ASIDE)
     | dict.fromkeys(("main", "article"), MAIN)
@@ -92,6 +99,8 @@ _REFRESH = re.compile(
 )
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 _MARK = re.compile(f"([{ASIDE}{MAIN}{CONTROL}{UNSEEN}{END}])")
+_SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
+_PILCROWS = "\xb6#\u21a9\U0001f517"  # links of headings to themselves
 _NESTED = 8  # regions with main text that are looked at, one in the other
 _SLACK = 4
 _SPACES = "\xa0\x85\u2028\u2029"
@@ -104,7 +113,7 @@ class PageBuilder:
 
     __slots__ = ("_refreshed", "base", "canonical", "description", "heading", "language", "links",
                  "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
-                 "title")  # fmt: skip
+                 "sections", "title")  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -118,6 +127,8 @@ class PageBuilder:
         self.description = ""
         self.language: str | None = None
         self.noindex = self.nofollow = self.moved = False
+        self.sections: list[tuple[str, str]] = []
+        """Anchor and heading of each."""
         self._refreshed: set[bool] = set()
         self.links: list[tuple[str, int, str, bool]] = []
         """href, type, anchor before it is put on one line, nofollow."""
@@ -130,6 +141,13 @@ class PageBuilder:
         rel = attributes.get("rel")
         nofollow = rel is not None and "nofollow" in rel.lower().split()
         self.links.append((href or "", ORDINARY, text, nofollow))
+
+    def section(self, anchor: str, heading: str) -> None:
+        """What follows can be linked to as ``#anchor``."""
+        if len(self.sections) < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
+            self.pieces.append(f"{SECTION}{len(self.sections)}{HEADING}")
+            heading = one_line(heading, MAX_HEADING).rstrip(_PILCROWS).rstrip()
+            self.sections.append((anchor, heading))
 
     def area(self, attributes: Attributes) -> None:
         if "href" in attributes:
@@ -198,7 +216,8 @@ class PageBuilder:
             for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
             if url.startswith("http") or is_link(url)
         ]
-        page.text, page.rest = regions(page_text(self.pieces))
+        marked, rest = regions(page_text(self.pieces))
+        page.text, page.rest, page.sections = sections_in(marked, rest, self.sections)
         heading = _MARK.sub(" ", self.heading)
         for title in (self.title or "", heading, self.og_title):
             page.title = page.title or one_line(title, MAX_TITLE)
@@ -295,6 +314,32 @@ def regions(marked: str) -> tuple[str, list[tuple[int, int]]]:
         stretch.end = length
     text = "".join(kept).rstrip(" ")
     return text, _rest(len(text), [stretch for stretch in found if stretch.end])
+
+
+def sections_in(
+    marked: str, rest: list[tuple[int, int]], named: Sequence[tuple[str, str]]
+) -> tuple[str, list[tuple[int, int]], list[Section]]:
+    """A text without the marks of sections, the same ``rest`` of it, and where each section
+    begins."""
+    if SECTION not in marked:
+        return marked, rest, []
+    pieces, starts, removed, sections = [], [], [0], list[Section]()
+    end = length = 0
+    for mark in _SECTION.finditer(marked):
+        piece = marked[end : mark.start()]
+        pieces.append(piece)
+        length += len(piece)
+        end = mark.end()
+        starts.append(mark.start())
+        removed.append(end - length)
+        if mark[1] and (number := int(mark[1])) < len(named):
+            sections.append(Section(length, *named[number]))
+    pieces.append(marked[end:])
+
+    def place(at: int) -> int:
+        return at - removed[bisect_left(starts, at)]
+
+    return "".join(pieces), [(place(start), place(stop)) for start, stop in rest], sections
 
 
 @dataclass(slots=True)

@@ -144,7 +144,9 @@ class Ranking:
         words = [text for clause in clauses for text in (clause.text, *clause.also)]
         words += [other for word in words for other in self._stems.spellings(word)]
         parts = [term for word in words for term in self._stems.compounds(word)]
-        return SnippetMaker(words, self._exact, self._stems, parts)
+        typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
+        wanted = [word for word, counts in zip(typed, matter(typed), strict=True) if counts]
+        return SnippetMaker(words, self._exact, self._stems, parts, wanted)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""

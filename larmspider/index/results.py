@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from larmspider.index.facets import Facets
 from larmspider.index.snippets import Snippet
+from larmspider.items import Section
+
+IN_FRAGMENT = "!$&'()*+,;=:@/?-._~"
+"""Characters of an anchor that a URL has as they are (RFC 3986, 3.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +20,10 @@ class Hit:
     `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
     ``score`` orders the hits of one search only. ``page`` is the page of the document that the
-    snippet is from, 0 for none. A part of a document (items.py) has its ``container``'s URL.
-    ``copies`` are other pages of the index with the same text, or nearly (copies.py),
-    ``collection`` the name of its crawl where several are searched. ``fields``
-    are those of LARM_FIELDS."""
+    snippet is from, 0 for none, ``section`` the part of a long page that it is about, None for the
+    page. A part of a document (items.py) has its ``container``'s URL. ``copies`` are other pages of
+    the index with the same text, or nearly (copies.py), ``collection`` the name of its crawl where
+    several are searched. ``fields`` are those of LARM_FIELDS."""
 
     url: str
     normalized: str
@@ -38,6 +43,7 @@ class Hit:
     copies: int = 0
     collection: str = ""
     fields: Mapping[str, list[str]] = field(default_factory=dict)
+    section: Section | None = None
 
     @property
     def page(self) -> int:
@@ -45,7 +51,9 @@ class Hit:
 
     @property
     def target(self) -> str:
-        """Where a click leads: into a PDF, to the page of the snippet."""
+        """Where a click leads: into a PDF, to the page of the snippet; to the section."""
+        if self.section is not None and "#" not in self.url:
+            return f"{self.url}#{quote(self.section.anchor, IN_FRAGMENT)}"
         return self.target_at(self.page)
 
     @property
@@ -100,4 +108,5 @@ class Document:
     rest: str = ""
     likeness: int | None = None
     elsewhere: int = 0
+    sections: list[Section] = field(default_factory=list)
     fields: Mapping[str, list[str]] = field(default_factory=dict)

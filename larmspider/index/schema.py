@@ -31,6 +31,7 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
+from larmspider.index.sections import LONG_TEXT, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
 
@@ -295,6 +296,8 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     }
     if modified is not None:
         stored["modified"] = modified
+    if page.sections and len(page.text) >= LONG_TEXT:
+        stored["sections"] = kept_sections(page.text, page.rest, page.sections)
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
 

@@ -45,13 +45,14 @@ from larmspider.index.schema import (
     shown_title,
     stored_fields,
 )
+from larmspider.index.sections import passage_of
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.index.version import is_panic, open_index, version_of
 from larmspider.index.why import Examined, examine, field_names
-from larmspider.items import split_part
+from larmspider.items import Section, split_part
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
@@ -340,6 +341,7 @@ class Searcher:
             fetched=stored.pop("fetched").timestamp(),
             modified=_time(stored.pop("modified", None)),
             fields=stored.pop("own"),
+            sections=[Section(*one) for one in stored.pop("sections", ())],
             **stored,
         )
 
@@ -557,12 +559,14 @@ def without_quotes(query: str) -> str:
 
 
 def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: int = 0) -> Hit:
+    snippet, section = passage_of(stored, maker)
     return Hit(
         url=stored["url"],
         normalized=stored["key"],
         title=one_line(stored["title"]),
         score=score,
-        snippet=maker.snippet(stored["body"], stored["description"]),
+        snippet=snippet,
+        section=section and section._replace(heading=one_line(section.heading)),
         host=stored["host"],
         mime=stored["mime"],
         kind=kind_of(stored["mime"]),
@@ -629,6 +633,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "depth": hit.depth,
         "author": hit.author,
         "page": hit.page or None,
+        "section": hit.section and {"anchor": hit.section.anchor, "heading": hit.section.heading},
         "other_pages": list(hit.other_pages),
         "target": hit.target,
         "container": hit.container or None,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Protocol
 
@@ -52,12 +52,14 @@ class Analyzer(Protocol):
 class Snippet:
     """``text`` without control characters; ``highlights`` are (start, end) in it, in order.
     ``page``: the number of the page that it stands on, in a text with pages; 0: there are none.
-    ``others`` are pages with as many of the words."""
+    ``others`` are pages with as many of the words.
+    ``start``: the place of the first word that it was chosen for, -1 where there is none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
     page: int = 0
     others: tuple[int, ...] = ()
+    start: int = field(default=-1, compare=False)
 
     @property
     def html(self) -> str:
@@ -98,10 +100,20 @@ class SnippetMaker:
     """
 
     def __init__(
-        self, words: Iterable[str], exact: Analyzer, stemmed: Analyzer, stems: Iterable[str] = ()
+        self,
+        words: Iterable[str],
+        exact: Analyzer,
+        stemmed: Analyzer,
+        stems: Iterable[str] = (),
+        wanted: Iterable[str] = (),
     ) -> None:
-        """``words`` are those of the query, as typed, ``stems`` others that are marked; the
-        analyzers are the index's."""
+        """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
+        ``stems`` others that are marked; the analyzers are the index's."""
+        self._wanted_beginnings = [
+            _beginning(word, stemmed.analyze(word))
+            for typed in wanted
+            for word in re.findall(r"\w+", typed.lower())
+        ]
         self._exact, self._stemmed = exact, stemmed
         self._tokens: set[str] = set()
         self._stems = set(stems)
@@ -130,7 +142,25 @@ class SnippetMaker:
             passage = _beginning_of(description or body)
             return Snippet(one_line(passage), self._highlights(passage))
         passage = _sentences(body, *window)
-        return Snippet(one_line(passage), self._highlights(passage), page, others)
+        return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
+
+    def is_named(self, title: str) -> bool:
+        """Whether a title has all the words that matter."""
+        return not self._not_in(title)
+
+    def named(self, title: str, names: Sequence[str]) -> int | None:
+        """Of names the shortest one with all the words that matter and that ``title`` has not."""
+        left = self._not_in(title)
+        found = [
+            (len(name), number)
+            for number, name in enumerate(names)
+            if left and all(word in name.lower() for word in left)
+        ]
+        return min(found)[1] if found else None
+
+    def _not_in(self, title: str) -> list[str]:
+        lower = title.lower()
+        return [word for word in self._wanted_beginnings if word not in lower]
 
     def _best_page(self, body: str) -> tuple[int, str, tuple[int, ...]]:
         """Number and text of the first page that has most of the query's words, and those most

@@ -42,6 +42,7 @@ from larmspider.index.schema import (
     stored_fields,
     to_document,
 )
+from larmspider.index.sections import kept_sections
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index, is_panic
 from larmspider.items import Page
@@ -395,5 +396,7 @@ def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
         text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()
         starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(body)]
         text["body"] = "".join(body[a:b] for a, b in zip(starts, ends, strict=True)).strip()
+        if "sections" in text:
+            text["sections"] = kept_sections(body, spans, text["sections"])
         if body.startswith(text["description"]):  # the page gives none
             text["description"] = first_sentence(text["body"])

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _NAMES = tuple(
-    field.name for field in fields(Page) if field.name not in ("headers", "links", "parts")
+    field.name
+    for field in fields(Page)
+    if field.name not in ("headers", "links", "parts", "sections")
 )
 
 

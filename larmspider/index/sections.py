@@ -1,0 +1,72 @@
+"""Deep hits: of a long page the section that answers a query, so that a link leads there.
+
+The index keeps of a page where its sections begin in the main text, by what anchor a link leads to
+them, and their headings (extraction/page_builder.py). Which of them a hit is about is asked of the
+few pages that are shown::
+
+    snippet, section = passage_of(stored, maker)
+    section.anchor, section.heading      # ("str.join", "str.join(iterable)")
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from larmspider.items import Section
+
+if TYPE_CHECKING:
+    from larmspider.index.snippets import Snippet, SnippetMaker
+
+LONG_TEXT = 1_500
+"""Characters of a text whose sections are kept."""
+HEAD = 200
+"""Characters at the beginning of a page, whose section is the page."""
+_LOOKED_AT = 2_000  # characters of a section whose heading has the words
+
+
+def kept_sections(
+    text: str, spans: Sequence[tuple[int, int]], sections: Iterable[Sequence[Any]]
+) -> list[tuple[int, str, str]]:
+    """The sections of ``text`` in what is left of it without ``spans``, stripped."""
+    ends, removed = [0], [0]
+    for start, end in spans:
+        ends.append(end)
+        removed.append(removed[-1] + end - start)
+    first = 0  # character that is left
+    for start, end in spans:
+        if start > first:
+            break
+        first = max(first, end)
+    lead = len(text[first : first + 9]) - len(text[first : first + 9].lstrip())
+    kept = []
+    for at, anchor, heading in sections:
+        span = bisect_right(ends, at) - 1
+        if span < len(spans) and spans[span][0] <= at:
+            continue
+        kept.append((max(0, at - removed[span] - lead), anchor, heading))
+    return kept
+
+
+def passage_of(stored: Mapping[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
+    """The snippet of a page, and the section that it stands in; None: the page as a whole.
+
+    A section whose heading names what is looked for counts more than the passage with most of the
+    words. Of words that the page's title has, no heading need have any.
+    """
+    body, description = stored["body"], stored["description"]
+    sections = [Section(*one) for one in stored.get("sections", ())]
+    names = [f"{section.heading} {section.anchor}" for section in sections]
+    if sections and (at := maker.named(stored["title"], names)) is not None:
+        start = sections[at].start
+        return _found(maker.snippet(body[start : start + _LOOKED_AT], description), sections[at])
+    snippet = maker.snippet(body, description)
+    if not sections or snippet.start < 0 or maker.is_named(stored["title"]):
+        return snippet, None
+    at = bisect_right(sections, snippet.start, key=lambda section: section.start) - 1
+    return _found(snippet, sections[at]) if at >= 0 else (snippet, None)
+
+
+def _found(snippet: Snippet, section: Section) -> tuple[Snippet, Section | None]:
+    return snippet, section if section.start >= HEAD else None
