@@ -3,7 +3,8 @@
 ``<div>`` 100,000 times: lxml's parser reports start and end tags as they come and builds no tree
 (its tree drops what lies deeper than 2,048), so links and text arrive in linear time: 0.1 s, where
 lexbor takes 27. It knows less of HTML (no repair of misnested formatting, no svg), which is why
-html.py comes first. On ordinary pages both give equal results (a test).
+html.py comes first. On ordinary pages both give equal results (a test), but for sections, which
+this one does not find.
 """
 
 from __future__ import annotations
