@@ -68,7 +68,7 @@ def test_finds_and_highlights(site: Served, browser: Browser) -> None:
     browser.open(f"{site.url}/search")
     browser.until(lambda: browser.script("return document.activeElement.name") == "q", "focus")
     browser.find("#q").send_keys("ro")
-    shown = "return [...document.querySelectorAll('#suggested option')].map(o => o.value)"
+    shown = "return [...document.querySelectorAll('#suggested li')].map(o => o.textContent)"
     browser.until(lambda: "rotor" in browser.script(shown), "suggestions")
     browser.find("#q").send_keys("tor siren", Keys.ENTER)
     browser.until(lambda: browser.all(".hits"), "results")
@@ -255,6 +255,16 @@ def test_the_newest_first(site: Served) -> None:
     assert page.css_first("form.search input[name=sort]").attributes["value"] == "date"
     found = site.get(f"{link}&format=json").json["hits"]
     assert [hit["score"] for hit in found] == sorted((h["score"] for h in found), reverse=True)
+
+
+def test_a_page_of_results_is_light(site: Served) -> None:
+    """With all that it loads less than 60 kB, so that nobody waits for it."""
+    got = site.get("/search?q=siren")
+    page = LexborHTMLParser(got.text)
+    assert len(page.css(".hit")) == 10
+    loaded = [one.attributes["href"] for one in page.css("link[rel=stylesheet], link[rel=icon]")]
+    loaded += [one.attributes["src"] for one in page.css("script, img")]
+    assert len(got.body) + sum(len(site.get(str(path)).body) for path in loaded) < 60_000
 
 
 def test_pages_of_results_follow_one_another(hostile_site: Served) -> None:

@@ -109,7 +109,7 @@ def test_an_error_keeps_its_english_text() -> None:
 
 TARGETS = {
     "/search": ("Suche", 200), "/search?q=siren": ("Seiten gefunden", 200),
-    "/search?q=siren&type=pdf&since=2001-01-01": ("ab 2001-01-01", 200),
+    "/search?q=siren&type=pdf&since=2001-01-01": ("ab 01.01.2001", 200),
     "/search?q=siren&sort=date": ("Geordnet nach", 200),
     "/search?q=zzyzzx": ("Es wurde keine Seite gefunden", 200),
     "/search?q=expences": ("Gesucht wurde stattdessen: expenses", 200),

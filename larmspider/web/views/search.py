@@ -273,9 +273,10 @@ def _label(say: Words, name: str, value: str) -> str:
         return say.tongue(value)
     if value in PERIODS:
         return say(PERIODS[value])
-    return {"since": say("from {day}", day=value), "until": say("to {day}", day=value)}.get(
-        name, value
-    )
+    if name not in ("since", "until"):
+        return value
+    day = say.date(since_time(value, 0.0))
+    return say("from {day}", day=day) if name == "since" else say("to {day}", day=day)
 
 
 def _chosen(say: Words, asked: Asked) -> list[dict[str, Any]]:
