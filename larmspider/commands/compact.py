@@ -7,6 +7,7 @@ import argparse
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.compact import compact
+from larmspider.errors import ConfigError
 from larmspider.formatting import doing, size
 from larmspider.workdir.removals import Removals
 
@@ -25,6 +26,8 @@ class Command(LarmCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        if args:
+            raise ConfigError(f"unexpected argument {args[0]!r}: expected --dir DIR, or none")
         heap_bytes = options.integer(self.settings, "LARM_INDEX_HEAP_BYTES", minimum=1)
         versions = options.integer(self.settings, "LARM_VERSIONS", minimum=0)
         before = after = 0

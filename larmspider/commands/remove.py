@@ -54,6 +54,10 @@ class Command(LarmCommand):
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        if opts.erase and not opts.yes:
+            raise ConfigError("--erase: expected together with --yes")
+        if not args and opts.yes:
+            raise ConfigError("--yes: expected a URL, a host or a pattern to take out")
         crawl = self.open_crawl()
         removals = Removals.read(crawl.path)
         if not args and not opts.undo:

@@ -321,7 +321,8 @@ class Revisiting:
         """In a run that visits all that match."""
         if _is_refused(visit) or visit.due == ASKED:
             return False
-        if visit.time >= self._since and not self.gate.has_lost(host_of(visit.url), key, visit):
+        is_done = self._since <= visit.time <= self.clock()  # later: by a clock that was set back
+        if is_done and not self.gate.has_lost(host_of(visit.url), key, visit):
             return False
         if self.matches is not None and not self.matches(self._forms(visit.url).normalized):
             return False
@@ -338,17 +339,24 @@ class Revisiting:
             if not visit.due and not self._is_page(key, visit.url):
                 continue
             item = self._worth(visit, now), key, visit
-            if now - visit.time >= SOONEST and len(self._best) < self._room:
+            is_old = self._age(visit, now) >= SOONEST
+            if is_old and len(self._best) < self._room:
                 heappush(self._best, item)
                 continue
-            if now - visit.time >= SOONEST and self._room:
+            if is_old and self._room:
                 item = heappushpop(self._best, item)
             if item[2].due == PLANNED:  # by an earlier plan that was not carried out
                 back.append((item[1], item[2].time + self._interval(item[2])))
         self._frontier.backend.schedule(back)
 
+    def _age(self, visit: FetchRecord, now: float) -> float:
+        """Seconds since the last visit; as if it was a round ago where it is ahead of the clock,
+        which was set back."""
+        age = now - visit.time
+        return age if age >= 0 else self._round
+
     def _worth(self, visit: FetchRecord, now: float) -> float:
-        passed = max(0.0, now - visit.time)
+        passed = self._age(visit, now)
         if self.even:
             return passed
         a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
@@ -368,7 +376,7 @@ class Revisiting:
         """Visit the pages chosen at random in place of those that are worth least."""
         planned = {key for _, key, _ in self._best}
         for key, visit in self._sample.chosen:
-            if now - visit.time < SOONEST:
+            if self._age(visit, now) < SOONEST:
                 self._check(host_of(visit.url), current=True)
                 continue
             self._checked.add(key)
@@ -431,7 +439,7 @@ class Revisiting:
             due, first = entry.visit.due, not entry.attempts and entry.key not in self.looks
             if due <= ASKED or not first:
                 return entry
-            if due > SIGNALLED and now - entry.visit.time < SOONEST:
+            if due > SIGNALLED and self._age(entry.visit, now) < SOONEST:
                 later = max(entry.visit.time + SOONEST, self.until + 1)  # not in this plan
                 backend.acknowledge([(entry.key, replace(entry.visit, due=later))])
             elif self._budget.spend():

@@ -38,7 +38,7 @@ class Rule(NamedTuple):
     def of(cls, text: str, forms: Callable[[str], Forms]) -> Self:
         """What an operator has typed: a host, a URL, or a pattern for URLs. Raises ConfigError."""
         text = text.strip()
-        if "://" not in text and _HOST.fullmatch(text):
+        if "://" not in text and _HOST.fullmatch(text) and not text.startswith("."):
             return cls(HOST, text)
         if "://" in text and not _EXPRESSION.search(text):
             return cls(URL, forms(text).exact)

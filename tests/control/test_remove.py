@@ -53,6 +53,8 @@ def crawl(finished: Path, tmp_path: Path) -> CrawlDir:
         ("wiki", URLS[:3]),
         ("other:8080", URLS[3:]),
         ("*i", URLS[:3]),
+        (".*", URLS),
+        (".*/hr/.*", URLS[1:3]),
     ],
 )
 def test_what_is_taken_out_is_gone_and_refused(

@@ -226,6 +226,17 @@ def test_a_signal_makes_a_page_due_before_all_others(world: World) -> None:
     assert world.run(frontier) == [PAGES[5]]
 
 
+@pytest.mark.parametrize("mode", ["due", "all"])
+def test_a_clock_that_was_ahead_does_not_keep_pages_from_being_visited(
+    world: World, mode: str
+) -> None:
+    world.clock.now -= 5 * DAY
+    frontier = world.begin(mode, per_day=8)
+    assert sorted(world.run(frontier)) == PAGES
+    frontier.checkpoint({})
+    assert world.run(world.begin("due", per_day=8)) == []
+
+
 def test_a_url_whose_page_has_left_is_queued_once_more_after_thirty_days(world: World) -> None:
     """As a new one, unless the operator has taken it out by now."""
     frontier = world.begin("all")
