@@ -79,6 +79,10 @@ GONE_AGAIN_SECS = 30 * DAY
 """Until a URL whose page has left is queued once more, as if a page had named it."""
 MAX_GONE = 10_000
 """Such URLs of a host that are remembered, the last ones."""
+_MAY_BE_BACK = frozenset(
+    {Observation.MISSING, Observation.GONE, Observation.ROBOTS, Observation.DENIED}
+)
+"""What shows again, of a new URL, that there is no page; an error page with 200 would be one."""
 _VARIANTS = 10
 
 
@@ -574,7 +578,7 @@ class Revisiting:
             return f"{target} is not stored"
         if why := self._frontier.gate.why_not(entry, seen, reason, now):
             return why
-        if seen not in (Observation.SCOPE, Observation.NOINDEX):
+        if seen in _MAY_BE_BACK:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
         return Removed(entry.url, self._forms(entry.url).exact, reason, now)

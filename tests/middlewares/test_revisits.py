@@ -276,8 +276,12 @@ def test_a_page_that_has_left_and_is_back_is_found_though_nobody_names_it() -> N
     del world.site["p1"]
     world.run(29)
     assert world.state("p1") is UrlState.UNKNOWN
+    world.site["p2"] = page("p2", status=301, to="p3")
+    assert world.leaves_on("p2", [30, 31.5]) == 31.5
     world.run(32)
     assert world.state("p1") is UrlState.STORED
+    world.run(64)
+    assert world.state("p2") is UrlState.UNKNOWN, "an error page with 200 would be stored"
 
 
 def test_the_canaries_are_the_pages_that_most_pages_link_to() -> None:
