@@ -168,7 +168,8 @@ def forecast(
     if not ends:
         return Forecast(None if held else 0.0, reasons, slowest, never, left)
     by_host, by_rate = ends[0][0], queued / rate if rate else 0.0
-    if most is not None and most < queued:
+    coming = queued / (1 - found / rate) if 0 < found <= MOVES_AWAY * rate else float(queued)
+    if most is not None and (most < coming or found > MOVES_AWAY * rate > 0):
         # whatever host would take longest, and whatever is still found
         pace = f", at {rate:.3g} a second" if rate else ""
         reasons.append(

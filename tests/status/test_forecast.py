@@ -105,6 +105,10 @@ def test_nothing_queued_and_a_limit_of_pages() -> None:
         "LARM_MAX_PAGES ends the crawl after 50 more pages, at 1 a second."
     ], "no host decides, nor what is still found"
     assert limited.slowest == []
+    for found, pages in ((2.0, 90_000), (0.5, 3_000)):  # what is found would outgrow the limit
+        forecast_of_more = forecast([load], rate=1.0, found=found, most=pages)
+        assert forecast_of_more.seconds == pages
+        assert any("LARM_MAX_PAGES ends" in line for line in forecast_of_more.reasons)
     reached = forecast([load], rate=1.0, most=0)
     assert (reached.seconds, reached.reasons) == (
         0.0,
