@@ -322,6 +322,8 @@ class OperatorExtension:
             seconds = _number(form, "seconds", 0.0, MAX_DELAY)
             control.set_delay(name, seconds, keep=keep)
             done = f"{name} gets at most one request every {seconds:g} s"
+            if not seconds:
+                done = f"{name} has no delay but those of its robots.txt and its answers"
         return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _connections(self, form: Form) -> str:

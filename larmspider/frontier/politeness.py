@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
+from larmspider.formatting import counted
 from larmspider.frontier.hosts import HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.overrides import Overrides
 
@@ -202,7 +203,7 @@ class Politeness:
     def _park(self, record: HostRecord, now: float, wait: float, reason: str) -> None:
         """A host that was parked before is on probation: one failure parks it again."""
         limits = self.limits
-        why = f"{record.failures} failures in a row: {reason}"
+        why = f"{counted(record.failures, 'failure')} in a row: {reason}"
         if record.parks:
             why = f"probe {record.parks} failed: {reason}"
         record.failures = 0

@@ -1,5 +1,6 @@
 """Gaps, snoozes and parks, with the clock and the dice in the test's hand."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -56,6 +57,12 @@ def test_an_answer_never_brings_the_next_request_forward():
     record = ready(next_time=NOW + 50.0)
     politeness().answered(record, NOW, 0.1, sent=NOW)
     assert record.next_time == NOW + 50.0
+
+
+def test_one_failure_may_be_enough_to_park_a_host():
+    record, once = ready(), replace(LIMITS, max_failures=1)
+    Politeness(once, HostRules((), HostPace()), lambda: 0.5).failed(record, NOW, 1.0, "tls")
+    assert record.reason == "1 failure in a row: tls"
 
 
 def test_backoff_doubles_up_to_its_limit_and_parks_at_the_fifth_failure():

@@ -234,6 +234,8 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
         ran = control("threads", "3", "--this-run")
         assert ran.out == "3 fetches at a time, until this run ends\n"
         crawl.until(in_flight(3), "three at a time")
+        said = control("delay", name, "0", "--this-run").out
+        assert "has no delay but those of its robots.txt and its answers, until" in said
         assert control("delay", name, "0.01", "--this-run").status == 0
         shown = control().out.splitlines()
         assert shown[1:] == [

@@ -117,6 +117,28 @@ def test_five_redirects_are_followed_to_another_host(
     )  # fmt: skip
 
 
+@pytest.mark.acceptance
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_redirect_from_http_to_https_goes_by_the_certificate(
+    scripted_server: Start, tmp_path: Path, trusted: bool
+) -> None:
+    """Without trust it is a robots.txt that cannot be had: nothing is fetched, which
+    the log says."""
+    secure = scripted_server({"/robots.txt": (200, TEXT, NO)}, tls=True)
+    away = (301, {"Location": secure.url("/robots.txt")}, b"")
+    server = scripted_server(SITE | {"/robots.txt": away})
+    settings = QUICK | {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_PARK_SECS": "0.1"}
+    settings |= {"LARM_HOST_MAX_PARKS": "1"}
+    verify = "no" if trusted else "yes"
+    ran = crawl(server.url(), tmp_path, DOWNLOAD_VERIFY_CERTIFICATES=verify, **settings)
+    assert f"redirects to {secure.url('/robots.txt')}: followed" in ran.err
+    if trusted:
+        assert (ran.status, pages(server)) == (0, ["/", "/yes"])
+        return
+    assert (ran.status, pages(server), secure.log) == (1, [], [])
+    assert "given up: probe 1 failed: TLS error while asking for robots.txt" in ran.err
+
+
 def test_redirects_lead_to_the_same_host_and_to_none_that_is_not_crawled(
     scripted_server: Start, tmp_path: Path
 ) -> None:
