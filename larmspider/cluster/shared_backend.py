@@ -97,6 +97,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
         self._url_bytes_new = self._url_bytes_sealed = 0
         self._visits_new = self._visits_sealed = 0
+        self._not_done: dict[bytes, UrlState] = {}  # of the batch under way
         self._outdated: list[bytes] = []  # lists that were taken in the batch under way
         self.committed_bytes = 0
         """What commit() has brought to Redis since the start, about."""
@@ -339,14 +340,15 @@ class RedisBackend(LmdbBackend, SharedBackend):
             self._owned.learn(entry)
         reopened = super().reopen(entries)
         for entry in compress(entries, reopened):
-            self._committer.not_done[entry.key] = UrlState.REFUSED
+            self._not_done[entry.key] = UrlState.REFUSED
         return reopened
 
     def forget(self, keys: Sequence[bytes]) -> None:
         for key in keys:
-            on_disk = self.files.get(key, self.files.urls)
-            if on_disk is not None and records.is_final(on_disk) and self.owns(key):
-                self._committer.not_done[key] = UrlState(on_disk[0])
+            sealed = self._overlay.sealed.urls.get(key)
+            before = sealed or self.files.get(key, self.files.urls)
+            if before is not None and records.is_final(before) and self.owns(key):
+                self._not_done[key] = UrlState(before[0])
         super().forget(keys)
 
     def merge(self, items: Sequence[MergedUrl]) -> None:
@@ -412,6 +414,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._url_bytes_new = 0
         self._visits_sealed += self._visits_new
         self._visits_new = 0
+        self._committer.not_done |= self._not_done
+        self._not_done = {}
         self._committer.outdated_done += self._outdated
         self._outdated = []
         super().seal()

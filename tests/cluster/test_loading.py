@@ -733,6 +733,25 @@ def test_visits_of_an_earlier_version_come_from_the_directories_of_its_workers(s
     assert three.visit(again).time == OK.time + 5
 
 
+def test_a_page_that_leaves_while_its_visit_is_committed_is_known_no_more(store, workers):
+    """What that commit has of it is the visit, and the next one that it has left."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    (page,) = one.pop("a:80", 0.0)
+    one.acknowledge([(page.key, replace(OK, due=1.0))])
+    one.checkpoint({})
+    one.due("a:80", 9.0, until=1.0)
+    one.acknowledge([(page.key, replace(OK, time=OK.time + 5, due=9.0))])
+    one.seal()
+    one.forget([page.key])
+    one.commit({})
+    one.discard()
+    one.checkpoint({})
+    pass_on(store, one, two)
+    assert two.check([page.key]) == [U]
+
+
 def test_positions_since_a_compaction_count_until_the_next_commit(store, workers, tmp_path):
     """Redis has those from before it, which the files do not have any more."""
     (one,) = workers("w1")
