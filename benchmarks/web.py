@@ -2,11 +2,15 @@
 
     python -m benchmarks.web pages                 # 100,000 pages on 10,000 hosts, made up
     python -m benchmarks.web pages --dir DIR       # the same again, or another crawl
+    python -m benchmarks.web paint --dir DIR       # the search of a crawl, in Chromium
     python -m benchmarks.web crawl --rounds 3      # a crawl alone, and with ten windows open
 
 ``pages``: each page of tests/support/web/serving.py is asked for ROUNDS times over one
 connection, and /stats.json and /metrics, once the index of the logs is made; printed are the first
 time (what is kept is read then) and the median and worst of the others, in ms.
+
+``paint``: until Chromium has painted the first text of a page of results (first-contentful-paint),
+from the click on, median and worst of ROUNDS, and the bytes that it has loaded.
 
 ``crawl``: runs in turns, of a generated web (generated_web.py). Ten windows mean a process that has
 ten streams of /events open and loads the overview, /stats.json and each page of every_page.py all
@@ -40,6 +44,7 @@ from larmspider.formatting import utc
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.status.monitor import MONITOR_COLUMNS
+from tests.support.web.browser import Browser
 from tests.support.web.serving import LOOKS, Served
 
 ROOT = Path(__file__).parents[1]
@@ -190,11 +195,32 @@ def print_crawls(rounds: int, pages: int, hosts: int) -> None:
     )
 
 
+PAINTED = """
+const bytes = ["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+  .reduce((sum, one) => sum + one.encodedBodySize, 0);
+return [performance.getEntriesByName("first-contentful-paint")[0]?.startTime, bytes];
+"""
+
+
+def print_paint(directory: Path) -> None:
+    with Served(directory) as site, Browser() as browser:
+        for target in ("/search", *(f"/search?q={word}" for word in WORDS[:3])):
+            painted, loaded = [], 0
+            for _ in range(ROUNDS):
+                browser.open(site.url + target)
+                ms, loaded = browser.until(
+                    lambda: (found := browser.script(PAINTED))[0] and found, "something painted"
+                )
+                painted.append(ms)
+            median, worst = statistics.median(painted), max(painted)
+            print(f"{target:<24} {median:6.0f} {worst:6.0f} ms  {loaded:,} bytes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("pages", "crawl", "look"))
+    parser.add_argument("what", choices=("pages", "paint", "crawl", "look"))
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("--dir", type=Path)
     parser.add_argument("--pages", type=int)
@@ -210,7 +236,7 @@ def main() -> None:
             directory = options.dir or Path(name) / "crawl"
             if not directory.exists():
                 make(directory, options.pages or 100_000, options.hosts or 10_000)
-            print_pages(directory)
+            print_paint(directory) if options.what == "paint" else print_pages(directory)
 
 
 if __name__ == "__main__":

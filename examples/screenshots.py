@@ -27,7 +27,18 @@ from tests.support.web.serving import LOOKS, shown
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = (1280, 390)
 DOCS = ROOT / "docs" / "screenshots"
-IN_DOCS = ("overview", "search-results", "host", "url", "links", "control")
+IN_DOCS = ("overview", "host", "url", "links", "control")
+SEARCHES = {
+    "empty": ("/search", 1280, False),
+    "typing": ("/search", 1280, False),
+    "results": ("/search?q=siren", 1280, False),
+    "nothing": ("/search?q=zyzzxt", 1280, False),
+    "pdf": ("/search?q=siren&type=pdf", 1280, False),
+    "phone": ("/search?q=siren&type=html", 390, False),
+    "dark": ("/search?q=siren", 1280, True),
+}
+"""The search, for who is not signed in: by name the target, the width, and whether it is dark."""
+TALLEST_SEARCH = 900
 TALLEST = 1600
 """Pixels; what is lower is cut off."""
 ENOUGH = 30
@@ -55,13 +66,25 @@ def pictures(crawl: Crawling, browser: Browser, target: str) -> Iterator[tuple[s
             yield f"{width}-{'dark' if dark else 'light'}", browser.driver.get_screenshot_as_png()
 
 
+def searches(site: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
+    for name, (target, width, dark) in SEARCHES.items():
+        browser.look(width, TALLEST_SEARCH, dark=dark)
+        browser.open(site + target)
+        if name == "typing":
+            browser.find("#q").send_keys("si")
+            browser.until(lambda: browser.all("#suggested li"), "suggestions")
+        tall = min(TALLEST_SEARCH, int(browser.script("return document.body.scrollHeight")) + 20)
+        browser.look(width, max(tall, 360), dark=dark)
+        yield f"search-{name}", browser.driver.get_screenshot_as_png()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=DOCS)
-    parser.add_argument("--only", nargs="*", help=", ".join(LOOKS))
+    parser.add_argument("--only", nargs="*", help=f"searches, {', '.join(LOOKS)}")
     options = parser.parse_args()
     docs = options.to == DOCS
-    names = options.only or (IN_DOCS if docs else list(LOOKS))
+    names = options.only or ["searches", *(IN_DOCS if docs else LOOKS)]
     options.to.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
@@ -72,8 +95,12 @@ def main() -> None:
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
         crawl.act("slow", {"factor": "20"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
+        if "searches" in names:
+            for name, picture in searches(crawl.url, browser):
+                (options.to / f"{name}.png").write_bytes(picture)
+                print(options.to / f"{name}.png", f"{len(picture):,} bytes")
         signed_in(browser, crawl)
-        for name in names:
+        for name in (name for name in names if name != "searches"):
             for kind, picture in pictures(crawl, browser, LOOKS[name]):
                 if docs and kind not in ("1280-light", "390-dark"):
                     continue
