@@ -346,6 +346,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{form:10} {manual.name:14} {len(typed):4}   {said}", flush=True)
     if options.questions:
         return 0
+    if not times:
+        raise SystemExit("no query was typed: the manuals have too few entries of these forms")
     times.sort()
     p50, p95 = times[len(times) // 2], times[len(times) * 95 // 100]
     print(f"CPU ms of a query with facets: p50 {p50:.1f}, p95 {p95:.1f}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import hypothesis
 import pytest
 from scrapy.crawler import Crawler
 from scrapy.spiders import Spider
@@ -24,6 +25,8 @@ from tests.support.servers.scripted import Route, ScriptedServer
 
 NICE = 15
 """Of tests that give way to those that measure time."""
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")  # a busy machine fails no test
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
 
 

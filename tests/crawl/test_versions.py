@@ -96,7 +96,7 @@ def _searched(path: Path) -> dict[str, list[str]]:
 
 
 def few(number: int) -> settings:
-    return settings(max_examples=number, deadline=None, phases=(Phase.explicit, Phase.generate))
+    return settings(max_examples=number, phases=(Phase.explicit, Phase.generate))
 
 
 @few(6)

@@ -18,7 +18,7 @@ ODD = st.text(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(ODD)
 def test_is_nfkc_but_for_signs_and_what_is_not_shown(text: str) -> None:
     for char in (*_SIGNS, *IGNORED):
@@ -29,7 +29,7 @@ def test_is_nfkc_but_for_signs_and_what_is_not_shown(text: str) -> None:
     assert normalized(text) == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_normal_text_is_itself(text: str) -> None:
     """The same object, by which callers know that offsets are the same."""

@@ -338,7 +338,7 @@ def test_monstrous_queries(site: Served, query: str, status: int) -> None:
         assert site.get(target.format(quote(query))).status == status
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.text(
         st.one_of(st.sampled_from("\"'-~: *()\\<>&;%{}"), st.characters(exclude_categories=["Cs"])),
