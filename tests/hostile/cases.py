@@ -158,7 +158,7 @@ def redirect(name: str, location: str, says: str = "", *lines: str) -> Case:
 
 REDIRECTS = [
     redirect("redirect-to-itself", "", "redirect loop"),
-    redirect("redirect-to-a-file", "file:///etc/passwd", "scheme"),
+    redirect("redirect-to-a-file", "file:///etc/passwd", "LARM_FILE_ROOTS"),
     redirect("redirect-to-ftp", "ftp://127.66.0.1/pub", "scheme"),
     redirect("redirect-to-javascript", "javascript:alert(1)", "scheme"),
     redirect("redirect-to-data", "data:text/html,<a href=/on>on</a>", "scheme"),

@@ -214,9 +214,17 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
         "modified", "depth", "author", "page", "target", "container",
-        "copies", "fields", "other_pages",
+        "copies", "fields", "other_pages", "collection", "section",
     }  # fmt: skip
-    assert set(answer["facets"]) == {"host", "other_hosts", "type", "language", "date", "fields"}
+    assert set(answer["facets"]) == {
+        "host",
+        "other_hosts",
+        "type",
+        "language",
+        "date",
+        "fields",
+        "collection",
+    }
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
     for name in (*answer, *hit, *answer["facets"]):
         assert f"`{name}`" in documented, name
@@ -320,7 +328,7 @@ def test_hostile_pages_do_nothing(hostile_site: Served, browser: Browser) -> Non
     ("http://wiki.example/", "wiki.example"),
     ("https://wiki.example:8443/a//%C3%9Cber%20uns/?q=%2F", "wiki.example:8443 › a › Über uns"),
     ("http://wiki.example/a.zip#b/c.txt", "wiki.example › a.zip #b/c.txt"),
-    ("file:///srv/a.txt", "file:///srv/a.txt"),
+    ("file:///srv/a%20b.txt", "srv › a b.txt"),
     ("http://[bad/", "http://[bad/"),
 ])  # fmt: skip
 def test_the_way_to_a_page(url: str, shown: str) -> None:
