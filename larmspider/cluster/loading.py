@@ -25,8 +25,7 @@ from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queue
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
-from larmspider.frontier.storage.records import FORGOTTEN, Counts
-from larmspider.pipelines.compaction import COMPACTED
+from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
 _BLOCKS = re.compile(rb"(\d+) blocks$")

@@ -87,7 +87,7 @@ class Command(ScrapyCommand):
             options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
-            from larmspider.workers.redis_server import StartStopped
+            from larmspider.cluster.redis_server import StartStopped
 
             print(f"scrapy workers: {error}", file=sys.stderr)
             if isinstance(error, StartStopped):
@@ -107,7 +107,7 @@ class Command(ScrapyCommand):
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
         # imported here, 0.1 s: Scrapy imports the modules of all commands for each command
         from larmspider.cluster.joining import SharedCrawl
-        from larmspider.workers.redis_server import PrivateRedis, find_program
+        from larmspider.cluster.redis_server import PrivateRedis, find_program
 
         assert self.settings is not None
         settings = self.settings

@@ -143,7 +143,7 @@ def _redis_of(
     """The crawl in Redis, and settings that name it."""
     # here, as most crawls have no Redis: its client takes 0.1 s to import
     from larmspider.cluster.joining import SharedCrawl
-    from larmspider.workers.redis_server import PrivateRedis
+    from larmspider.cluster.redis_server import PrivateRedis
 
     spider = str(crawl.manifest["spider"])
     if options.many_workers(settings):

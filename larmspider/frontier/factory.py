@@ -29,7 +29,6 @@ from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, Pa
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.normalizer import UrlForms
 from larmspider.urls.patterns import Pattern, compile_pattern
-from larmspider.workdir.removals import CurrentRemovals
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -105,7 +104,7 @@ def visits_a_day(settings: Settings) -> float:
 def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revisiting:
     """What LARM_REFRESH asks for."""
     mode = options.text(settings, "LARM_REFRESH").strip()
-    pattern, removals = None, CurrentRemovals(options.crawl_root(settings))
+    pattern = None
     if mode and mode not in REFRESH_WORDS:
         pattern = refresh_pattern(mode)
     return Revisiting(
@@ -115,7 +114,6 @@ def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revis
         per_day=visits_a_day(settings),
         even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
         matches=None if pattern is None else pattern.fullmatch,
-        is_removed=lambda forms: removals.get().has(forms),
     )
 
 

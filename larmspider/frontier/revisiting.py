@@ -157,7 +157,7 @@ class Revisiting:
         self._cursor: bytes | None = None  # of the sweep; None: none is under way
         self._best: list[tuple[float, bytes, FetchRecord]] = []  # a heap: worth, key
         self._room = 0  # of it
-        self._random, self._is_removed = random, is_removed
+        self._random, self.is_removed = random, is_removed
         self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
         self._checked: set[bytes] = set()  # pages chosen at random, which are to be visited
         self._took = 0.0  # seconds, for this plan
@@ -310,7 +310,7 @@ class Revisiting:
                 is_wanted = self.matches is None or self.matches(normalized)
                 if abs(now - at) < GONE_AGAIN_SECS or not is_wanted:
                     left.append((at, url, depth))
-                elif not self._is_removed(forms):
+                elif not self.is_removed(forms):
                     entries.append(self._frontier.entry(url, normalized, exact=exact, depth=depth))
             if len(left) < len(known.gone):
                 known.gone = left

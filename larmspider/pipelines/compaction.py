@@ -14,15 +14,12 @@ from pathlib import Path
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
-from larmspider.frontier.storage.records import pack_positions, unpack_positions
+from larmspider.frontier.storage.records import COMPACTED, pack_positions, unpack_positions
 from larmspider.pipelines.page_files import page_file_name
 from larmspider.workdir.directory import INDEX_DIR
 from larmspider.workdir.frames import forget, present
 
 DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
-COMPACTED = b"compacted"
-"""In ``meta`` of a worker's frontier: the last commit in Redis that it knew of, a line break, and
-the positions that take the place of those of that commit."""
 
 
 def finish(path: Path) -> None:

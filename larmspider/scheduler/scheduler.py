@@ -44,6 +44,7 @@ from larmspider.scheduler.source_fetch import SourceFetch
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
+from larmspider.workdir.removals import CurrentRemovals
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -225,6 +226,9 @@ class FrontierScheduler:
             )
             shared = None if worker is None else worker.backend
             frontier = build_frontier(settings, path, addresses, shared)
+            removals = CurrentRemovals(options.crawl_root(settings))
+            assert frontier.refresh is not None
+            frontier.refresh.is_removed = lambda forms: removals.get().has(forms)
             positions = frontier.recover().positions
             try:
                 recover_stores(self.crawler, positions)

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from larmspider.cluster.redis_server import PrivateRedis
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.rebuild import stored_documents
-from larmspider.workers.redis_server import PrivateRedis
 from tests.support.crawling import FAST, Ran, begin, crawl, records, scrapy
 from tests.support.forking import Forked
 from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer

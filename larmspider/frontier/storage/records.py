@@ -27,6 +27,9 @@ READY = 0
 DELAYED = 1
 """The run of a host's queue for URLs that wait for their earliest time."""
 
+COMPACTED = b"compacted"
+"""In ``meta`` of a worker's frontier: the last commit in Redis that it knew of, a line break, and
+the positions that take the place of those of that commit."""
 MAX_PRIORITY = 0xFFFF
 _PORTS = {"http:": ":80", "https:": ":443"}
 

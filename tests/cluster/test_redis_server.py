@@ -1,4 +1,4 @@
-"""larmspider/workers/redis_server.py: a real redis-server, for its owner alone."""
+"""larmspider/cluster/redis_server.py: a real redis-server, for its owner alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from larmspider.cluster.redis_server import LOG, PROGRAM, RESTARTS, PrivateRedis, StartStopped
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.workers.redis_server import LOG, PROGRAM, RESTARTS, PrivateRedis, StartStopped
 
 pytestmark = pytest.mark.skipif(
     shutil.which(PROGRAM) is None, reason="redis-server is not installed (Debian: redis-server)"
