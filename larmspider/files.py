@@ -1,5 +1,5 @@
-"""Files that several processes meet at: locks, and files that are replaced in one step; and how
-many files a process may have open.
+"""Files that several processes meet at: locks, and files that are replaced in one step; how many
+files a process may have open, and what a full disk is called.
 
 with lock(Path("crawl/lock")):      # BlockingIOError while another process holds the lock
     replace_file(Path("crawl/crawl.json"), b"{}")
@@ -7,9 +7,11 @@ with lock(Path("crawl/lock")):      # BlockingIOError while another process hold
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,9 @@ _LOOK_SECS = 0.005
 """Far longer than is_locked() has a lock."""
 _MOST_FILES = 1 << 20
 """More than any crawl needs; some systems refuse more, or mean no limit at all by it."""
+
+_FULL_BYTES = 1 << 20
+"""A file system with less is full: what is written in one go does not fit."""
 
 
 def lock(path: Path) -> IO[str]:
@@ -74,6 +79,17 @@ def replace_file(
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def in_words(error: Exception, path: Path) -> str:
+    """An error of LMDB that has written below ``path``; a write that a full disk cut short is EIO
+    there (mdb.c)."""
+    if str(error).endswith(os.strerror(errno.EIO)):
+        with suppress(OSError):
+            free = shutil.disk_usage(path).free
+            if free < _FULL_BYTES:
+                return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)"
+    return str(error)
 
 
 def raise_open_files() -> int:

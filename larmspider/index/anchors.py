@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from larmspider.errors import CrawlDirError
+from larmspider.files import in_words
 
 MAX_TEXTS = 1_000
 """Distinct texts of a target that are indexed, those of the most pages."""
@@ -111,7 +112,10 @@ class AnchorTable:
             with self._lock:
                 self._waiting = waiting | self._waiting
             if isinstance(error, lmdb.Error):  # the disk is full, for one
-                raise CrawlDirError(f"{self._env.path()}: cannot write anchors: {error}") from error
+                path = self._env.path()
+                raise CrawlDirError(
+                    f"{path}: cannot write anchors: {in_words(error, Path(path))}"
+                ) from error
             raise
 
     def _in_transaction(self, write: Callable[[Any], object]) -> None:

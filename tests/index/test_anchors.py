@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import lmdb
 import pytest
 
 from larmspider.errors import CrawlDirError
+from larmspider.files import in_words
 from larmspider.index.anchors import (
     DIRTY,
     DUE,
@@ -208,3 +210,15 @@ def test_what_lmdb_refuses_is_a_crawl_dir_error(
     with pytest.raises(CrawlDirError, match="cannot write anchors: no space left"):
         table.flush()
     assert len(table) == 1
+
+
+def test_a_write_that_a_full_disk_cut_short_is_named_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB calls it an error of input or output, as it does a broken disk."""
+    error = lmdb.Error("mdb_txn_commit: Input/output error")
+    assert in_words(error, tmp_path) == str(error)
+    assert in_words(error, tmp_path / "gone") == str(error)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=12_288))
+    assert in_words(error, tmp_path) == "No space left on device (12,288 bytes are free)"
+    assert in_words(lmdb.Error("mdb_put: MDB_BAD_TXN"), tmp_path) == "mdb_put: MDB_BAD_TXN"

@@ -16,9 +16,7 @@ nobody else has two users of one environment: the anchor table (index/) belongs 
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +27,7 @@ from typing import IO, Any
 import lmdb
 
 from larmspider.errors import CrawlDirError
-from larmspider.files import lock
+from larmspider.files import in_words, lock
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 
@@ -69,8 +67,6 @@ class WriteBatch:
 
 FORMAT = b"larmspider frontier 1"
 FIRST_MAP_BYTES = 64 << 20
-FULL_BYTES = 1 << 20
-"""A disk with less room than this counts as full where a write was cut short."""
 _NAMES = ("urls", "queue", "hosts", "meta")
 
 
@@ -211,16 +207,10 @@ class LmdbFiles:
                     self.env.set_mapsize(self.env.info()["map_size"] * 2)
             except lmdb.Error as error:
                 raise BackendError(
-                    f"cannot write the frontier in {self.path}: {self._why(error)}"
+                    f"cannot write the frontier in {self.path}: {in_words(error, self.path)}"
                 ) from error
             else:
                 return
-
-    def _why(self, error: lmdb.Error) -> str:
-        """The error's text; LMDB takes a write that a full disk cut short for EIO (mdb.c)."""
-        free = shutil.disk_usage(self.path).free
-        full = str(error).endswith(os.strerror(errno.EIO)) and free < FULL_BYTES
-        return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)" if full else str(error)
 
     def _write(self, batch: WriteBatch) -> None:
         gone = sorted(key for key, value in batch.queue.items() if value is None)
