@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import opensearchpy
 import pytest
 
 from larmspider.index.writer import IndexWriter
@@ -202,7 +203,6 @@ def test_other_parameters_and_indexes_are_refused(site: Served) -> None:
 @pytest.mark.acceptance
 def test_the_client_of_opensearch_asks(site: Served) -> None:
     """opensearch-py, over its own connections."""
-    opensearchpy = pytest.importorskip("opensearchpy")
     host, _, port = site.url.partition("//")[2].partition(":")
     client = opensearchpy.OpenSearch(
         hosts=[{"host": host, "port": int(port), "url_prefix": "search"}], headers=BEARER
