@@ -199,6 +199,12 @@ QUERIES = (
     "/url?u=http://h/{text}",
     "/view?u={text}",
     "/copy?u={text}",
+    "/search/copy?u={text}&q={text}",
+    "/search?q=siren&sort={text}&collection={text}",
+    "/control/why?q={text}&u={text}",
+    "/control/search?said={text}",
+    "/control/queries?sort={text}",
+    "/mirrors?said={text}",
     "/links?show={text}&format={text}&page={text}",
 )
 """Targets that take text from a user; ``{text}`` is quoted for a query."""
