@@ -15,6 +15,7 @@ from larmspider.items import Page
 from larmspider.web.auth import cookie_name
 from tests.support.web.serving import TOKEN, Got, Served, request
 
+pytestmark = pytest.mark.acceptance
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 EMPTY = "e4a6a0577479b2b4"  # the digest of a file that is not there
 

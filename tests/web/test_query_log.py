@@ -234,6 +234,7 @@ ODD = (
 )  # fmt: skip
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("entrance", [
     "/search?q={}", "/search?q={}&format=json", "/search/suggest?q={}", "/search/_search?q={}",
     "/control/why?u=http://wiki.example/&q={}", "/control/why?u={}&q=canteen&format=json", "body",
