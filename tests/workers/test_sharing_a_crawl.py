@@ -192,7 +192,7 @@ def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:
     crew.start("w1", "w2", LARM_MAX_PAGES="20")
     assert crew.wait() == [0, 0]
     stored = len(crew.stored())
-    assert 20 <= stored <= 30
+    assert 20 <= stored < 40  # which each of them alone would have
     assert stored < len(crew.hosts.urls)
     crew.start("w1", "w2")
     assert crew.wait() == [0, 0]
