@@ -40,7 +40,6 @@ class NormalizeFilter(UrlFilter):
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if not self._files or is_file(page.url):
             return [None] * len(links)
-        # of a link that is rejected by its form, too, the first reason counts
         return [
             FROM_THE_WEB if (link.normalized or "").startswith(SCHEME) else None for link in links
         ]
