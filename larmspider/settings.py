@@ -62,6 +62,11 @@ LARM_REFRESH_PER_DAY = 0
 # changes; `even`: those whose last visit is longest ago.
 LARM_REFRESH_ORDER = "value"
 
+# A name for the run of `refresh=all`, or of a pattern, that this worker belongs to: workers of the
+# same name are one run, and one that joins after its end begins no other. `scrapy workers` makes
+# one up for each start; workers that are started one by one may be given one.
+LARM_REFRESH_RUN = ""
+
 # --- Many workers -------------------------------------------------------------------------------
 
 # All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and

@@ -1,13 +1,14 @@
 """What workers that visit pages again have in common: when the run began, and its budget.
 
     refresh = SharedRefresh(client, keys)
-    refresh.began("all", now)              # the time at which the first of them began
+    refresh.began("all", now, "r1")        # the time at which the first of them began
     refresh.refill(now, per_day=33)        # the visits that all of them together may still make
     adopt(link, keys, directories)         # before it, for a crawl of an earlier version
 
 A run begins when its first worker asks, and is over when the crawl has come to its end: until then
-workers that join later, and those that are started again, go on with it. Methods may be called from
-any thread, and raise what UNREACHABLE lists.
+workers that join later, and those that are started again, go on with it. After it, they go on with
+it where they have its name (LARM_REFRESH_RUN), and find nothing left to do. Methods may be called
+from any thread, and raise what UNREACHABLE lists.
 """
 
 from __future__ import annotations
@@ -43,11 +44,18 @@ class SharedRefresh:
         self._client, self._keys = client, keys
         self._refill = client.register_script(REFILL.text)
 
-    def began(self, mode: str, now: float) -> float:
-        """When the run with this LARM_REFRESH began, in seconds since the epoch."""
-        runs = self._keys.crawl("refresh")
+    def began(self, mode: str, now: float, name: str = "") -> float:
+        """When the run with this LARM_REFRESH, and this name, began, in seconds since the epoch."""
+        runs, named = self._keys.crawl("refresh"), self._keys.crawl("refresh_run")
+        if name:
+            known = self._client.hmget(named, "name", "mode", "began")
+            if known[:2] == [name.encode(), mode.encode()]:
+                return float(known[2])
         self._client.hsetnx(runs, mode, repr(now))
-        return float(self._client.hget(runs, mode) or now)
+        began = float(self._client.hget(runs, mode) or now)
+        if name:
+            self._client.hset(named, mapping={"name": name, "mode": mode, "began": repr(began)})
+        return began
 
     def refill(self, now: float, per_day: float) -> float:
         """Visits that are left, of ``per_day`` for the whole crawl, as of the last commits."""

@@ -124,6 +124,7 @@ class ClusterWorker:
         )
         self.overrides = SharedOverrides(own_client, self.keys)
         self._refresh = SharedRefresh(own_client, self.keys)
+        self._run_name = options.text(settings, "LARM_REFRESH_RUN")
         forms = UrlForms.from_settings(settings)
         self._earlier = join(self.membership, self.link, self.keys, crawler)
         self.lease = WorkerLease(seconds)
@@ -402,7 +403,8 @@ class ClusterWorker:
         return self.frontier.refresh
 
     def _run_began(self) -> float:
-        return self._refresh.began(self._revisiting.mode, self.frontier.clock())
+        mode, now = self._revisiting.mode, self.frontier.clock()
+        return self._refresh.began(mode, now, self._run_name)
 
     async def _fill_refresh(self) -> None:
         """Visits again are planned by what the budget of the whole crawl has left."""

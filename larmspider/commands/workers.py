@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -223,7 +224,9 @@ class Command(ScrapyCommand):
             command += ["-a", f"{name}={value}"]
         for setting in opts.set:
             command += ["-s", setting]
-        own = {"LARM_FRESH": "", "LOG_FILE": ""}
+        assert self.settings is not None
+        run = options.text(self.settings, "LARM_REFRESH_RUN") or secrets.token_hex(8)
+        own = {"LARM_FRESH": "", "LOG_FILE": "", "LARM_REFRESH_RUN": run}
         if redis_url:
             own["REDIS_URL"] = redis_url
         for name, value in own.items():

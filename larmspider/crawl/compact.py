@@ -173,7 +173,8 @@ def _write(
             file.close()
         log.close()
     last = max([*files, *(n for n in numbers if n not in where)], default=0)
-    length = files[last].end if last in files else sizes.get(last, 0)
+    staying = 0 if last in where else sizes.get(last, 0)  # 0 may have gone, and nothing come
+    length = files[last].end if last in files else staying
     at["PageFilesPipeline"] = f"{last} {length} {at['PageFilesPipeline']}"
     if present(path / "links.log").exists():
         links = _log(path, draft, "links.log", LINK_LOG_COLUMNS)

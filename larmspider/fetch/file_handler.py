@@ -88,6 +88,8 @@ class FileHandler:
         """Raises Refused, TimedOut, ConnectionLost, TooBig."""
         began, secs = time.monotonic(), self.limits.total_of(request)
         url = request.url.partition("#")[0]
+        if not (path := url.partition("?")[0]).endswith("/"):
+            url = path  # the query of a link to a file says nothing
         asked = {name: (request.headers.get(name) or b"").decode("latin-1") for name in _CONDITIONS}
         try:
             answer = await asyncio.wait_for(_in_thread(lambda: self.reader.read(url, asked)), secs)
@@ -200,6 +202,9 @@ class FileReader:
         if query and not query.startswith(FROM):
             return Answer(404)
         names = self._names(real)
+        if not names and place in self.roots.roots:
+            # an answer of 200 would say that all is well here, and each file in turn that it is not
+            raise errors.Refused(f"{_shown(place)} is empty: is the share mounted?")
         start = bisect.bisect_left(names, path_of(FILES + query.removeprefix(FROM))) if query else 0
         part = names[start : start + PART]
         title = html.escape(f"Index of {_shown(place)}")

@@ -97,7 +97,7 @@ class HostRecord:
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
         elif self.until == inf:
-            self.parks = self.failures = 0
+            self.parks = self.failures = self.level = 0
             self.wake()
 
     def move(self) -> None:

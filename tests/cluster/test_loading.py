@@ -256,6 +256,16 @@ def test_the_budget_of_all_is_what_the_commits_have_left(store, workers):
     assert refresh.began("due", 9.0) == 9.0
 
 
+def test_a_worker_that_comes_after_the_end_of_its_run_begins_no_other(store):
+    refresh = SharedRefresh(store.client, store.keys)
+    assert refresh.began("all", 5.0, "monday") == 5.0
+    assert refresh.began("all", 6.0, "by another name") == 5.0, "it goes on with the one under way"
+    store.client.delete(store.keys.crawl("refresh"))  # the crawl has come to its end
+    assert refresh.began("all", 9.0, "by another name") == 5.0
+    assert refresh.began("https?://wiki/.*", 9.0, "by another name") == 9.0
+    assert refresh.began("all", 10.0) == 10.0
+
+
 def test_what_waits_and_what_the_brake_has_counted_come_with_the_host(store, workers):
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)

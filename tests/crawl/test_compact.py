@@ -43,6 +43,13 @@ def crawl(tmp_path: Path) -> CrawlDir:
     return CrawlDir(crawl.path)
 
 
+def positions(crawl: CrawlDir) -> dict[str, bytes]:
+    backend = LmdbBackend(crawl.path / "frontier")
+    found = backend.recover().positions
+    backend.close()
+    return found
+
+
 def run(crawl: CrawlDir, versions: int = 0, **more: Any) -> Any:
     return compact(crawl, versions=versions, heap_bytes=15_000_000, **more)
 
@@ -55,13 +62,25 @@ def test_what_does_not_count_is_given_back(crawl: CrawlDir) -> None:
     assert known(crawl.path) == before
     assert sum(file.stat().st_size for file in crawl.path.glob("*.pfl")) == 5 * 4 * 3_000
     assert run(crawl) == (freed.after, freed.after)
-    backend = LmdbBackend(crawl.path / "frontier")
-    positions = backend.recover().positions
-    backend.close()
-    again = StoredCrawl(crawl.path, refresh=True, positions=positions)
+    again = StoredCrawl(crawl.path, refresh=True, positions=positions(crawl))
     again.store(URLS[0], page(URLS[0], "new"))
     again.end()
     assert (URLS[0], b"new" * 3_000) in known(crawl.path)["pages"]
+
+
+def test_a_crawl_of_which_no_page_is_left_goes_on(crawl: CrawlDir) -> None:
+    rules = [Rule("url", url) for url in URLS]
+    again = StoredCrawl(crawl.path, refresh=True, positions=positions(crawl))
+    for url in URLS[:-1]:
+        again.store(url, None)
+    again.end()
+    again.make_frontier([])
+    run(crawl, removals=Removals(crawl.path / "removed.txt", rules))
+    assert not list(crawl.path.glob("*.pfl"))
+    again = StoredCrawl(crawl.path, refresh=True, positions=positions(crawl))
+    again.store(URLS[0], page(URLS[0], "new"))
+    again.end()
+    assert known(crawl.path)["pages"] == [(URLS[0], b"new" * 3_000)]
 
 
 def test_old_versions_are_kept(crawl: CrawlDir) -> None:

@@ -71,7 +71,7 @@ def test_waking_who_is_awake_does_nothing(state):
     "record, state",
     [
         (HostRecord("h", state=L), N),
-        (HostRecord("h", state=P, until=inf, parks=4, robots_until=1.0), R),
+        (HostRecord("h", state=P, until=inf, parks=4, level=9, robots_until=1.0), R),
         (HostRecord("h", state=P, until=inf), N),
         (HostRecord("h", state=P, until=1e9), P),
         (HostRecord("h", state=S, until=1e9), S),
@@ -82,7 +82,7 @@ def test_what_a_restart_makes_of_it(record, state):
     record.restart()
     assert record.state is state
     if record.until == 0.0:
-        assert record.parks == 0
+        assert record.parks == record.level == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A share of files is crawled, searched and kept current."""
+"""A share of files is crawled, searched, kept current, and survives being unmounted."""
 
 from __future__ import annotations
 
@@ -68,6 +68,20 @@ def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
     ran = crawl(share, "-a", "refresh=all")
     assert "1 new, 1 missing (kept until" in ran.out, ran.out
     assert found(share, "next", "year") == ["budget.txt"]
+    assert found(share, "crane") == ["list.csv", "new.txt"]
+
+    away = share.with_name("away")
+    share.rename(away)
+    share.mkdir()
+    crawl(share, "-a", "refresh=all")
+    assert "is the share mounted?" in (share.parent / "crawl" / "fetch.log").read_text()
+    share.rmdir()
+    crawl(share, "-a", "refresh=all")
+    away.rename(share)
+    assert found(share, "crane") == ["list.csv", "new.txt"]
+    ran = crawl(share, "-a", "refresh=all")
+    assert "missing" in ran.out, ran.out
+    assert "removed" not in ran.out, ran.out
     assert found(share, "crane") == ["list.csv", "new.txt"]
 
 

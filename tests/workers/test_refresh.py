@@ -206,11 +206,14 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
     assert all(url.endswith(("/p0", "/p1", "/p2")) for url in again), "what changes is learned"
     check_as_fresh(crew, tmp_path)
     crew.days = 2
-    done = crew.run("all", number=3)
+    done = crew.run("all", number=3, LARM_REFRESH_RUN="evening")
     assert done.status == 0, done.err
     assert crew.sites.asked() == Counter(crew.sites.urls)
     assert "refresh   0 changed, 0 new, 42 as before" in done.out
     assert "42 requests for known pages; 0 pages not asked for" in done.out
+    late = crew.run("all", number=2, LARM_REFRESH_RUN="evening")
+    assert late.status == 0, late.err
+    assert not crew.sites.asked(), "workers of a run that come after its end"
     crew.days = 2.01
     done = crew.run("due")
     assert done.status == 0, done.err
