@@ -1,15 +1,20 @@
 """kill -9 at named points of a refresh: nothing is lost, doubled, or taken out twice.
 
-``pytest tests/recovery/test_killed_refresh.py --kills 190`` kills ten times at each of them.
+``pytest tests/recovery/test_killed_refresh.py --kills 190`` kills ten times at each of them, one
+process and three workers.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import count
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 import tantivy
@@ -23,11 +28,14 @@ from larmspider.index.version import open_index
 from tests.support.crawling import FAST, begin, body_of, records
 from tests.support.recovery.kill_points import REFRESH_POINTS
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.workers.visited_again import Crew, six_hosts
 
 pytestmark = pytest.mark.acceptance
 
 DAY = 86_400.0
 PAGES = 40
+AGAIN = ": started again in "
+"""A supervisor says this of a worker that was killed."""
 LEAST = 2
 """Kills at each point, without --kills."""
 SETTINGS = FAST | {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
@@ -153,6 +161,15 @@ class Refreshed:
             backend.close()
 
 
+def after(point: str, chance: random.Random, pages: int) -> float:
+    """For KILL_AFTER, in a run that visits more than so many pages."""
+    if point.startswith("during"):
+        return chance.uniform(0.05, 20 if "index" in point else 8)
+    often = "commit" in point or "recover" in point or point in ("opened", "positions-named")
+    rare = point in ("looking-for-pages", "looking-again", "taken-out")
+    return 0 if often or rare else chance.randrange(pages)
+
+
 @pytest.fixture
 def refreshed(tmp_path: Path) -> Iterator[Refreshed]:
     site = Site()
@@ -176,14 +193,7 @@ def test_a_refresh_that_is_killed_again_and_again_is_exact(
         refreshed.site.live(chance)
         for _ in range(min(6, len(plan))):
             point = plan.pop()
-            often = (
-                "commit" in point or "recover" in point or point in ("opened", "positions-named")
-            )
-            rare = point in ("looking-for-pages", "looking-again", "taken-out")
-            after = 0 if often or rare else chance.randrange(30)
-            if point.startswith("during"):
-                after = chance.uniform(0.05, 20 if "index" in point else 8)
-            if refreshed.run(point=point, after=after):
+            if refreshed.run(point=point, after=after(point, chance, pages=30)):
                 break
             killed[point] += 1
         refreshed.days += 1  # a page that waited for its host's canaries leaves with the next run
@@ -209,3 +219,93 @@ def test_what_only_the_index_has_after_a_crash_is_put_right(
     assert refreshed.run()
     with pytest.raises(AssertionError, match="stored twice"):
         refreshed.check()
+
+
+class KilledCrew(Crew):
+    """Of three workers."""
+
+    def killed(self, points: dict[str, tuple[str, float]]) -> int:
+        """How many were killed in a run, of those that were to be."""
+        said, marks = self.folder / "out", self.folder / f"killed{self.days}"
+        marks.mkdir()
+        self.variables = {"KILLS": json.dumps(points), "KILLED": str(marks)}
+        before = said.read_text().count(AGAIN) if said.exists() else 0
+        running = self.begin("all", 3, LARM_LEASE_SECS="4", LARM_CHECKPOINT_SECS="0.1")
+        try:
+            status = running.wait(400)
+        finally:
+            running.kill()
+            running.wait()
+        assert status == 0, said.read_text()
+        return said.read_text().count(AGAIN) - before
+
+    def live(self, day: int) -> Iterator[str]:
+        """A page of each host changes, and one is new, or is gone for good: those. Links lead to
+        pages that are there."""
+        for number, pages in enumerate(self.sites.pages):
+            changed, gone = [path for path, text in pages.items() if text][-2:]
+            pages[changed] = f"Version {day} of this page of many words"
+            if (number + day) % 2:
+                pages[f"/n{day}"] = f"This is a page since day {day}"
+                pages[changed] += f" with a <a href=/n{day}>new one</a>"
+            else:
+                pages[gone] = ""
+                self.sites.named[number] = [one for one in self.sites.named[number] if one != gone]
+                yield self.sites.servers[number].url(gone)
+
+    def check(self, gone: Collection[str]) -> None:
+        """All is as in a fresh crawl of the pages as they are, ``gone`` ones left once."""
+        wanted = self.sites.bodies()
+        bodies, documents, links = self.held()
+        assert bodies == wanted
+        assert documents == Counter(wanted.keys())
+        told = [
+            (page, urljoin(page, target), text)
+            for page, body in wanted.items()
+            for target, text in re.findall(r"<a href=(.*?)>(.*?)</a>", body.decode())
+        ]
+        assert links == Counter((page, target) for page, target, _ in told)
+        texts: Counter[tuple[str, str]] = Counter()
+        stored: Counter[tuple[str, bytes]] = Counter()
+        for worker in map(self.path.joinpath, self.names()):
+            anchors = AnchorTable(worker / "index/anchors")
+            texts.update((url, text) for url in wanted for text in anchors.texts(url))
+            anchors.close()
+            lines = [line for line in records(worker / "store.log") if line["http-code"] == "200"]
+            stored.update((line["url"], body_of(worker, line)) for line in lines)
+        named = {(page, target, text) for page, target, text in told if page != target}
+        assert texts == Counter((to, text) for _, to, text in named if to in wanted)
+        assert max(stored.values()) == 1, "a version is stored twice"
+        assert Counter(self.deleted()) == Counter(gone)
+
+
+def test_three_workers_that_are_killed_are_exact(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each at a point of its own, once in a run."""
+    kills = request.config.getoption("--kills")
+    chance = random.Random(request.config.getoption("--kill-seed") or 15)
+    times = -(-kills // len(REFRESH_POINTS)) if kills > 20 else 0
+    plan = [*REFRESH_POINTS] * times or chance.sample(REFRESH_POINTS, 6)
+    chance.shuffle(plan)
+    killed, planned, gone = 0, len(plan), list[str]()
+    with six_hosts(tmp_path) as six:
+        crew = KilledCrew(six.sites, six.folder)
+        assert crew.run(number=3).status == 0
+        crew.settings = "tests.support.recovery.kill_points"
+        for day in count(1):
+            crew.days += 9
+            gone += crew.live(day)
+            points = [(point, after(point, chance, pages=4)) for point in plan[:3]]
+            killed += crew.killed(dict(zip(crew.names(), points, strict=False)))
+            del plan[:3]
+            if day % 2 == 0 or not plan:
+                crew.days += 1
+                crew.variables = {}
+                done = crew.run("all", number=3)
+                assert done.status == 0, done.err
+                crew.check(gone)
+            if not plan:
+                break
+    assert killed > planned // 2
+    print(f"{killed} kills of {planned}")

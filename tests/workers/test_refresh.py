@@ -3,26 +3,20 @@ what a fresh crawl of the same sites holds."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import redis
 
 from larmspider.cluster.redis_server import PrivateRedis
-from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.frontier.storage.records import UrlState, url_key
-from larmspider.index.rebuild import stored_documents
-from tests.support.crawling import FAST, Ran, begin, crawl, records, scrapy
-from tests.support.forking import Forked
-from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer
+from larmspider.frontier.storage.records import UrlState
+from tests.support.crawling import crawl, scrapy
+from tests.support.workers.visited_again import Crew, held, six_hosts
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -31,155 +25,12 @@ pytestmark = [
         reason="redis-server is not installed (Debian: redis-server)",
     ),
 ]
-DAY = 86_400.0
-SETTINGS = FAST | {
-    "LARM_MONITOR_SECS": "1",
-    "LARM_LEASE_SECS": "12",
-    "LARM_CHECKPOINT_SECS": "0.3",
-}
-
-
-@dataclass
-class Sites:
-    """Hosts with pages by path, "" for one that is gone; the first start page names all hosts, each
-    one its ``named`` pages."""
-
-    servers: list[ScriptedServer]
-    pages: list[dict[str, str]]
-    named: list[list[str]] = field(default_factory=list)
-    delay: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.named = [list(pages) for pages in self.pages]
-        for number, server in enumerate(self.servers):
-            server.routes["*"] = lambda request, number=number: self.answer(number, request)
-
-    def answer(self, number: int, request: Request) -> Resolution:
-        if request.path == "/robots.txt":
-            return Reply(404)
-        html = {"Content-Type": "text/html"}
-        if request.path == "/":
-            links = "".join(f"<a href={path}>{path[1:]}</a> " for path in self.named[number])
-            links += "".join(f"<a href={one.url('/')}>{at}</a>" for at, one in self._others(number))
-            return Reply(200, html, f"start {links}".encode(), self.delay)
-        text = self.pages[number].get(request.path)
-        if not text:
-            return Reply(404 if text is None else 410, {}, b"nothing here")
-        body = f"<title>{request.path}</title><p>{text} on {number}</p>"
-        return Reply(200, html, body.encode(), self.delay)
-
-    def _others(self, number: int) -> list[tuple[int, ScriptedServer]]:
-        return list(enumerate(self.servers)) if number == 0 else []
-
-    def asked(self) -> Counter[str]:
-        found = Counter(
-            server.url(one.path)
-            for server in self.servers
-            for one in server.log
-            if one.path != "/robots.txt" and not one.path.startswith("/larmspider-")
-        )
-        for server in self.servers:
-            server.log.clear()
-        return found
-
-    @property
-    def urls(self) -> set[str]:
-        return {
-            server.url(path)
-            for server, pages in zip(self.servers, self.pages, strict=True)
-            for path in ("/", *pages)
-        }
-
-
-class Crew:
-    """``days``: how far the clocks of the crawl are ahead."""
-
-    def __init__(self, sites: Sites, folder: Path) -> None:
-        self.sites, self.folder, self.days = sites, folder, 0.0
-        self._runs = 0
-
-    @property
-    def path(self) -> Path:
-        return self.folder / "crawl"
-
-    def run(self, refresh: str = "", number: int = 2, **settings: str) -> Ran:
-        words = self._command(refresh, number, settings)
-        return scrapy(*words, cwd=self.folder, settings_module=f"ahead{self._runs}", timeout=300)
-
-    def begin(self, refresh: str, number: int, **settings: str) -> Forked:
-        """The same, beside the test."""
-        words = self._command(refresh, number, settings)
-        with (self.folder / "out").open("ab") as out:
-            return begin(*words, cwd=self.folder, settings_module=f"ahead{self._runs}", out=out)
-
-    def kill(self, supervisor: Forked, name: str) -> None:
-        """SIGKILL for a worker, which the supervisor starts again."""
-        children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text()
-        for pid in map(int, children.split()):
-            if f"LARM_WORKER={name}" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
-                os.kill(pid, signal.SIGKILL)
-                return
-        raise AssertionError(f"{name} does not run")
-
-    def names(self) -> list[str]:
-        return sorted(path.parent.name for path in self.path.glob("*/fetch.log"))
-
-    def fetches(self, name: str) -> int:
-        """Lines in the fetch.log of a worker."""
-        return len((self.path / name / "fetch.log").read_bytes().splitlines())
-
-    def deleted(self) -> list[str]:
-        """URLs in the deleted.log of all workers."""
-        logs = self.path.glob("*/deleted.log")
-        return [record["url"] for log in logs for record in records(log)]
-
-    def _command(self, refresh: str, number: int, settings: dict[str, str]) -> list[str]:
-        self._runs += 1
-        # a name of its own: Python takes a file of the same second and size for the one before
-        (self.folder / f"ahead{self._runs}.py").write_text(
-            "import time\nfrom larmspider.settings import *\n"
-            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
-        )
-        words = ["workers", "-n", str(number), "-a", f"start={self.sites.servers[0].url('/')}"]
-        words += ["-a", r"restrict=http://127\.60\.[0-9.]+:.*"]
-        for name, value in {**SETTINGS, **settings}.items():
-            words += ["-s" if name.isupper() else "-a", f"{name}={value}"]
-        return [*words, *(["-a", f"refresh={refresh}"] if refresh else [])]
-
-    def state(self, url: str) -> UrlState:
-        with open_crawl(self.path).frontier() as frontier:
-            assert frontier is not None
-            return frontier.state(url_key(url))
-
-    def held(self) -> tuple[dict[str, bytes], Counter[str], Counter[tuple[str, str]]]:
-        return held(self.path)
-
-
-def held(path: Path) -> tuple[dict[str, bytes], Counter[str], Counter[tuple[str, str]]]:
-    """Bodies by URL, documents of all indexes, links of all logs."""
-    found = open_crawl(path)
-    bodies = {page.exact: found.body(page) for page in found.pages()}
-    documents: Counter[str] = Counter()
-    links: Counter[tuple[str, str]] = Counter()
-    for part in found.parts:
-        if part.index_dir.exists():
-            documents.update(key for key, stored in stored_documents(part.index_dir)[1] if stored)
-        links.update((fields[0], fields[1]) for fields in part.logs.links())
-    return bodies, documents, links
 
 
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
-    with ExitStack() as stack:
-        servers = [
-            stack.enter_context(ScriptedServer({}, f"127.60.0.{number + 1}")) for number in range(6)
-        ]
-        texts = [
-            {f"/p{n}": f"text {n} of {number}" for n in range(5)} for number in range(len(servers))
-        ]
-        folder = tmp_path / "many"
-        folder.mkdir()
-        yield Crew(Sites(servers, texts), folder)
+    with six_hosts(tmp_path) as crew:
+        yield crew
 
 
 def check_as_fresh(crew: Crew, tmp_path: Path) -> None:
@@ -223,7 +74,7 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
 
 def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
     """Nothing is lost, stored twice or taken out twice; what the worker that was killed had not
-    committed, or was to take out, is visited again."""
+    committed, or was to take out once its host's canaries were asked, is visited again."""
     assert crew.run(number=3).status == 0
     gone = set()
     for number, pages in enumerate(crew.sites.pages):
@@ -232,15 +83,14 @@ def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
         gone.add(crew.sites.servers[number].url("/p4"))
     crew.sites.asked()
     crew.days, crew.sites.delay = 1, 2.0  # a host's pages take 14 s
-    before = {name: crew.fetches(name) for name in crew.names()}
     running = crew.begin("all", 3, CONCURRENT_REQUESTS_PER_DOMAIN="1")
     try:
         end = time.monotonic() + 300
-        while not (begun := [name for name in before if crew.fetches(name) > before[name] + 1]):
+        while not (holder := crew.holding(gone)):
             assert running.poll() is None, (crew.folder / "out").read_text()
             assert time.monotonic() < end
             time.sleep(0.05)
-        crew.kill(running, begun[0])
+        crew.kill(running, holder)
         crew.sites.delay = 0.0
         assert running.wait(400) == 0, (crew.folder / "out").read_text()
     finally:

@@ -4,13 +4,18 @@
 
 The product has no hooks for this: its components are wrapped here. KILL_AFTER is how often the
 point is passed before, or for the points "during" something the milliseconds that it may last.
+Workers have KILLS={"atlas-1": ["popped", 7]}, and a folder KILLED in which each that was killed has
+a file: it is killed once.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from scrapy import Request, Spider
@@ -27,6 +32,12 @@ from larmspider.settings import EXTENSIONS, ITEM_PIPELINES
 LARM_LANGUAGES, LARM_SITEMAPS = "", False
 POINT = os.environ.get("KILL_POINT", "")
 AFTER = float(os.environ.get("KILL_AFTER", "0"))
+_MARK: Path | None = None
+for _word in sys.argv if "KILLS" in os.environ else ():
+    if _word.startswith("LARM_WORKER="):
+        _MARK = Path(os.environ["KILLED"], _name := _word.partition("=")[2])
+        POINT, AFTER = json.loads(os.environ["KILLS"]).get(_name, ("", 0.0))
+        POINT = "" if _MARK.exists() else POINT
 POINTS = (
     "popped",
     "after-page-files",
@@ -50,11 +61,17 @@ REFRESH_POINTS = (*POINTS, "looking-for-pages", "looking-again", "taken-out")
 _passed = 0
 
 
+def _mark() -> None:
+    if _MARK is not None:
+        _MARK.touch()
+
+
 def passes(point: str) -> None:
     """The process ends here if this is its point, and it has been here often enough."""
     global _passed
     if point == POINT:
         if _passed >= AFTER:
+            _mark()
             os.kill(os.getpid(), signal.SIGKILL)
         _passed += 1
 
@@ -62,6 +79,7 @@ def passes(point: str) -> None:
 def passes_soon(point: str) -> None:
     """The process ends some milliseconds from now, wherever it is then."""
     if point == POINT:
+        _mark()
         # the default action of SIGALRM: the kernel ends the process, no Python runs
         signal.setitimer(signal.ITIMER_REAL, max(AFTER, 0.01) / 1000)
 
