@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -26,7 +27,7 @@ from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
 from larmspider.index.version import open_index
 from tests.support.crawling import FAST, begin, body_of, records
-from tests.support.recovery.kill_points import REFRESH_POINTS
+from tests.support.recovery.kill_points import POINTS, REFRESH_POINTS
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.workers.visited_again import Crew, six_hosts
 
@@ -34,8 +35,6 @@ pytestmark = pytest.mark.acceptance
 
 DAY = 86_400.0
 PAGES = 40
-AGAIN = ": started again in "
-"""A supervisor says this of a worker that was killed."""
 LEAST = 2
 """Kills at each point, without --kills."""
 SETTINGS = FAST | {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
@@ -224,12 +223,11 @@ def test_what_only_the_index_has_after_a_crash_is_put_right(
 class KilledCrew(Crew):
     """Of three workers."""
 
-    def killed(self, points: dict[str, tuple[str, float]]) -> int:
-        """How many were killed in a run, of those that were to be."""
+    def killed(self, points: dict[str, tuple[str, float]]) -> list[str]:
+        """The points at which workers were killed in a run, of those at which they were to be."""
         said, marks = self.folder / "out", self.folder / f"killed{self.days}"
         marks.mkdir()
         self.variables = {"KILLS": json.dumps(points), "KILLED": str(marks)}
-        before = said.read_text().count(AGAIN) if said.exists() else 0
         running = self.begin("all", 3, LARM_LEASE_SECS="4", LARM_CHECKPOINT_SECS="0.1")
         try:
             status = running.wait(400)
@@ -237,7 +235,7 @@ class KilledCrew(Crew):
             running.kill()
             running.wait()
         assert status == 0, said.read_text()
-        return said.read_text().count(AGAIN) - before
+        return [point for name, (point, _) in points.items() if (marks / name).exists()]
 
     def live(self, day: int) -> Iterator[str]:
         """A page of each host changes, and one is new, or is gone for good: those. Links lead to
@@ -257,7 +255,8 @@ class KilledCrew(Crew):
         """All is as in a fresh crawl of the pages as they are, ``gone`` ones left once."""
         wanted = self.sites.bodies()
         bodies, documents, links = self.held()
-        assert bodies == wanted
+        # a page that left is looked for once more after 30 days: its 410 is stored, and is no page
+        assert {url: body for url, body in bodies.items() if url not in gone} == wanted
         assert documents == Counter(wanted.keys())
         told = [
             (page, urljoin(page, target), text)
@@ -279,6 +278,10 @@ class KilledCrew(Crew):
         assert Counter(self.deleted()) == Counter(gone)
 
 
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="redis-server is not installed (Debian: redis-server)",
+)
 def test_three_workers_that_are_killed_are_exact(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -286,9 +289,9 @@ def test_three_workers_that_are_killed_are_exact(
     kills = request.config.getoption("--kills")
     chance = random.Random(request.config.getoption("--kill-seed") or 15)
     times = -(-kills // len(REFRESH_POINTS)) if kills > 20 else 0
-    plan = [*REFRESH_POINTS] * times or chance.sample(REFRESH_POINTS, 6)
+    plan = [*REFRESH_POINTS] * times or chance.sample(POINTS, 3)
     chance.shuffle(plan)
-    killed, planned, gone = 0, len(plan), list[str]()
+    killed, gone = Counter[str](), list[str]()
     with six_hosts(tmp_path) as six:
         crew = KilledCrew(six.sites, six.folder)
         assert crew.run(number=3).status == 0
@@ -297,7 +300,7 @@ def test_three_workers_that_are_killed_are_exact(
             crew.days += 9
             gone += crew.live(day)
             points = [(point, after(point, chance, pages=4)) for point in plan[:3]]
-            killed += crew.killed(dict(zip(crew.names(), points, strict=False)))
+            killed.update(crew.killed(dict(zip(crew.names(), points, strict=False))))
             del plan[:3]
             if day % 2 == 0 or not plan:
                 crew.days += 1
@@ -307,5 +310,5 @@ def test_three_workers_that_are_killed_are_exact(
                 crew.check(gone)
             if not plan:
                 break
-    assert killed > planned // 2
-    print(f"{killed} kills of {planned}")
+    assert killed.total() > len(REFRESH_POINTS) * times // 2, killed
+    print(f"{killed.total()} kills: {dict(killed)}")
