@@ -33,6 +33,8 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.visited import VisitedFilter
+from larmspider.pipelines.outbox.dummy import DummyReceiver
+from larmspider.pipelines.outbox.receiver import Receiver
 from larmspider.scheduler.leases import Leases
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.equivalence import MODES, PROVEN
@@ -60,6 +62,8 @@ def _filter_step(middleware: Any, *_: Any) -> str:
 
 
 def _store_step(store: Any, *_: Any) -> str:
+    if isinstance(store, Receiver):
+        return "outbox"
     return "index" if type(store).__name__ == "SearchIndexPipeline" else "stores"
 
 
@@ -219,7 +223,7 @@ def chain_line(costs: list[float]) -> list[str]:
     ]
 
 
-def crawl(name: str, pages: int, rules: str) -> tuple[list[str], list[float]]:
+def crawl(name: str, pages: int, rules: str, *, outbox: bool) -> tuple[list[str], list[float]]:
     """Crawl ``pages`` pages of a site in this process, which can do so once; the report and
     Profile.like_the_median."""
     site = SITES[name]
@@ -243,6 +247,8 @@ def crawl(name: str, pages: int, rules: str) -> tuple[list[str], list[float]]:
             },
             priority="cmdline",
         )
+        if outbox:
+            settings.get("ITEM_PIPELINES")[DummyReceiver] = 600
         process = CrawlerProcess(settings)
         process.crawl("intranet", start=server.url(ADDRESS, site.start))
         process.start()
@@ -254,6 +260,7 @@ def main() -> None:
     parser.add_argument("--site", nargs="+", choices=SITES, default=list(SITES))
     parser.add_argument("--pages", type=int, default=2000, help="of each site; 0: all")
     parser.add_argument("--rules", choices=MODES, default=PROVEN, help="LARM_CANONICAL_RULES")
+    parser.add_argument("--outbox", action="store_true", help="with a receiver that only counts")
     options = parser.parse_args()
     costs: list[float] = []
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
@@ -261,7 +268,8 @@ def main() -> None:
             if not SITES[name].installed:
                 print(f"{name}: not installed, left out")
                 continue
-            lines, like = processes.submit(crawl, name, options.pages, options.rules).result()
+            asked = name, options.pages, options.rules
+            lines, like = processes.submit(crawl, *asked, outbox=options.outbox).result()
             print("\n".join([f"\n{name}", *lines]), flush=True)
             costs += like
     print("\n".join(["\nall sites", *chain_line(costs)]))

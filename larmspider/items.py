@@ -136,7 +136,8 @@ class Page:
     Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
     document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
     all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the
-    response, by name; no store keeps them, feeds write them.
+    response, by name; no store keeps them, feeds write them. ``stored_at``: page file and offset of
+    the body, once it is there.
     """
 
     url: str
@@ -178,6 +179,7 @@ class Page:
     fingerprint: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     link_signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
+    stored_at: tuple[int, int] | None = None
 
     @property
     def main(self) -> str:

@@ -523,6 +523,21 @@ LARM_FACETS: list[str] = []
 # bodies in base64, into the list `<spider>:items`.
 REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 
+# Bytes that may wait in `LARM_DIR/outbox` for receivers (docs/stores.md). While there are more
+# nothing is fetched, and the log says for whom the crawl waits.
+LARM_OUTBOX_BYTES = 10_000_000_000
+
+# A crawl that ends waits for receivers as long as they take pages, and so many seconds for one that
+# takes none. What is left is sent by the next run, or by `scrapy outbox --send`.
+LARM_OUTBOX_END_SECS = 30.0
+
+# The database of `SqlReceiver`: `postgresql://user:password@host/name` or `sqlite:pages.db`. It may
+# hold a password, so give it by the environment.
+LARM_SQL_URL = os.environ.get("LARM_SQL_URL", "")
+
+# `SqlReceiver` writes the bodies of pages, too.
+LARM_SQL_BODIES = True
+
 CONCURRENT_ITEMS = 1
 ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {

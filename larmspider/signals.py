@@ -12,6 +12,13 @@ commit = object()
 """No arguments; sent after ``checkpoint``. Each store makes durable what it had at its position: it
 syncs files, commits an index. May be a coroutine; pages may be written meanwhile."""
 
+committed = object()
+"""``positions``, as for ``recovered``: what the checkpoint has made durable that was taken just
+now. Also sent after the last one, when the stores are closed."""
+
+hold = object()
+"""``why``: nothing is fetched from now on, for this reason in one line; "": it goes on."""
+
 in_doubt = object()
 """``names``: pages, by the exact form of their URLs, of which a store that cannot go back may have
 other versions than the last checkpoint, after a crash. The scheduler returns a list of those that

@@ -26,6 +26,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.pipelines.compaction import finish as finish_compaction
+from larmspider.pipelines.outbox.receiver import OutboxStore, Receiver
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.checkpoint import let_go
 from larmspider.urls.normalizer import UrlForms
@@ -93,6 +94,8 @@ async def _checkpoint(stores: Sequence[Store], backend: Backend) -> None:
             await committing
     backend.commit(positions)
     backend.discard()
+    for store in stores:
+        store.committed(positions)
 
 
 def _stores(part: CrawlDir, settings: BaseSettings) -> Iterator[Store]:
@@ -102,10 +105,15 @@ def _stores(part: CrawlDir, settings: BaseSettings) -> Iterator[Store]:
         settings=settings, stats=stats, signals=SignalManager(), spider=None, crawling=True
     )
     crawler.engine = SimpleNamespace(running=True)
-    for path in dict.fromkeys((_DELETED_LOG, *stores_in(part.manifest))):  # earlier crawls lack it
-        store = load_object(path)
-        if isinstance(store, type) and issubclass(store, Store):
+    # earlier crawls lack the log; receivers have one outbox, and are not needed to write to it
+    found = map(load_object, (_DELETED_LOG, *stores_in(part.manifest)))
+    for store in dict.fromkeys(OutboxStore if _is_a(one, Receiver) else one for one in found):
+        if _is_a(store, Store):
             yield store.from_crawler(crawler)
+
+
+def _is_a(component: object, ours: type) -> bool:
+    return isinstance(component, type) and issubclass(component, ours)
 
 
 # a crawl that workers share

@@ -7,7 +7,8 @@ that have bodies which do not count, under new numbers, store.log and links.log.
 folder says that they are complete; from then on they take the place of the others
 (pipelines/compaction.py). Before that rename nothing has changed.
 
-The last version of a page that was taken out, by nobody's order, stays for 30 days.
+The last version of a page that was taken out, by nobody's order, stays for 30 days. Page files from
+which a receiver has not taken everything are left as they are.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from larmspider.index.version import has_index
 from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_folder
 from larmspider.pipelines.deleted_log import kept_for_now
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
+from larmspider.pipelines.outbox.spool import FOLDER, Position, first_page_file, read_committed
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
 from larmspider.workdir.directory import locked
@@ -79,10 +81,15 @@ def compact(
             ),
         )
         anew = any(crawl.logs.beginnings())
-        if len(kept) < len(records) or anew:
+        committed = read_committed(path / FOLDER)
+        if FOLDER in positions:  # the file may be older, after a crash
+            committed = Position.unpack(positions[FOLDER])
+        awaited = first_page_file(path, committed)
+        dropped = _dropped(path, [records[n] for n in kept], awaited)
+        if len(kept) < len(records) or anew or dropped:
             draft = path / DRAFT
             try:
-                _write(crawl, draft, [records[n] for n in kept], positions)
+                _write(crawl, draft, [records[n] for n in kept], dropped, positions)
                 draft.rename(path / DONE)
                 sync_folder(path)
             except OSError as error:
@@ -138,18 +145,32 @@ def _that_count(
     return sorted([*taken_out, *last])
 
 
+def _dropped(path: Path, kept: Sequence[Sequence[str]], awaited: int | None) -> list[int]:
+    """The page files that have bodies which do not count. From ``awaited`` on a receiver has not
+    taken them all, and they stay as they are (pipelines/outbox/)."""
+    live = Counter[int]()
+    for fields in kept:
+        live[int(fields[_FILE])] += int(fields[_SIZE])
+    return [
+        number
+        for number in _numbers(path)
+        if live[number] < stored_size(path / page_file_name(number))
+        and (awaited is None or number < awaited)
+    ]
+
+
 def _write(
-    crawl: CrawlDir, draft: Path, kept: list[list[str]], positions: Mapping[str, bytes]
+    crawl: CrawlDir,
+    draft: Path,
+    kept: list[list[str]],
+    dropped: Sequence[int],
+    positions: Mapping[str, bytes],
 ) -> None:
     path = crawl.path
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     numbers = _numbers(path)
-    live = Counter[int]()
-    for fields in kept:
-        live[int(fields[_FILE])] += int(fields[_SIZE])
     sizes = {number: stored_size(path / page_file_name(number)) for number in numbers}
-    dropped = [number for number in numbers if live[number] < sizes[number]]
     where = {old: new for new, old in enumerate(dropped, max(numbers, default=-1) + 1)}
     files: dict[int, AppendFile] = {}
     log = _log(path, draft, "store.log", STORE_LOG_COLUMNS)
@@ -186,7 +207,7 @@ def _write(
             links.close()
     committed = {name: position for name, position in at.items() if name in positions}
     with (draft / PLAN).open("w") as plan:
-        json.dump({"positions": committed, "dropped": dropped}, plan)
+        json.dump({"positions": committed, "dropped": list(dropped)}, plan)
         plan.flush()
         os.fsync(plan.fileno())
     sync_folder(draft)

@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import LarmspiderError
-from larmspider.scheduler.checkpoint import CheckpointError, receiver_name
+from larmspider.scheduler.checkpoint import CheckpointError, receiver_name, store_positions
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -87,8 +87,9 @@ class CheckpointExtension:
         scheduler = self.crawler.engine.scheduler
         send = self.crawler.signals.send_catch_log_async
         if not isinstance(scheduler, FrontierScheduler):
-            self.crawler.signals.send_catch_log(larm_signals.checkpoint)
+            positions = store_positions(self.crawler)
             await send(larm_signals.commit)
+            self.crawler.signals.send_catch_log(larm_signals.committed, positions=positions)
         else:
             async with scheduler.checkpointing:
                 await self._quiesce(scheduler)
@@ -102,7 +103,7 @@ class CheckpointExtension:
                 if scheduler.broken:
                     return
                 await asyncio.to_thread(scheduler.commit, positions)
-                await scheduler.discard()
+                await scheduler.discard(positions)
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.CHECKPOINTS)
 

@@ -30,6 +30,9 @@ from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError
+from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
+from larmspider.pipelines.outbox.spool import Cursor
 from larmspider.pipelines.page_files import page_file_name
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.scheduler import FrontierScheduler
@@ -261,7 +264,33 @@ class PreflightExtension:
             check_shared_refresh(crawler)
         else:
             check_refresh(crawler.settings, directory.path)
+        check_receivers(crawler.settings, directory)
         raise NotConfigured
+
+
+def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
+    """Connect to each receiver once. Raises ConfigError for one that does not let us in, and for
+    one that cannot be reached, unless this crawl has sent to it before: then pages wait for it."""
+    for path in _components(settings, "ITEM_PIPELINES"):
+        component = load_object(path)
+        if not _is_a(component, Receiver):
+            continue
+        name = component.__name__
+        receiver = component.from_settings(settings)
+        try:
+            receiver.connect()
+        except RefusedError as error:
+            raise ConfigError(f"{name} cannot be used: {error}") from None
+        except AwayError as error:
+            known = None if directory.fresh else Cursor.read(directory.path / OUTBOX, name)
+            if known is None or not known.sent:
+                raise ConfigError(
+                    f"{name} cannot be reached: {error}; start the server, or take {name} out of"
+                    " ITEM_PIPELINES"
+                ) from None
+            logger.warning("%s cannot be reached: %s; pages wait in the outbox", name, error)
+        finally:
+            receiver.close()
 
 
 def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:

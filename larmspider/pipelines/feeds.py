@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NAMES = tuple(
     field.name
     for field in fields(Page)
-    if field.name not in ("headers", "links", "parts", "sections")
+    if field.name not in ("headers", "links", "parts", "sections", "stored_at")
 )
 
 

@@ -130,6 +130,7 @@ class PageFilesPipeline(LogStore):
             self._open_file(self.number + 1)
         offset = self._file.end
         self._file.write(page.body)
+        page.stored_at = self.number, offset
         self.log.append(
             without_userinfo(page.from_page),
             without_userinfo(page.url),
@@ -163,7 +164,7 @@ class PageFilesPipeline(LogStore):
     async def commit(self) -> None:
         if self._file is not None:
             files = [*self._full, self._file]
-            await asyncio.to_thread(_sync, files)
+            await asyncio.to_thread(sync_files, files)
             self._full = [full for full in self._full if full not in files]
         await super().commit()
 
@@ -179,12 +180,14 @@ def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], byte
     as that does too."""
     try:
         for fields in read_records(directory / "store.log", len(STORE_LOG_COLUMNS)):
-            yield fields, partial(_body, directory, *map(int, (fields[8], fields[9], fields[6])))
+            place = map(int, (fields[8], fields[9], fields[6]))
+            yield fields, partial(read_body, directory, *place)
     except (OSError, ValueError) as error:
         raise CrawlDirError(f"{directory / 'store.log'}: cannot be read: {error}") from error
 
 
-def _body(directory: Path, number: int, offset: int, size: int) -> bytes:
+def read_body(directory: Path, number: int, offset: int, size: int) -> bytes:
+    """A body by its page file and place there. Raises CrawlDirError."""
     path = directory / page_file_name(number)
     try:
         with open_stored(path) as file:
@@ -194,6 +197,6 @@ def _body(directory: Path, number: int, offset: int, size: int) -> bytes:
         raise CrawlDirError(f"{path}: {error.strerror or error}") from error
 
 
-def _sync(files: Iterable[AppendFile]) -> None:
+def sync_files(files: Iterable[AppendFile]) -> None:
     for file in files:
         file.sync()

@@ -82,6 +82,7 @@ class Store(ABC):
         crawler.signals.connect(store.recovered, signal=signals.recovered)
         crawler.signals.connect(store.checkpoint, signal=signals.checkpoint)
         crawler.signals.connect(store.commit, signal=signals.commit)
+        crawler.signals.connect(store.committed, signal=signals.committed)
         return store
 
     @classmethod
@@ -123,6 +124,10 @@ class Store(ABC):
         """Make the position of the last flush() durable, while pages may be written; may be a
         coroutine."""
         return None
+
+    def committed(self, positions: Mapping[str, bytes]) -> None:  # noqa: B027 - few need to know
+        """The checkpoint with these positions, of all stores, is durable. Also called after
+        close_spider()."""
 
     def recovered(self, positions: Mapping[str, bytes]) -> None:
         self.recover(positions.get(type(self).__name__, b""))
@@ -207,7 +212,9 @@ def _types_of(empty: Page | Link) -> dict[str, type]:
     """By field; None stands for an unknown string."""
     values = ((field.name, getattr(empty, field.name)) for field in fields(empty))
     return {
-        name: str if value is None else type(value) for name, value in values if name != "headers"
+        name: str if value is None else type(value)
+        for name, value in values
+        if name not in ("headers", "stored_at")
     }
 
 

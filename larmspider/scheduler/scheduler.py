@@ -87,6 +87,8 @@ class FrontierScheduler:
         self.gate.set()
         self.broken = ""
         """Why nothing may be committed any more; the crawl goes back to its last checkpoint."""
+        self.held = ""
+        """Why nothing is fetched for now, though hosts might be asked (signals.hold)."""
         self.closed = False
         self.checkpointing = asyncio.Lock()
         """Held while a checkpoint is taken: there is one at a time."""
@@ -113,6 +115,7 @@ class FrontierScheduler:
         scheduler = cls(crawler)
         crawler.signals.connect(scheduler.spider_opened, signal=scrapy.signals.spider_opened)
         crawler.signals.connect(scheduler.wake, signal=signals.wake)
+        crawler.signals.connect(scheduler.hold, signal=signals.hold)
         crawler.signals.connect(scheduler.in_doubt, signal=signals.in_doubt)
         crawler.signals.connect(scheduler.unlinked, signal=signals.unlinked)
         return scheduler
@@ -329,9 +332,10 @@ class FrontierScheduler:
             self.worker.fenced = True
             raise
 
-    async def discard(self) -> None:
+    async def discard(self, positions: Mapping[str, bytes]) -> None:
         """After a commit that went well, before the next one begins; on the event loop."""
         self.frontier.discard()
+        self.crawler.signals.send_catch_log(signals.committed, positions=positions)
         if self.worker is not None:
             await self.worker.committed()
             self._take_out_outdated(self.worker)
@@ -352,6 +356,7 @@ class FrontierScheduler:
         else:
             await asyncio.to_thread(self.commit, positions)
         self.frontier.discard()
+        self.crawler.signals.send_catch_log(signals.committed, positions=positions)
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -406,7 +411,7 @@ class FrontierScheduler:
             return None  # until Redis has renewed it
         if self._ready:
             return self._ready.popleft()
-        if self.broken:
+        if self.broken or self.held:
             return None
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
@@ -466,6 +471,11 @@ class FrontierScheduler:
     def wake(self) -> None:
         """Let the engine ask for Requests."""
         self._waker.wake()
+
+    def hold(self, why: str) -> None:
+        """See signals.hold."""
+        self.held = why
+        self.wake()
 
     def _on_resolved(self, name: str, address: str) -> None:
         self.frontier.on_resolved(name, address)

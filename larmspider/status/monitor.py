@@ -120,6 +120,8 @@ def what_it_waits_for(crawler: Crawler, now: float) -> str:
     frontier = scheduler.frontier
     if frontier.control.paused:
         return "paused by the operator"
+    if scheduler.held:
+        return f"waiting for {scheduler.held}"
     host = frontier.waits_for()
     if host is None and not frontier.in_flight and (names := frontier.control.waiting_hosts):
         others = f" and {len(names) - 1:,} more" if names[1:] else ""

@@ -19,6 +19,7 @@ from pathlib import Path
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
 from larmspider.frontier.storage.records import Counts
+from larmspider.pipelines.outbox.spool import Standing, standings
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, HostLoad, forecast
 from larmspider.status.freshness import Freshness, freshness, visits_again
@@ -58,6 +59,8 @@ class Status:
     disk_free: int
     memory: int | None
     freshness: Freshness
+    outbox: Mapping[str, Standing]
+    """By receiver."""
 
     @property
     def host_count(self) -> int:
@@ -128,6 +131,7 @@ class CrawlStatus:
             disk_free=free,
             memory=None if gauges is None else gauges.memory,
             freshness=self._freshness.get(wait=wait),
+            outbox=standings(source.directories),
         )
 
     def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:

@@ -29,6 +29,7 @@ _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
 _UNREAD = re.compile(stats.EXTRACTION_UNREAD.format(outcome="([a-z-]+)"))
 _ALIASES = re.compile(stats.ALIASES.format(rule="([a-z-]+)", state="([a-z]+)"))
+_SENT = re.compile(stats.OUTBOX_SENT.format(receiver="([^/]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 
@@ -71,6 +72,8 @@ class Summary:
 
     unread: dict[str, int] = field(default_factory=dict)
     """Documents that were stored without their text, or some of it, by outcome."""
+    sent: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By receiver what it has taken, what it has refused, and what still waits for it."""
     rules: tuple[str, ...] = ()
     """What hosts have proved about spellings of their URLs, in words."""
 
@@ -119,6 +122,14 @@ class Summary:
             shared=options.many_workers(crawler.settings),
             rules=_rules(counters),
             unread=_matching(counters, _UNREAD),
+            sent={
+                name: (
+                    number,
+                    counters.get(stats.OUTBOX_DEAD.format(receiver=name), 0),
+                    counters.get(stats.OUTBOX_WAITING.format(receiver=name), 0),
+                )
+                for name, number in _matching(counters, _SENT).items()
+            },
             refresh=options.text(crawler.settings, "LARM_REFRESH").strip(),
             visits=_matching(counters, _VISITS),
         )
@@ -196,6 +207,12 @@ class Summary:
                 f"{'unread':<9} {counted(sum(self.unread.values()), 'document')}"
                 f" ({_listed(self.unread)}); stored, and found by title and link texts"
             )
+        for label, (name, (sent, dead, waiting)) in zip(
+            ("sent", *[""] * len(self.sent)), self.sent.items(), strict=False
+        ):
+            refused = f", {counted(dead, 'dead letter')} (outbox/{name}.dead.log)" if dead else ""
+            left = f", {waiting:,} wait: scrapy outbox --send sends them" if waiting else ""
+            yield f"{label:<9} {sent:,} to {name}{refused}{left}"
         count = self.urls.get
         if self.urls:
             whose = "hosts that it has now, by whichever worker and run"

@@ -27,6 +27,7 @@ TOTALS_FILE = "totals.json"
 _NO_SUMS = (
     stats.FRONTIER.partition("{")[0],
     stats.LEFT.partition("{")[0],
+    stats.OUTBOX_WAITING.partition("{")[0],
     stats.FOLLOW_HOSTS,
     stats.PAGE_FILES_FILES,
     stats.BROKEN,

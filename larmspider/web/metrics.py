@@ -65,6 +65,18 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     yield _family(GaugeMetricFamily, "pages_due", text, "when", fresh.due)
     text = "Visits again, by what they saw."
     yield _family(CounterMetricFamily, "refresh_visits", text, "seen", status.visits_again)
+    receivers = status.outbox.items()
+    for kind, name, text, values in (
+        (GaugeMetricFamily, "waiting", "Pages and deletes that receivers have not taken yet.",
+         {receiver: one.waiting for receiver, one in receivers}),
+        (GaugeMetricFamily, "in_trouble", "Whether the receiver takes nothing now.",
+         {receiver: int(bool(one.trouble)) for receiver, one in receivers}),
+        (CounterMetricFamily, "sent", "Pages and deletes that receivers have taken.",
+         {receiver: one.sent for receiver, one in receivers}),
+        (CounterMetricFamily, "dead", "Pages and deletes that receivers have refused.",
+         {receiver: one.dead for receiver, one in receivers}),
+    ):  # fmt: skip
+        yield _family(kind, f"outbox_{name}", text, "receiver", values)
     pages, _ = stats.pages_and_failures(counters)
     yield CounterMetricFamily("larmspider_pages", "Pages stored.", pages)
     for name, text, key in _COUNTERS:

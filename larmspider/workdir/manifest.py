@@ -232,9 +232,12 @@ def _digest(path: Path) -> str:
 
 
 def _explaining_settings(settings: BaseSettings) -> dict[str, Any]:
-    """The settings that decide about URLs and pace, to explain the crawl's verdicts later."""
+    """The settings that decide about URLs and pace, to explain the crawl's verdicts later; none
+    that may hold a password."""
     names = [
-        name for name in settings if name.startswith("LARM_") and not name.startswith("LARM_WEB")
+        name
+        for name in settings
+        if name.startswith("LARM_") and not (name.startswith("LARM_WEB") or name.endswith("_URL"))
     ]
     names = [*sorted(names), *_EXPLAINING]
     kept = {name: options.typed(settings, name) for name in names if name != "LARM_START"}

@@ -86,6 +86,7 @@ def parts(status: Status) -> dict[str, Any]:
             "URLs failed by kind": _first(status_of(status, stats.RUN_FAILED)),
             "Links rejected by filter": _first(status.rejected),
             **_refresh_tables(status),
+            **_outbox_tables(status),
         },
         "running": running,
         "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
@@ -100,6 +101,21 @@ def _refresh_tables(status: Status) -> dict[str, dict[str, int]]:
     return {
         "Visits again by what was seen": status.visits_again,
         "Pages due by when": dict(status.freshness.due),
+    }
+
+
+def _outbox_tables(status: Status) -> dict[str, dict[str, int]]:
+    """None for a crawl without receivers."""
+    if not status.outbox:
+        return {}
+    waiting = {
+        f"{name} ({one.trouble})" if one.trouble else name: one.waiting
+        for name, one in status.outbox.items()
+    }
+    return {
+        "Waiting in the outbox by receiver": waiting,
+        "Sent by receiver": {name: one.sent for name, one in status.outbox.items()},
+        "Dead letters by receiver": {n: one.dead for n, one in status.outbox.items() if one.dead},
     }
 
 

@@ -73,6 +73,7 @@ def as_json(status: Status) -> dict[str, Any]:
             "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
             "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
         },
+        "outbox": {name: one._asdict() for name, one in status.outbox.items()},
         "numbers": None if status.gauges is None else status.gauges.as_json(),
     }
 

@@ -1,0 +1,333 @@
+"""The outbox of a running crawl: writes the spool, runs a sender for each receiver, and says how
+far they are.
+
+What the last checkpoint has may be sent. Segments that every receiver has taken are removed. While
+more waits than LARM_OUTBOX_BYTES nothing is fetched. At the end the crawl waits for receivers that
+take pages, not for those that are away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import scrapy.signals
+
+from larmspider import options, signals, stats
+from larmspider.extraction.process import ChildPath
+from larmspider.formatting import counted, size
+from larmspider.items import Page, Removed
+from larmspider.pipelines.outbox.spool import (
+    FOLDER,
+    Cursor,
+    Position,
+    Spool,
+    cursors,
+    segments,
+    write_committed,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+    from larmspider.options import Settings
+    from larmspider.pipelines.outbox.receiver import Receiver
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECS = 0.2
+_AGAIN_SECS = 5.0
+"""After a sender ended the next one begins."""
+_STOP_SECS = 5.0
+"""So long a crawl that was told to stop waits for receivers, and a sender for its batch."""
+_TELL_SECS = 10.0
+_PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
+
+
+class SenderProcess:
+    """The process that sends to one receiver; it ends when this one does."""
+
+    def __init__(self, receiver: type[Receiver], settings: Settings, directory: Path) -> None:
+        self.name = receiver.__name__
+        self._message = {
+            "receiver": f"{receiver.__module__}:{receiver.__qualname__}",
+            "directory": str(directory),
+            "settings": {name: options.raw(settings, name) for name in receiver.settings},
+        }
+        self._path = ChildPath()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._begun = -_AGAIN_SECS
+        self.committed = Position()
+
+    @property
+    def pid(self) -> int:
+        """0 while there is none."""
+        return self._child.pid if self._child is not None else 0
+
+    def keep_running(self) -> None:
+        """Start it, unless it runs or ended only just now."""
+        if self._child is not None and self._child.poll() is not None:
+            logger.warning("The sender for %s ended (%s)", self.name, self._child.returncode)
+            self.end(0)
+        if self._child is None and time.monotonic() >= self._begun + _AGAIN_SECS:
+            self._begun = time.monotonic()
+            start = f"import sys; sys.path[:] = {self._path.entries!r}; {_PROGRAM}"
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                [sys.executable, "-c", start],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=self._path.fds,
+                process_group=0,  # signals to the crawl's group are for the crawl
+            )
+            self._tell(self._message)
+            self._tell(self.committed)
+
+    def may_send(self, committed: Position) -> None:
+        """What lies before this position."""
+        self.committed = committed
+        self._tell(committed)
+
+    def _tell(self, message: Any) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            with suppress(OSError):  # it has ended: the next one is told
+                self._child.stdin.write(json.dumps(message).encode() + b"\n")
+                self._child.stdin.flush()
+
+    def let_go(self) -> None:
+        """Let it end after the batch under way."""
+        if self._child is not None and self._child.stdin is not None:
+            with suppress(OSError):
+                self._child.stdin.close()
+
+    def end(self, seconds: float) -> None:
+        """Wait for the process, and kill it if it takes longer."""
+        self.let_go()
+        if self._child is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+            self._child.kill()
+            self._child.wait()
+            self._child = None
+
+    def close(self) -> None:
+        self.end(_STOP_SECS)
+        self._path.close()
+
+
+class Outbox:
+    """One for each crawler, whatever the number of receivers."""
+
+    _all: ClassVar[WeakKeyDictionary[Crawler, Outbox]] = WeakKeyDictionary()
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.max_bytes = options.integer(settings, "LARM_OUTBOX_BYTES", minimum=1)
+        self.end_secs = options.seconds(settings, "LARM_OUTBOX_END_SECS", minimum=0)
+        self.directory = options.larm_dir(settings) / FOLDER
+        self.spool = Spool(self.directory)
+        self.senders: dict[str, SenderProcess] = {}
+        self._wants_body = False
+        self._cursors: dict[str, Cursor] = {}
+        self._before: dict[str, Cursor] = {}
+        """Cursors when this run began."""
+        self._watch: asyncio.Task[None] | None = None
+        self._held = ""
+        crawler.signals.connect(self.spider_closed, signal=scrapy.signals.spider_closed)
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        found = cls._all.get(crawler)
+        if found is None:
+            found = cls._all[crawler] = cls(crawler)
+        return found  # type: ignore[return-value]
+
+    def add(self, receiver: type[Receiver]) -> bool:
+        """Whether it is the first one."""
+        first = not self.senders
+        process = SenderProcess(receiver, self.crawler.settings, self.directory)
+        self.senders[process.name] = process
+        self._wants_body |= receiver.wants_body
+        return first
+
+    # the spool, as a store
+
+    def recover(self, position: bytes) -> None:
+        at = Position.unpack(position)
+        self.spool.recover(at)
+        for sender in self.senders.values():
+            sender.committed = at
+
+    def open(self) -> None:
+        """Also for each further receiver."""
+        if self._watch is not None:
+            return
+        options.writable_dir(self.directory.parent)
+        self.spool.open()
+        if self.senders:
+            self._take_up_cursors()
+            self._watch = asyncio.get_running_loop().create_task(self._keep_sending())
+
+    def _take_up_cursors(self) -> None:
+        end = self.spool.end
+        write_committed(self.directory, end)
+        oldest = min(segments(self.directory), default=0)
+        for name, cursor in cursors(self.directory).items():
+            if name in self.senders and cursor.offset <= end.offset:
+                self._cursors[name] = cursor
+            elif name not in self.senders:
+                (self.directory / f"{name}.json").unlink()
+                if cursor.offset < end.offset:
+                    logger.warning(
+                        "%s is no longer in ITEM_PIPELINES: %s that waited in the outbox for it"
+                        " are dropped",
+                        *(name, counted(end.number - cursor.number, "entry", "entries")),
+                    )
+        for name in self.senders:
+            if name not in self._cursors:
+                # what is still here is sent to a new receiver, too
+                cursor = self._cursors[name] = Cursor(oldest, 0 if oldest == 0 else end.number)
+                cursor.write(self.directory, name)
+        self._before = dict(self._cursors)
+
+    def append(self, item: Page | Removed) -> None:
+        self.spool.append(item, time.time(), body=self._wants_body)
+
+    def flush(self) -> bytes:
+        return self.spool.flush().pack()
+
+    async def sync(self) -> None:
+        await self.spool.sync()
+
+    def close_spool(self) -> None:
+        self.spool.close()
+
+    # what is sent
+
+    def committed(self, position: bytes) -> None:
+        """What lies before it may be sent."""
+        at = Position.unpack(position)
+        with suppress(OSError):  # only commands read it
+            write_committed(self.directory, at)
+        for sender in self.senders.values():
+            sender.may_send(at)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of the receiver that is furthest behind."""
+        slowest = min((one.offset for one in self._cursors.values()), default=0)
+        return self.spool.end.offset - slowest
+
+    async def _keep_sending(self) -> None:
+        while True:
+            try:
+                self.look()
+            except OSError as error:  # no process can be started, or a full disk
+                logger.error("The outbox does not send now: %s", error)
+                await asyncio.sleep(_AGAIN_SECS)
+            await asyncio.sleep(_LOOK_SECS)
+
+    def look(self) -> None:
+        """Take up how far the receivers are."""
+        for name, sender in self.senders.items():
+            sender.keep_running()
+            found = Cursor.read(self.directory, name)
+            if found is not None:
+                self._say(name, self._cursors[name].trouble, found)
+                self._cursors[name] = found
+            self._count(name)
+        self.spool.forget(min(one.offset for one in self._cursors.values()))
+        self._hold()
+
+    def _say(self, name: str, before: str, now: Cursor) -> None:
+        if now.trouble and now.trouble != before:
+            logger.warning("%s: %s; %s", name, now.trouble, self._waiting(name, now))
+        elif before and not now.trouble:
+            logger.info("%s takes pages again; %s", name, self._waiting(name, now))
+
+    def _waiting(self, name: str, cursor: Cursor) -> str:
+        entries = counted(max(0, self.spool.end.number - cursor.number), "entry", "entries")
+        return f"{entries} ({size(self.spool.end.offset - cursor.offset)}) in the outbox"
+
+    def _count(self, name: str) -> None:
+        assert self.crawler.stats is not None
+        now, before = self._cursors[name], self._before[name]
+        for key, number in (
+            (stats.OUTBOX_SENT, now.sent - before.sent),
+            (stats.OUTBOX_DEAD, now.dead - before.dead),
+            (stats.OUTBOX_WAITING, self.spool.end.number - now.number),
+        ):
+            self.crawler.stats.set_value(key.format(receiver=name), max(0, number))
+
+    def _hold(self) -> None:
+        """Let the crawl wait while the outbox is full, and go on when a tenth of it is free."""
+        waiting = self.waiting_bytes
+        if waiting < (0.9 if self._held else 1) * self.max_bytes:
+            held = ""
+        else:
+            name, cursor = min(self._cursors.items(), key=lambda one: one[1].offset)
+            held = (
+                f"{name}, {cursor.trouble or 'which is slower than the crawl'}: the outbox is full,"
+                f" {size(waiting)} (LARM_OUTBOX_BYTES)"
+            )
+        if held and not self._held:
+            logger.warning("Nothing is fetched until there is room: waiting for %s", held)
+        elif self._held and not held:
+            logger.info("The outbox has room again: the crawl goes on")
+        if held != self._held:
+            self.crawler.signals.send_catch_log(signals.hold, why=held)
+        self._held = held
+
+    # the end
+
+    async def spider_closed(self, reason: str) -> None:
+        """Wait while receivers take pages; what is left then waits for the next run."""
+        if self._watch is None:
+            return
+        patience = self.end_secs if reason == "finished" else min(self.end_secs, _STOP_SECS)
+        loop = asyncio.get_running_loop()
+        progress = told = loop.time()
+        seen = dict(self._cursors)
+        while late := self._late():
+            await asyncio.sleep(_LOOK_SECS)
+            now = loop.time()
+            if any(self._cursors[name].offset != seen[name].offset for name in late):
+                seen, progress = dict(self._cursors), now
+            if now > progress + patience:
+                break
+            if now > told + _TELL_SECS:
+                told = now
+                waiting = [f"{name}: {self._waiting(name, self._cursors[name])}" for name in late]
+                logger.info("Waiting for receivers: %s", "; ".join(waiting))
+        self._watch.cancel()
+        for sender in self.senders.values():
+            sender.let_go()
+        for sender in self.senders.values():
+            await asyncio.to_thread(sender.close)
+        for name in self.senders:
+            self._cursors[name] = Cursor.read(self.directory, name) or self._cursors[name]
+            self._count(name)
+        for name in self._late():
+            logger.warning(
+                "%s has not taken %s%s; the same command, or scrapy outbox --send, sends them",
+                *(name, self._waiting(name, self._cursors[name])),
+                f" ({self._cursors[name].trouble})" if self._cursors[name].trouble else "",
+            )
+
+    def _late(self) -> list[str]:
+        """Those that have not taken everything that is committed."""
+        return [
+            name
+            for name, cursor in self._cursors.items()
+            if cursor.offset < self.senders[name].committed.offset
+        ]

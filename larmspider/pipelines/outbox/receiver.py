@@ -1,0 +1,148 @@
+"""Receivers: what becomes of the pages that go out, one class a kind of server.
+
+    class ShelfReceiver(Receiver):
+        def __init__(self, url: str) -> None:
+            self.url = url
+
+        @classmethod
+        def from_settings(cls, settings: Settings) -> Self:
+            return cls(options.text(settings, "MY_SHELF_URL"))
+
+        def connect(self) -> None:
+            self.shelf = Shelf(self.url)
+
+        def send(self, batch: Sequence[Entry]) -> Sent:
+            for entry in batch:
+                self.shelf.put(entry.url, entry.stamp, entry.page)
+            return Sent()
+
+In ITEM_PIPELINES it is a store as any other. Its process (sender.py) has another object of the
+class, and calls `connect` and `send` there.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from larmspider.errors import LarmspiderError
+from larmspider.items import Page, Removed
+from larmspider.pipelines.outbox.outbox import Outbox
+from larmspider.pipelines.outbox.spool import FOLDER, Entry
+from larmspider.pipelines.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from larmspider.options import Settings
+
+
+class AwayError(LarmspiderError):
+    """The receiver cannot be reached, is busy or full: the batch is sent again, after ``secs``
+    where the receiver has said when."""
+
+    def __init__(self, text: str, secs: float = 0.0) -> None:
+        super().__init__(text)
+        self.secs = secs
+
+
+class RefusedError(LarmspiderError):
+    """The receiver does not let us in, or holds something else than it should: somebody has to see
+    to it. No crawl begins; one that runs keeps its pages and tries again."""
+
+
+class BatchError(LarmspiderError):
+    """The batch cannot be taken as it is, too large or with an entry that is refused, and nothing
+    of it was: its halves are sent. A single entry becomes a dead letter."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of a batch: of its entries, by number, those that the receiver ``rejected``, with
+    the reason, and those to be sent ``again``. It has the others, for good."""
+
+    rejected: Mapping[int, str] = field(default_factory=dict)
+    again: Collection[int] = ()
+
+
+class OutboxStore(Store):
+    """Writes the spool."""
+
+    files = (FOLDER,)
+    _outbox: Outbox
+    _leads = True
+    """Whether this is the first receiver: what it writes is for all."""
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        store = cls()
+        store._outbox = Outbox(crawler)
+        return store
+
+    def open_spider(self) -> None:
+        self._outbox.open()
+
+    def process_item(self, item: Any) -> Any:
+        return super().process_item(item) if self._leads else item
+
+    def write(self, page: Page) -> None:
+        self._outbox.append(page)
+
+    def remove(self, removed: Removed) -> None:
+        if removed.reason:  # else another worker has the newest version, and sends it
+            self._outbox.append(removed)
+
+    def recovered(self, positions: Mapping[str, bytes]) -> None:
+        self._outbox.recover(positions.get(FOLDER, b""))
+
+    def checkpoint(self) -> tuple[str, bytes]:
+        return FOLDER, self._outbox.flush()
+
+    def commit(self) -> Coroutine[Any, Any, None] | None:
+        return self._outbox.sync() if self._leads else None
+
+    def committed(self, positions: Mapping[str, bytes]) -> None:
+        if self._leads:
+            self._outbox.committed(positions[FOLDER])
+
+    def close_spider(self) -> None:
+        self._outbox.close_spool()
+
+
+class Receiver(OutboxStore):
+    """Base of all receivers. ``send`` may get an entry again, also after newer ones, and by another
+    worker: whoever keeps the last version keeps the one with the largest stamp, and remembers a
+    removal by its stamp, too."""
+
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The settings that from_settings() reads: the sender gets these alone."""
+    wants_body: ClassVar[bool] = True
+    max_entries: ClassVar[int] = 500
+    max_bytes: ClassVar[int] = 16_000_000
+    """Of a batch."""
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Opens nothing. Raises ConfigError."""
+
+    def connect(self) -> None:
+        """Make sure that a batch can be sent; also after an error, again. Raises AwayError,
+        RefusedError."""
+
+    @abstractmethod
+    def send(self, batch: Sequence[Entry]) -> Sent:
+        """Raises AwayError, RefusedError, BatchError; then, and after any other error, connect()
+        is called before the next."""
+
+    def close(self) -> None:
+        """May be called at any time, and twice."""
+
+    @classmethod
+    def build(cls, crawler: Crawler) -> Self:
+        receiver = cls.from_settings(crawler.settings)
+        receiver._outbox = Outbox.of(crawler)
+        receiver._leads = receiver._outbox.add(cls)
+        return receiver

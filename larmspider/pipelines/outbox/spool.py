@@ -1,0 +1,336 @@
+"""The spool: pages and deletes in the order of the crawl, until every receiver has taken them.
+
+    LARM_DIR/outbox/
+        000000000000000.spool     entries, one after the other; named for its first byte
+        000000064003211.spool     the next segment
+        committed.json            what the last checkpoint has of them: nothing behind it is sent
+        SqlReceiver.json          how far that receiver is (`Cursor`)
+        SqlReceiver.dead.log      what it refused, and why
+
+An entry is its length (4 bytes, little endian) and a msgpack map: ``stamp`` and ``url``, then
+``removed`` (the reason) or the fields of a page, ``links`` and the body, which is named by its
+place in the page files (``at``: number, offset, size) where these have it. Stamps are microseconds
+since the epoch and grow from entry to entry, also when the clock is set back: of two versions of a
+URL the one with the larger stamp counts, and (URL, stamp) names a version for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import msgpack
+
+from larmspider.errors import CommittedGoneError, CrawlDirError
+from larmspider.files import replace_file
+from larmspider.items import Page, Removed
+from larmspider.pipelines.page_files import read_body, sync_files
+from larmspider.pipelines.records import AppendFile
+from larmspider.urls.syntax import without_userinfo
+
+FOLDER = "outbox"
+SEGMENT_BYTES = 64_000_000
+_SUFFIX = ".spool"
+_COMMITTED = "committed.json"
+_LENGTH = struct.Struct("<I")
+PAGE_FIELDS = (
+    "normalized", "exact", "status", "mime", "charset", "title", "text", "description", "language",
+    "author", "modified", "from_page", "link_type", "depth", "fetched", "latency", "digest", "etag",
+    "last_modified", "noindex", "unread", "fields",
+)  # fmt: skip
+"""Of an entry of a page, as they are called in Page."""
+
+
+class Position(NamedTuple):
+    """Behind an entry: bytes and entries before it in all segments that there ever were, and its
+    stamp."""
+
+    offset: int = 0
+    number: int = 0
+    stamp: int = 0
+
+    @classmethod
+    def unpack(cls, position: bytes) -> Self:
+        """``position`` as of pack(); b"" is the beginning."""
+        return cls(*map(int, position.split()))
+
+    def pack(self) -> bytes:
+        return b"%d %d %d" % self
+
+
+class Spool:
+    """Writes it, in one process."""
+
+    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.directory, self.segment_bytes = directory, segment_bytes
+        self.end = Position()
+        self._packer = msgpack.Packer(unicode_errors="replace")
+        self._file: AppendFile | None = None
+        self._start = 0
+        """The position of the first byte of the file."""
+        self._full: list[AppendFile] = []
+        """Full segments that are not synced yet."""
+
+    def recover(self, position: Position) -> None:
+        """Drop what lies behind ``position``. Raises CommittedGoneError where that is gone."""
+        found = segments(self.directory)
+        for start in [start for start in found if start > position.offset]:
+            found.pop(start).unlink()
+        if position.offset and not found:
+            raise CommittedGoneError(f"{self.directory} has no segment of the outbox any more")
+        if found:
+            start, path = max(found.items())
+            if start + path.stat().st_size < position.offset:
+                raise CommittedGoneError(
+                    f"{path} ends at {start + path.stat().st_size}, {position.offset} were"
+                    " committed"
+                )
+            with path.open("r+b") as file:
+                file.truncate(position.offset - start)
+        self.end = position
+
+    def open(self) -> None:
+        """Raises OSError."""
+        self.directory.mkdir(exist_ok=True)
+        self._open(max(segments(self.directory), default=self.end.offset))
+
+    def _open(self, start: int) -> None:
+        if self._file is not None:
+            self._file.let_go()
+            self._full.append(self._file)
+        self._start = start
+        self._file = AppendFile(self.directory / f"{start:015d}{_SUFFIX}")
+
+    def append(self, item: Page | Removed, now: float, *, body: bool) -> None:
+        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies."""
+        offset, number, stamp = self.end
+        stamp = max(round(now * 1_000_000), stamp + 1)
+        entry = _entry(item, body=body)
+        entry["stamp"] = stamp
+        packed = self._packer.pack(entry)
+        assert self._file is not None
+        if self._file.end and self._file.end + len(packed) > self.segment_bytes:
+            self._open(offset)
+        self._file.write(_LENGTH.pack(len(packed)) + packed)
+        self.end = Position(offset + _LENGTH.size + len(packed), number + 1, stamp)
+
+    def flush(self) -> Position:
+        """Hand the buffer to the operating system. Raises OSError. Also after close()."""
+        for file in self._files:
+            file.flush()
+        return self.end
+
+    async def sync(self) -> None:
+        """Wait until what was flushed is on disk."""
+        files = self._files
+        await asyncio.to_thread(sync_files, files)
+        self._full = [file for file in self._full if file not in files]
+
+    def forget(self, before: int) -> None:
+        """Remove the segments that end before this offset; the last one stays."""
+        found = segments(self.directory)
+        for start, following in pairwise(found):
+            if following <= before and start < self._start:
+                found[start].unlink(missing_ok=True)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    @property
+    def _files(self) -> list[AppendFile]:
+        return [*self._full, *([] if self._file is None else [self._file])]
+
+
+def segments(directory: Path) -> dict[int, Path]:
+    """By the position of their first byte, in order."""
+    names = sorted(path for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
+    return {int(path.stem): path for path in names}
+
+
+def _entry(item: Page | Removed, *, body: bool) -> dict[str, Any]:
+    if isinstance(item, Removed):
+        return {"url": without_userinfo(item.url), "exact": item.exact, "removed": item.reason}
+    entry: dict[str, Any] = {name: getattr(item, name) for name in PAGE_FIELDS}
+    entry["url"], entry["from_page"] = without_userinfo(item.url), without_userinfo(item.from_page)
+    links, urls = item.links, [link.url for link in item.links]
+    if any("@" in url for url in urls):
+        urls = list(map(without_userinfo, urls))
+    entry["links"] = (
+        # a list a column: a tuple for each link takes twice as long
+        urls,
+        [
+            None if link.normalized == url else link.normalized
+            for link, url in zip(links, urls, strict=True)
+        ],
+        [link.type for link in links],
+        [link.anchor for link in links],
+    )
+    entry["size"] = len(item.body)
+    if item.stored_at is not None:
+        entry["at"] = *item.stored_at, len(item.body)
+    elif body:
+        entry["body"] = item.body
+    return entry
+
+
+class SpoolLink(NamedTuple):
+    url: str
+    normalized: str
+    type: int
+    anchor: str
+
+
+class Entry:
+    """One version of a page, or its removal; ``end`` is the offset behind it. ``page`` has
+    PAGE_FIELDS, ``url`` and ``size``."""
+
+    def __init__(self, found: Mapping[str, Any], end: int, crawl: Path) -> None:
+        self.page, self.end, self._crawl = found, end, crawl
+        self.url: str = found["url"]
+        self.stamp: int = found["stamp"]
+
+    @property
+    def removed(self) -> str | None:
+        """Why the page was taken out; None for one that was stored."""
+        return self.page.get("removed")
+
+    @property
+    def links(self) -> list[SpoolLink]:
+        """Each once, although the page may repeat it."""
+        rows = zip(*self.page["links"], strict=True) if "links" in self.page else ()
+        return [
+            SpoolLink(url, url if normalized is None else normalized, kind, anchor)
+            for url, normalized, kind, anchor in dict.fromkeys(rows)
+        ]
+
+    @cached_property
+    def body(self) -> bytes:
+        """Raises CrawlDirError where the page files are damaged."""
+        if "at" in self.page:
+            number, offset, size = self.page["at"]
+            body = read_body(self._crawl, number, offset, size)
+            if len(body) != size:
+                raise CrawlDirError(f"pagefile_{number}.pfl: bytes are missing at {offset}")
+            return body
+        kept: bytes = self.page.get("body", b"")
+        return kept
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return int(self.page.get("size", 0))
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.url} {self.stamp}{'' if self.removed is None else ' removed'}>"
+
+
+def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
+    """Those from one position to another. Raises CrawlDirError where the spool is damaged."""
+    found = segments(directory)
+    while start < end:
+        begins = max((one for one in found if one <= start), default=None)
+        if begins is None:
+            raise CrawlDirError(f"{directory}: the segment with byte {start:,} is gone")
+        with found[begins].open("rb") as file:
+            file.seek(start - begins)
+            while start < end and (head := file.read(_LENGTH.size)):
+                packed = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
+                start += _LENGTH.size + len(packed)
+                try:
+                    yield Entry(msgpack.unpackb(packed), start, directory.parent)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise CrawlDirError(
+                        f"{found[begins]}: damaged before byte {start - begins:,}: {error}"
+                    ) from error
+        following = min((one for one in found if one > begins), default=end)
+        if start < end and start != following:
+            raise CrawlDirError(f"{found[begins]} is cut short at byte {start - begins:,}")
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far a receiver is: ``offset`` and ``number`` as in Position; ``sent`` and ``dead``
+    entries that it took and refused. ``trouble``: why nothing more is sent now, in one line, since
+    ``since``; "" while it goes on."""
+
+    offset: int = 0
+    number: int = 0
+    sent: int = 0
+    dead: int = 0
+    trouble: str = ""
+    since: float = 0.0
+
+    @classmethod
+    def read(cls, directory: Path, receiver: str) -> Self | None:
+        """None for a receiver that is new here."""
+        with suppress(OSError, ValueError, TypeError):
+            return cls(**json.loads((directory / f"{receiver}.json").read_bytes()))
+        return None
+
+    def write(self, directory: Path, receiver: str) -> None:
+        """Raises OSError."""
+        replace_file(directory / f"{receiver}.json", json.dumps(asdict(self)).encode())
+
+
+def cursors(directory: Path) -> dict[str, Cursor]:
+    """Of all receivers that there are or were, by name."""
+    names = sorted(path.stem for path in directory.glob("*.json") if path.name != _COMMITTED)
+    return {name: found for name in names if (found := Cursor.read(directory, name)) is not None}
+
+
+class Standing(NamedTuple):
+    """How a receiver is doing: entries that wait, were taken and were refused."""
+
+    waiting: int
+    sent: int
+    dead: int
+    trouble: str
+
+
+def standings(crawls: Iterable[Path]) -> dict[str, Standing]:
+    """By receiver, as of the last checkpoint, those of several workers added up."""
+    found: dict[str, Standing] = {}
+    for crawl in crawls:
+        committed = read_committed(crawl / FOLDER)
+        for name, cursor in cursors(crawl / FOLDER).items():
+            waiting, sent, dead, trouble = found.get(name, Standing(0, 0, 0, ""))
+            found[name] = Standing(
+                waiting + max(0, committed.number - cursor.number),
+                sent + cursor.sent,
+                dead + cursor.dead,
+                trouble or cursor.trouble,
+            )
+    return found
+
+
+def first_page_file(crawl: Path, committed: Position) -> int | None:
+    """The first page file with a body that a receiver has not taken yet; None: all have all.
+    Raises CrawlDirError."""
+    directory = crawl / FOLDER
+    offsets = [cursor.offset for cursor in cursors(directory).values()]
+    start = max(min(offsets, default=0), min(segments(directory), default=0))
+    for entry in read_entries(directory, start, committed.offset):
+        if "at" in entry.page:
+            return int(entry.page["at"][0])
+    return None
+
+
+def write_committed(directory: Path, position: Position) -> None:
+    """Raises OSError."""
+    replace_file(directory / _COMMITTED, json.dumps(position).encode())
+
+
+def read_committed(directory: Path) -> Position:
+    """As of the last checkpoint."""
+    with suppress(OSError, ValueError, TypeError):
+        return Position(*json.loads((directory / _COMMITTED).read_bytes()))
+    return Position()

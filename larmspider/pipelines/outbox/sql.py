@@ -1,0 +1,361 @@
+"""SqlReceiver: pages, links and versions in PostgreSQL or SQLite.
+
+    LARM_SQL_URL=postgresql://larm:secret@db.example/intranet scrapy crawl intranet ...
+
+    pages      the last version of each page that there is
+    links      the links of these versions
+    versions   when each page was stored, or taken out (status 0, with the reason)
+
+A batch is one transaction. What has been written before, or is older than what is there, changes
+nothing: `versions` knows the newest of each URL, also of those that were taken out. Several crawls
+and workers may write into one database; a lock lets one write at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.pipelines.outbox.receiver import (
+    AwayError,
+    BatchError,
+    Receiver,
+    RefusedError,
+    Sent,
+)
+from larmspider.pipelines.outbox.spool import Entry
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "pages": {
+        "url": "text PRIMARY KEY", "normalized": "text", "stored": "time NOT NULL",
+        "fetched": "time", "status": "integer NOT NULL", "mime": "text", "charset": "text",
+        "language": "text", "title": "text", "text": "text", "description": "text",
+        "author": "text", "modified": "time", "from_page": "text", "depth": "integer",
+        "size": "bigint", "digest": "text", "etag": "text", "last_modified": "text",
+        "noindex": "boolean", "unread": "text", "fields": "json", "body": "bytes",
+    },
+    "links": {
+        "from_page": "text NOT NULL", "to_page": "text NOT NULL", "to_page_normalized": "text",
+        "link_type": "integer", "anchor": "text",
+    },
+    "versions": {
+        "url": "text NOT NULL", "stored": "time NOT NULL", "fetched": "time",
+        "status": "integer NOT NULL", "mime": "text", "size": "bigint", "digest": "text",
+        "title": "text", "reason": "text",
+    },
+}  # fmt: skip
+"""Columns by table, with types of our own that a dialect translates."""
+INDEXES = (
+    "CREATE UNIQUE INDEX IF NOT EXISTS versions_url_stored ON versions (url, stored)",
+    "CREATE INDEX IF NOT EXISTS pages_normalized ON pages {hash} (normalized)",
+    "CREATE INDEX IF NOT EXISTS links_from_page ON links {hash} (from_page)",
+    "CREATE INDEX IF NOT EXISTS links_to_page ON links {hash} (to_page_normalized)",
+)
+"""Links may be longer than what a B-tree of PostgreSQL holds; hashes may not."""
+CONNECT_SECS, STATEMENT_SECS = 10, 120
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+URLS = "postgresql://user:password@host/database or sqlite:FILE"
+
+
+class Database(ABC):
+    """What differs between databases. Errors of the driver pass through `errors`."""
+
+    types: Mapping[str, str]
+    hash: str
+    mark: str
+    """Of a parameter."""
+
+    def __init__(self) -> None:
+        self.connection: Any = None
+
+    @abstractmethod
+    def connect(self) -> None: ...
+
+    @abstractmethod
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raises AwayError, RefusedError or BatchError for the driver's."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin a transaction that no other writer has beside it."""
+
+    def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        columns = TABLES[table]
+        marks = ", ".join([self.mark] * len(columns))
+        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        cursor = self.connection.cursor()
+        cursor.executemany(statement, list(rows))
+        cursor.close()
+
+    def time(self, micros: int) -> Any:
+        """As the driver takes a time, in microseconds since the epoch."""
+        return _EPOCH + timedelta(microseconds=micros)
+
+    def text(self, value: str | None) -> str | None:
+        return value
+
+    def make_tables(self) -> None:
+        """Make those that are missing. Raises RefusedError where one has other columns."""
+        self.begin()
+        for table, columns in TABLES.items():
+            declared = ", ".join(
+                f"{name} {' '.join(self.types.get(word, word) for word in kind.split())}"
+                for name, kind in columns.items()
+            )
+            self.connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({declared})")
+            found = self.connection.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608
+            there = {column[0] for column in found.description}
+            if missing := [name for name in columns if name not in there]:
+                raise RefusedError(
+                    f"its table {table} is another one, without a column {missing[0]}: expected"
+                    " an empty database or schema, or one that SqlReceiver has made"
+                )
+        for statement in INDEXES:
+            self.connection.execute(statement.format(hash=self.hash))
+        self.connection.commit()
+
+    def newest(self, urls: Sequence[str]) -> dict[str, Any]:
+        """When the last version of each was stored or taken out, of those that are known."""
+        marks = ", ".join([self.mark] * len(urls))
+        rows = self.connection.execute(
+            f"SELECT url, max(stored) FROM versions WHERE url IN ({marks}) GROUP BY url",  # noqa: S608
+            list(urls),
+        )
+        return dict(rows.fetchall())
+
+    def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+
+class Postgres(Database):
+    """By psycopg 3."""
+
+    types = {"time": "timestamptz", "bytes": "bytea", "json": "jsonb"}  # noqa: RUF012
+    hash, mark = "USING hash", "%s"
+    _LOCK = 0x6C61726D
+    """Of pg_advisory_xact_lock: "larm"."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        try:
+            import psycopg
+        except ImportError:
+            raise ConfigError(
+                "LARM_SQL_URL: postgresql:// needs psycopg: pip install 'larmspider[sql]'"
+            ) from None
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error:  # it may say what the password is
+            raise ConfigError(f"LARM_SQL_URL=postgresql://...: expected {URLS}") from None
+        self._url, self._psycopg = url, psycopg
+
+    def connect(self) -> None:
+        with self.errors():
+            self.connection = self._psycopg.connect(
+                self._url, connect_timeout=CONNECT_SECS, application_name="larmspider"
+            )
+            self.connection.execute(f"SET statement_timeout = '{STATEMENT_SECS}s'")
+        encoding = self.connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise RefusedError(f"its encoding is {encoding}: expected a database in UTF8")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        psycopg = self._psycopg
+        try:
+            yield
+        except psycopg.Error as error:
+            state, text = error.sqlstate or "", " ".join(str(error).split())
+            if not state and "FATAL" in text and self.connection is None:
+                # the server has answered: it does not know the user, the password, the database
+                waits = ("starting up", "shutting down", "too many", "recovery")
+                raise (AwayError if any(one in text for one in waits) else RefusedError)(
+                    text
+                ) from None
+            if state[:2] in ("42", "3D", "3F", "28"):  # rights, names and types of columns
+                raise RefusedError(text) from None
+            if isinstance(error, psycopg.OperationalError) and state[:2] != "54":
+                raise AwayError(text) from None
+            if isinstance(error, (psycopg.DataError, psycopg.IntegrityError)) or state[:2] == "54":
+                raise BatchError(text) from None
+            raise AwayError(text) from None
+
+    def begin(self) -> None:
+        self.connection.execute("SELECT pg_advisory_xact_lock(%s)", [self._LOCK])
+
+    def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        columns = ", ".join(TABLES[table])
+        with (
+            self.connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write_row(row)
+
+    def text(self, value: str | None) -> str | None:
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if value else value
+
+
+class Sqlite(Database):
+    """One file; times are text, ``2026-01-31T12:00:00.000000Z``."""
+
+    types = {"time": "text", "bytes": "blob", "json": "text"}  # noqa: RUF012
+    hash, mark = "", "?"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def connect(self) -> None:
+        with self.errors():
+            self.connection = sqlite3.connect(self._path, timeout=CONNECT_SECS)
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError) as error:
+            raise BatchError(str(error)) from None
+        except sqlite3.OperationalError as error:
+            raise AwayError(f"{self._path}: {error}") from None
+        except sqlite3.DatabaseError as error:  # no database, or a damaged one
+            raise RefusedError(f"{self._path}: {error}") from None
+
+    def begin(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def time(self, micros: int) -> str:
+        found: datetime = super().time(micros)
+        return found.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def database(url: str) -> Database:
+    """Raises ConfigError."""
+    scheme, _, rest = url.partition(":")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        return Postgres(url)
+    if scheme == "sqlite" and rest.strip("/"):
+        path = rest[2:] if rest.startswith("///") else rest
+        if not path.startswith("//"):
+            return Sqlite(Path(path).expanduser().absolute())
+    raise ConfigError(f"LARM_SQL_URL={scheme + ':...' if url else ''}: expected {URLS}")
+
+
+class SqlReceiver(Receiver):
+    """Writes to LARM_SQL_URL."""
+
+    settings = ("LARM_SQL_URL", "LARM_SQL_BODIES")
+
+    def __init__(self, database: Database, *, bodies: bool = True) -> None:
+        self.database, self.bodies = database, bodies
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        bodies = options.boolean(settings, "LARM_SQL_BODIES")
+        return cls(database(options.text(settings, "LARM_SQL_URL").strip()), bodies=bodies)
+
+    def connect(self) -> None:
+        self.database.close()
+        self.database.connect()
+        with self.database.errors():
+            self.database.make_tables()
+
+    def send(self, batch: Sequence[Entry]) -> Sent:
+        db = self.database
+        try:
+            with db.errors():
+                db.begin()
+                self._write(batch)
+                db.connection.commit()
+        except BatchError:
+            with db.errors():
+                db.connection.rollback()
+            raise
+        return Sent()
+
+    def _write(self, batch: Sequence[Entry]) -> None:
+        db = self.database
+        of_url: dict[str, list[Entry]] = {}
+        for entry in batch:
+            of_url.setdefault(entry.url, []).append(entry)
+        known = db.newest(list(of_url))
+        newer = [
+            entry
+            for url, entries in of_url.items()
+            for entry in entries
+            if url not in known or db.time(entry.stamp) > known[url]
+        ]
+        last = {entry.url: entry for entry in sorted(newer, key=lambda one: one.stamp)}
+        gone = [[url] for url in last if url in known]
+        db.many(f"DELETE FROM pages WHERE url = {db.mark}", gone)  # noqa: S608
+        db.many(f"DELETE FROM links WHERE from_page = {db.mark}", gone)  # noqa: S608
+        db.copy("versions", map(self._version, newer))
+        there = [entry for entry in last.values() if entry.removed is None]
+        db.copy("pages", map(self._page, there))
+        db.copy("links", (row for entry in there for row in self._links(entry)))
+
+    def _page(self, entry: Entry) -> list[Any]:
+        db, page = self.database, entry.page
+        values = {
+            **page,
+            "stored": db.time(entry.stamp),
+            "fetched": self._secs(page["fetched"]),
+            "modified": self._secs(page["modified"]),
+            "fields": json.dumps(page["fields"], ensure_ascii=True).replace("\\u0000", "\\ufffd"),
+            "body": entry.body if self.bodies else None,
+            "size": entry.size,
+        }
+        return [
+            db.text(value) if isinstance(value := values.get(name), str) else value
+            for name in TABLES["pages"]
+        ]
+
+    def _version(self, entry: Entry) -> list[Any]:
+        db, page = self.database, entry.page
+        values = {
+            "status": 0,
+            **page,
+            "stored": db.time(entry.stamp),
+            "fetched": self._secs(page.get("fetched")),
+            "size": entry.size,
+            "reason": entry.removed,
+        }
+        return [
+            db.text(value) if isinstance(value := values.get(name), str) else value
+            for name in TABLES["versions"]
+        ]
+
+    def _links(self, entry: Entry) -> Iterator[Sequence[Any]]:
+        text = self.database.text
+        for url, normalized, kind, anchor in entry.links:
+            yield text(entry.url), text(url), text(normalized), kind, text(anchor)
+
+    def _secs(self, seconds: float | None) -> Any:
+        """A time in seconds, None where there is none, or no database knows it."""
+        if not seconds:
+            return None
+        with suppress(OverflowError, ValueError):
+            return self.database.time(round(seconds * 1_000_000))
+        return None
+
+    def close(self) -> None:
+        with suppress(AwayError, RefusedError, BatchError), self.database.errors():
+            self.database.close()

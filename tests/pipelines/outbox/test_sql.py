@@ -1,0 +1,218 @@
+"""SqlReceiver: the tables have the last version of each page, whatever comes twice or late."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
+from larmspider.pipelines.outbox.sql import SqlReceiver
+from tests.support.servers.postgres import PROGRAMS, PostgresServer
+from tests.support.spooled import entries, page, removed
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    if not PROGRAMS.exists():
+        pytest.skip("PostgreSQL is not installed (Debian package postgresql-15)")
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.acceptance)],
+)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'pages.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    with server.connection() as connection:
+        connection.execute("DROP TABLE IF EXISTS pages, links, versions")
+    return server.url
+
+
+def receiver_for(url: str, **settings: Any) -> SqlReceiver:
+    return SqlReceiver.from_settings(Settings({"LARM_SQL_URL": url, **settings}))
+
+
+@pytest.fixture
+def receiver(url: str) -> Iterator[SqlReceiver]:
+    found = receiver_for(url)
+    found.connect()
+    yield found
+    found.close()
+
+
+Rows = Callable[[str], list[Any]]
+
+
+@pytest.fixture
+def rows(receiver: SqlReceiver) -> Rows:
+    def select(query: str) -> list[Any]:
+        found: list[Any] = receiver.database.connection.execute(query).fetchall()
+        return found
+
+    return select
+
+
+def test_a_page_has_its_row_and_its_links(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows
+) -> None:
+    """With odd characters, and times; a link that is repeated is one row."""
+    one = page("a", b"\x00\xff", text="nul \0 and \ud800", fields={"room": ["1\0"]}, modified=1e15)
+    one.links *= 2
+    receiver.send(entries(tmp_path, one))
+    ((status, title, text, body, size),) = rows("SELECT status, title, text, body, size FROM pages")
+    assert (status, title, bytes(body), size) == (200, "a", b"\x00\xff", 2)
+    assert text.replace("\N{REPLACEMENT CHARACTER}", "\0") == "nul \0 and ?"
+    assert rows("SELECT count(*) FROM pages WHERE fetched < stored AND modified IS NULL") == [(1,)]
+    assert rows("SELECT to_page, to_page_normalized, link_type, anchor FROM links") == [
+        ("http://h/next", "http://h/next", 0, "on"),
+        ("http://h/N", "http://h/n", 0, ""),
+    ]
+
+
+def test_only_the_last_version_counts(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:
+    """In whatever order they come, and however often; `versions` has each once."""
+    first = entries(tmp_path, page("a", b"1"), page("b", b"1"), now=1000.0)
+    second = entries(tmp_path, page("a", b"2"), removed("b"), page("c", b"2"), now=2000.0)
+    for batch in ([*first, *second], second, first, second[:1], first + second):
+        receiver.send(batch)
+        pages = rows("SELECT url, body FROM pages ORDER BY url")
+        assert [(url[9:], bytes(body)) for url, body in pages] == [("a", b"2"), ("c", b"2")]
+        assert rows("SELECT from_page, count(*) FROM links GROUP BY from_page ORDER BY 1") == [
+            ("http://h/a", 2), ("http://h/c", 2),
+        ]  # fmt: skip
+    assert rows("SELECT url, status, reason FROM versions ORDER BY url, stored") == [
+        ("http://h/a", 200, None), ("http://h/a", 200, None), ("http://h/b", 200, None),
+        ("http://h/b", 0, "gone"), ("http://h/c", 200, None),
+    ]  # fmt: skip
+
+
+def test_an_older_version_that_comes_late_brings_nothing_back(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows
+) -> None:
+    """Another worker had the page before, and its sender was away."""
+    late = entries(tmp_path, page("a", b"1"), now=1000.0)
+    receiver.send(entries(tmp_path, removed("a"), now=2000.0))
+    receiver.send(late)
+    assert rows("SELECT count(*) FROM pages") == rows("SELECT count(*) FROM links") == [(0,)]
+
+
+def test_a_page_may_come_back(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:
+    for item in (page("a", b"1"), removed("a"), page("a", b"3")):
+        receiver.send(entries(tmp_path, item))
+    assert [bytes(body) for (body,) in rows("SELECT body FROM pages")] == [b"3"]
+
+
+def test_bodies_can_be_left_out(tmp_path: Path, url: str, rows: Rows) -> None:
+    receiver = receiver_for(url, LARM_SQL_BODIES="no")
+    receiver.connect()
+    receiver.send(entries(tmp_path, page("a")))
+    receiver.close()
+    assert rows("SELECT body, size FROM pages") == [(None, 4)]
+
+
+def test_tables_of_others_are_left_alone(url: str) -> None:
+    """One line says which, and what is expected."""
+    with closing(receiver_for(url)) as receiver:
+        receiver.database.connect()
+        receiver.database.connection.execute("CREATE TABLE pages (id integer)")
+        receiver.database.connection.commit()
+        with pytest.raises(RefusedError, match="table pages is another one, without a column url"):
+            receiver.connect()
+    with closing(receiver_for(url)) as receiver, pytest.raises(RefusedError):
+        receiver.connect()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "mysql://h/x", "sqlite:", "sqlite://h/x", "postgresql://u:pw@[h/d", "pages.db"]
+)
+def test_bad_urls_are_refused_without_saying_them(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"LARM_SQL_URL=.*: expected postgresql://") as refused:
+        receiver_for(url).connect()
+    assert "pw" not in str(refused.value)
+
+
+def test_files_that_are_no_database_or_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("no database, " * 100)
+    with pytest.raises(RefusedError, match="not a database"):
+        receiver_for(f"sqlite:{tmp_path / 'x'}").connect()
+    with pytest.raises(AwayError, match="unable to open"):
+        receiver_for(f"sqlite:{tmp_path / 'none' / 'x'}").connect()
+
+
+def test_a_locked_or_full_database_is_away(tmp_path: Path) -> None:
+    """Nothing is half written; when there is room, the same batch is taken."""
+    path = tmp_path / "pages.db"
+    receiver = receiver_for(f"sqlite:{path}")
+    receiver.connect()
+    batch = entries(tmp_path, page("a", b"x" * 100_000))
+    connection = receiver.database.connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(AwayError, match="full"):
+        receiver.send(batch)
+    receiver.close()
+    receiver.connect()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM versions").fetchone() == (0,)
+        other.execute("BEGIN IMMEDIATE")
+        receiver.database.connection.execute("PRAGMA busy_timeout = 1")
+        with pytest.raises(AwayError, match="locked"):
+            receiver.send(batch)
+    receiver.send(batch)
+    assert receiver.database.connection.execute("SELECT size FROM pages").fetchone() == (100_000,)
+    receiver.close()
+
+
+@pytest.mark.acceptance
+def test_what_postgresql_says_is_told_without_the_password(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """Nobody there, a wrong password, no such database, no rights."""
+    secret = postgres.url.split(":")[2].split("@")[0]
+    for url, kind, said in (
+        (postgres.url.replace(str(postgres.port), "1"), AwayError, "refused"),
+        (postgres.url.replace(secret, "wrong"), RefusedError, "password authentication failed"),
+        (postgres.url + "x", RefusedError, 'database "larmx" does not exist'),
+        (postgres.url + "?options=-csearch_path%3Dnone", RefusedError, "no schema has been select"),
+    ):
+        with pytest.raises(kind, match=said) as refused:
+            receiver_for(url).connect()
+        assert secret not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.acceptance
+def test_a_server_that_goes_away_and_an_entry_that_it_does_not_take(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """The first is sent again; the second, a URL longer than its index holds, is refused."""
+    with postgres.connection() as connection:
+        connection.execute("DROP TABLE IF EXISTS pages, links, versions")
+    receiver = receiver_for(postgres.url)
+    receiver.connect()
+    batch = entries(tmp_path, page("away"))
+    postgres.kill()
+    with pytest.raises(AwayError):
+        receiver.send(batch)
+    receiver.close()
+    with pytest.raises(AwayError):
+        receiver.connect()
+    postgres.start()
+    receiver.connect()
+    receiver.send(batch)
+    chance = "".join(str(number) for number in range(5000))
+    with pytest.raises(BatchError, match="index row"):
+        receiver.send(entries(tmp_path, page(chance)))
+    receiver.send(entries(tmp_path, page("after")))
+    receiver.close()

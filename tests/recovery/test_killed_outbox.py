@@ -1,0 +1,213 @@
+"""kill -9 of crawler, senders and server at random: the receivers end with exactly the pages.
+
+``pytest tests/recovery/test_killed_outbox.py --kills 120`` kills 20 times; a sixth as often.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from larmspider.pipelines.outbox.spool import standings
+from tests.support.crawling import begin, scrapy
+from tests.support.forking import Forked
+from tests.support.recovery.killed_crawl import SETTINGS, Site, wait_until
+from tests.support.recovery.receivers import check_database, stored_pages
+from tests.support.servers.postgres import PROGRAMS, PostgresServer
+
+pytestmark = pytest.mark.acceptance
+
+MODULE = "tests.support.recovery.receivers"
+SQL = "larmspider.pipelines.outbox.sql.SqlReceiver"
+SECOND = f"{MODULE}.SecondReceiver"
+GATE = f"{MODULE}.GateReceiver"
+DUMMY = "larmspider.pipelines.outbox.dummy.DummyReceiver"
+FOR_ALL = {**SETTINGS, "CONCURRENT_REQUESTS_PER_DOMAIN": "1", "LARM_LANGUAGES": ""}
+
+
+def senders_of(crawler: int) -> list[int]:
+    """Process ids of its children that send."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == crawler and b"outbox.sender" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    if not PROGRAMS.exists():
+        pytest.skip("PostgreSQL is not installed (Debian package postgresql-15)")
+    with PostgresServer() as server:
+        yield server
+
+
+class SendingCrawl:
+    """A crawl of the site in ``folder``/crawl that sends to these receivers."""
+
+    def __init__(self, site: Site, folder: Path, *receivers: str, **variables: str) -> None:
+        self.folder, self.crawl = folder, folder / "crawl"
+        self.variables = {"TEST_RECEIVERS": " ".join(receivers), **variables}
+        self._start = ["-a", f"start={site.start}", "-a", r"restrict=http://127\.1\..*"]
+        self.said = folder / "said"
+
+    def begin(self, **settings: str) -> Forked:
+        options = [f"-s{name}={value}" for name, value in ({**FOR_ALL} | settings).items()]
+        with self.said.open("w") as out:
+            return begin(
+                *("crawl", "intranet", *options, *self._start),
+                cwd=self.folder,
+                out=out,
+                settings_module=MODULE,
+                **self.variables,
+            )
+
+    def end(self, process: Forked) -> str:
+        """Wait until it has ended by itself; what it said."""
+        status, said = process.wait(300), self.said.read_text("utf-8")
+        assert status == 0, said
+        return said
+
+    @property
+    def sent(self) -> int:
+        """Of the receiver that is furthest behind."""
+        return min((one.sent for one in standings([self.crawl]).values()), default=0)
+
+
+@pytest.mark.long
+def test_databases_have_exactly_the_pages_whatever_is_killed(
+    site: Site, postgres: PostgresServer, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    wanted = max(3, request.config.getoption("--kills") // 6)
+    seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
+    print(f"--kill-seed {seed}")
+    chance, kills, crawls = random.Random(seed), {"crawler": 0, "sender": 0, "server": 0}, 0
+    while sum(kills.values()) < wanted:
+        folder = tmp_path / str(crawls)
+        folder.mkdir()
+        with postgres.connection() as connection:
+            connection.execute("DROP TABLE IF EXISTS pages, links, versions")
+        second = f"sqlite:{folder / 'pages.db'}"
+        receivers = (SQL, SECOND, DUMMY)
+        crawl = SendingCrawl(
+            site, folder, *receivers, LARM_SQL_URL=postgres.url, SECOND_SQL_URL=second
+        )
+        process = crawl.begin()
+        for _ in range(min(5, wanted - sum(kills.values()))):
+            before, limit = crawl.sent, time.monotonic() + chance.uniform(1, 4)
+            while process.poll() is None and (crawl.sent == before or time.monotonic() < limit):
+                time.sleep(0.02)
+            if process.poll() is not None:
+                break
+            what = min(kills, key=lambda one: (kills[one], chance.random()))
+            kills[what] += 1
+            if what == "crawler":
+                process.kill()
+                process.wait(60)
+                process = crawl.begin()
+            elif what == "server":
+                postgres.kill()
+                time.sleep(chance.uniform(0, 1))
+                postgres.start()
+            else:
+                for pid in senders_of(process.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, 9)
+        crawl.end(process)
+        with postgres.connection() as connection:
+            check_database(connection, crawl.crawl)
+        with closing(sqlite3.connect(folder / "pages.db")) as connection:
+            check_database(connection, crawl.crawl)
+        found = standings([crawl.crawl])
+        assert [one.waiting for one in found.values()] == [0, 0, 0]
+        assert [one.dead for one in found.values()] == [0, 0, 0]
+        crawls += 1
+    print(f"{kills} in {crawls} crawls")
+
+
+def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl ends without it, and says what waits; scrapy outbox shows and sends that."""
+    (tmp_path / "ready").touch()
+    crawl = SendingCrawl(site, tmp_path, GATE, GATE_FOLDER=str(tmp_path))
+    process = crawl.begin(LARM_OUTBOX_END_SECS="0.5")
+    wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "a page that was taken")
+    (tmp_path / "ready").unlink()
+    said = crawl.end(process)
+    assert "GateReceiver has not taken" in said
+    assert re.search(r"^sent .* to GateReceiver, .* wait: scrapy outbox --send", said, re.MULTILINE)
+    for name, value in crawl.variables.items():
+        monkeypatch.setenv(name, value)
+    ran = scrapy("outbox", "--send", cwd=tmp_path, settings_module=MODULE)
+    assert ran.status == 1
+    assert re.search(r"GateReceiver: .* taken; .* deletes wait: the gate is closed", ran.out)
+    (tmp_path / "ready").touch()
+    ran = scrapy("outbox", "--send", "--json", cwd=tmp_path, settings_module=MODULE)
+    assert ran.status == 0, ran.err
+    pages = stored_pages(crawl.crawl)
+    assert ran.json["GateReceiver"]["waiting"] == 0
+    assert ran.json["GateReceiver"]["sent"] == len(pages)
+    taken = (tmp_path / "taken").read_text("utf-8").splitlines()
+    assert Counter(set(taken)) == Counter(list(pages))
+
+
+def test_a_full_outbox_holds_the_crawl_and_says_for_whom(site: Site, tmp_path: Path) -> None:
+    """It goes on when the receiver is back, and ends complete."""
+    (tmp_path / "ready").touch()
+    crawl = SendingCrawl(site, tmp_path, GATE, GATE_FOLDER=str(tmp_path))
+    process = crawl.begin(LARM_OUTBOX_BYTES="100000", LARM_MONITOR_SECS="0.5")
+    wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "a page that was taken")
+    (tmp_path / "ready").unlink()
+    held = "; waiting for GateReceiver, the gate is closed: the outbox is full"
+    wait_until(lambda: held in crawl.said.read_text("utf-8"), "a line of the monitor")
+    assert process.poll() is None
+    (tmp_path / "ready").touch()
+    said = crawl.end(process)
+    assert "Nothing is fetched until there is room: waiting for GateReceiver, " in said
+    assert "The outbox has room again" in said
+    taken = (tmp_path / "taken").read_text("utf-8").splitlines()
+    assert set(taken) == set(stored_pages(crawl.crawl))
+
+
+@pytest.mark.parametrize(
+    ("receiver", "variables", "said"),
+    [
+        (SQL, {}, "LARM_SQL_URL=: expected postgresql://"),
+        (
+            SQL,
+            {"LARM_SQL_URL": "postgresql://larm:s3cr3t@127.0.0.1:1/x"},
+            "SqlReceiver cannot be reached: connection failed: .*refused",
+        ),
+        (GATE, {"GATE_FOLDER": "/none"}, "GateReceiver cannot be used: no such folder"),
+    ],
+)
+def test_a_receiver_that_cannot_be_used_is_refused_at_the_start(
+    site: Site, tmp_path: Path, receiver: str, variables: dict[str, str], said: str
+) -> None:
+    """Status 2 and one line, and nothing is fetched."""
+    site.seen.clear()
+    crawl = SendingCrawl(site, tmp_path, receiver, **variables)
+    process = crawl.begin()
+    assert process.wait(120) == 2
+    lines = crawl.said.read_text("utf-8").splitlines()
+    assert re.search(said, lines[-1]), lines
+    assert "s3cr3t" not in "".join(lines)
+    assert not site.seen
