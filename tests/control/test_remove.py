@@ -19,6 +19,7 @@ from larmspider.index.search import Searcher
 from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
+from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
 from larmspider.workdir.removals import FILE, Removals, Rule
 from tests.support.crawling import records
 from tests.support.stored_crawl import StoredCrawl
@@ -43,6 +44,23 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def crawl(finished: Path, tmp_path: Path) -> CrawlDir:
     shutil.copytree(finished, tmp_path / "crawl")
     return CrawlDir(tmp_path / "crawl")
+
+
+def test_receivers_are_told(crawl: CrawlDir, crawler_for: Callable[..., Crawler]) -> None:
+    """It waits in the outbox, committed, also where nobody has said how to reach them."""
+    manifest = json.loads((crawl.path / "crawl.json").read_text())
+    manifest["stores"] |= {
+        f"larmspider.pipelines.outbox.{name}": [FOLDER]
+        for name in ("sql.SqlReceiver", "dummy.DummyReceiver")
+    }
+    (crawl.path / "crawl.json").write_text(json.dumps(manifest))
+    crawl = CrawlDir(crawl.path)
+    take_out_now(crawl, Rule.of("http://wiki/hr/.*", crawl.forms), crawler_for().settings)
+    committed = read_committed(crawl.path / FOLDER)
+    told = read_entries(crawl.path / FOLDER, 0, committed.offset)
+    assert sorted((entry.url, entry.removed) for entry in told) == [
+        (url, "taken out by the operator (removed.txt)") for url in URLS[1:3]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,11 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.items import Link, Page
 from larmspider.pipelines import compaction
 from larmspider.pipelines.compaction import DONE, finish
+from larmspider.pipelines.outbox.spool import FOLDER, Cursor, read_entries, write_committed
 from larmspider.reports.versions import history
 from larmspider.workdir.removals import Removals, Rule
 from tests.crawl.test_versions import known
+from tests.support.spooled import spooled
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://{host}/{page}" for host in ("a", "b") for page in range(3)]
@@ -152,3 +154,29 @@ def test_a_compaction_that_is_killed_has_happened_or_not(
     assert known(crawl.path) == before
     run(crawl)
     assert known(crawl.path) == before
+
+
+def test_bodies_that_a_receiver_waits_for_stay_where_they_are(tmp_path: Path) -> None:
+    """Page files before them are compacted, the others once the receiver has all."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    crawl.stores[1].max_bytes = 6 * 4 * 3_000  # type: ignore[attr-defined]
+    ends = []
+    for word in ("word", "home"):
+        stored = [page(url, word) for url in URLS]
+        for one in stored:
+            crawl.store(one.url, one)
+        ends.append(spooled(crawl.path, *stored))
+    crawl.end()
+    crawl.make_frontier(URLS)
+    outbox, found = crawl.path / FOLDER, CrawlDir(crawl.path)
+    write_committed(outbox, ends[-1])
+    waiting = list(read_entries(outbox, 0, ends[-1].offset))
+    Cursor(0).write(outbox, "SqlReceiver")
+    run(found)
+    assert [entry.body for entry in waiting] == [b"word" * 3_000] * 6 + [b"home" * 3_000] * 6
+    Cursor(ends[0].offset).write(outbox, "SqlReceiver")
+    run(found)
+    assert [entry.body for entry in read_entries(outbox, ends[0].offset, ends[1].offset)] == [
+        b"home" * 3_000
+    ] * 6
+    assert sum(file.stat().st_size for file in crawl.path.glob("*.pfl")) == 6 * 4 * 3_000
