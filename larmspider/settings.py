@@ -311,6 +311,23 @@ LARM_PATH_REPEATS_LIMIT = 3
 # off.
 LARM_CALENDAR_HORIZON_MONTHS = 12
 
+# --- Traps: what they are is learned from their pages (docs/traps.md) ---------------------------
+
+# `learn`: URLs of a class (path shape and parameters) whose pages say nothing that their host has
+# not said before are held: they stay queued, one in 20 is fetched all the same, and all of them
+# when that turns out new. `report`: what would be held is logged, and is fetched. `off`: nothing is
+# learned or held, and no budget below counts.
+LARM_TRAPS = "learn"
+
+# Pages of one class in a row that have nothing new; then its further URLs are held. 0 is no limit.
+LARM_CLASS_PAGES = 150
+
+# The same for all pages of a host that are more than 30 links from a seed.
+LARM_CLASS_DEEP_PAGES = 50
+
+# The same for all pages of a host.
+LARM_CLASS_HOST_PAGES = 250
+
 # --- Which URLs are one page --------------------------------------------------------------------
 
 # The URL that is fetched is the one that was found; the forms are for comparison only. What the

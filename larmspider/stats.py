@@ -88,8 +88,8 @@ REFRESH_REQUESTS = "larm/refresh/requests"
 REFRESH_NOT_ASKED = "larm/refresh/not_asked"
 """FrontierScheduler, at the end of a refresh: known pages that were not asked for"""
 LEFT = "larm/left/{why}"
-"""FrontierScheduler, at the end: queued URLs that a budget holds back: `max_pages`,
-`host_budget`"""
+"""FrontierScheduler, at the end: queued URLs that are held back: `max_pages`, `host_budget` by a
+budget, `traps` by `LARM_TRAPS`"""
 HOSTS_SPENT = "larm/left/hosts"
 """FrontierScheduler, at the end: hosts whose budget holds URLs back"""
 SCHEDULER_UNSERIALIZABLE = "larm/scheduler/unserializable"

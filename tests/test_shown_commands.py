@@ -56,6 +56,7 @@ ELSEWHERE = {
     r"scrapy outbox": "tests/recovery/test_killed_outbox.py",
     r"scrapy remove": "tests/control/test_remove.py",
     r"scrapy deletes": "tests/control/test_deletes.py",
+    r"scrapy traps": "tests/reports/test_traps.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",
     r"python -m pytest tests/hostile": "a run of the tests",
     r"openssl rand|openssl pkcs12|chmod 600|curl -V": "other programs, as their manuals have it",

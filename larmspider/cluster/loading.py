@@ -163,7 +163,9 @@ class Loading:
                 loaded.serial = max(loaded.serial, records.serial_of(place))
                 if records.run_of(place) == records.DELAYED and place not in late:
                     late.add(place)
-                    loaded.counts[records.unpack_entry(packed).host].delayed += 1
+                    counts = loaded.counts[records.unpack_entry(packed).host]
+                    counts.held += records.is_held(place)
+                    counts.delayed += not records.is_held(place)
 
     def _load_visited(self, partitions: Sequence[int], loaded: Loaded) -> None:
         rows: list[Row] = []
@@ -241,7 +243,7 @@ def _requeued(packed: bytes) -> Counts:
     """Counters in which leased URLs are queued; those that are delayed are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
-    counts.leased = counts.delayed = 0
+    counts.leased = counts.delayed = counts.held = 0
     return counts
 
 

@@ -180,7 +180,7 @@ class SeedWatchExtension:
         backend = scheduler.frontier.backend
         for host in scheduler.frontier.hosts.values():
             counts = backend.counts(host.record.host)
-            if counts.queued or counts.leased:
+            if counts.to_fetch or counts.leased:
                 yield host
 
     def _end(self) -> None:

@@ -93,7 +93,7 @@ class Control:
     def waiting_hosts(self) -> list[str]:
         """Hosts that are paused and have URLs: a crawl does not end over their heads."""
         paused = (name for name, own in self.overrides.hosts.items() if own.paused)
-        return [name for name in paused if self._frontier.backend.counts(name).queued]
+        return [name for name in paused if self._frontier.backend.counts(name).to_fetch]
 
     # pace
 
@@ -166,6 +166,7 @@ class Control:
         host, now = self._frontier.hosts.get(name), self._frontier.clock()
         if host is None or host.leaving:
             return 0
+        self._frontier.backend.unhold(name, None, most)
         entries = self._frontier.backend.pop(name, inf, most)
         visit = [
             (entry.key, FetchRecord(UrlState.REFUSED, now, reason=PURGED)) for entry in entries

@@ -18,7 +18,15 @@ from larmspider.frontier.politeness import Gap, Limits, Politeness
 from larmspider.frontier.refresh import DAY
 from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import Counts, FetchRecord, MergedUrl, UrlState
+from larmspider.frontier.storage.records import (
+    HELD_FROM,
+    Counts,
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    UrlState,
+)
+from larmspider.frontier.traps import PROBE, HostTraps
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,8 @@ def url_report(
     row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
     if place is not None:
         before, earliest = place
+        if earliest >= HELD_FROM:
+            return [*lines, *held_in_words(reader, entry)]
         lines.append(f"{counted(before, 'URL')} of {row.host} before it")
         if earliest > now:
             lines.append(
@@ -190,6 +200,23 @@ def url_report(
     if state is UrlState.QUEUED:
         lines.append(_wait(row, place[0] if place else 0, now))
     return lines
+
+
+def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
+    """Why a URL is held: what it belongs to, the budget and the evidence."""
+    traps = HostTraps.unpack(reader.note(f"traps {entry.host}"), entry.host)
+    met = traps.find(entry.normalized, entry.depth)
+    record = met.blocked
+    if record is None:
+        yield "held, and fetched when its turn comes again"
+        return
+    yield f"held as one of {record.text} of {entry.host}, {record.in_words()}"
+    yield (
+        f"{counted(record.held, 'URL')} held by this ({record.setting}); one in {PROBE} of those"
+        " whose turn comes is fetched all the same, fewer the longer nothing new comes of them"
+    )
+    for url, found_on in record.samples or ():
+        yield f"not new: {url}, found on {found_on}"
 
 
 def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Iterator[str]:

@@ -344,14 +344,17 @@ def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
 
 
 def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
-    """The next URL that robots.txt allows; those before it are refused."""
-    name = host.record.host
+    """The next URL that robots.txt allows and that is no trap; those before it are refused, or
+    held."""
+    name, traps = host.record.host, frontier.traps
     rules = None if frontier.robots is None else frontier.robots.of(name)
     for _ in range(MAX_REFUSED):
         entry = _next_entry(frontier, host, now)
         if entry is None:
             return None
         if rules is None or rules.allowed(entry.url) or _is_stored(entry):
+            if entry.visit is None and traps is not None and not traps.admits(entry):
+                continue
             return entry
         visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
         frontier.finish(entry, visit)

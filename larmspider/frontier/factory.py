@@ -26,6 +26,8 @@ from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.strategies import Backlinks, BreadthFirst, PageRank, PathWords, Strategy
+from larmspider.frontier.trap_watch import MODES, NOT_TRAPS, TrapWatch
+from larmspider.frontier.traps import Budgets
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.normalizer import UrlForms
 from larmspider.urls.patterns import Pattern, compile_pattern
@@ -93,12 +95,24 @@ def build_frontier(
     frontier.refresh = revisiting(settings, frontier, forms)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
+    mode = options.choice(settings, "LARM_TRAPS", MODES)
+    not_traps = options.crawl_root(settings) / NOT_TRAPS
+    frontier.traps = TrapWatch(frontier, budgets(settings), mode, not_traps)
     return frontier
 
 
 def visits_a_day(settings: Settings) -> float:
     """LARM_REFRESH_PER_DAY. Raises ConfigError."""
     return options.seconds(settings, "LARM_REFRESH_PER_DAY", minimum=0, of="visits")
+
+
+def budgets(settings: Settings) -> Budgets:
+    """Pages in a row that are not new."""
+    return Budgets(
+        of_class=options.integer(settings, "LARM_CLASS_PAGES", minimum=0),
+        deep=options.integer(settings, "LARM_CLASS_DEEP_PAGES", minimum=0),
+        of_host=options.integer(settings, "LARM_CLASS_HOST_PAGES", minimum=0),
+    )
 
 
 def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revisiting:
@@ -150,6 +164,8 @@ def check_settings(settings: Settings) -> None:
     options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS)
     options.choice(settings, "LARM_STRATEGY", STRATEGIES)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
+    options.choice(settings, "LARM_TRAPS", MODES)
+    budgets(settings)
 
 
 def probe_secs(settings: Settings) -> float:

@@ -59,6 +59,7 @@ from larmspider.frontier.storage.records import (
     url_key,
 )
 from larmspider.frontier.strategies import Strategy
+from larmspider.frontier.trap_watch import TrapWatch
 from larmspider.items import Page
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
@@ -121,6 +122,8 @@ class Frontier:
         """Stands before every removal of a page that is gone."""
         self.refresh: Revisiting | None = None
         """Which pages are visited again, and when; None: no page ever is."""
+        self.traps: TrapWatch | None = None
+        """Holds URLs that are traps; None: no URL is held."""
         self._latest = float("-inf")  # the clock at its last reading
 
     def __repr__(self) -> str:
@@ -266,9 +269,12 @@ class Frontier:
                 continue
             if host is None and self.merger is not None and self.merger.work():
                 continue
+            if host is None and self.traps is not None and self.traps.work():
+                left -= 1
+                continue
             if host is None:
                 return None
-            before, refused = host.group, len(self.refused)
+            before, refused = host.group, len(self.refused) + self._held
             lease = dispatch.lease(self, host, now)
             if host.group is not before and host.group is not None:
                 joined[host.group] = None
@@ -276,7 +282,7 @@ class Frontier:
             schedule(self, host)
             if lease is not None:
                 break
-            left -= 1 + len(self.refused) - refused
+            left -= 1 + len(self.refused) + self._held - refused
         else:
             lease = None  # it is worth calling pop() again at once
         self._schedule_groups(joined)
@@ -293,6 +299,10 @@ class Frontier:
         if now < latest - SET_BACK_SECS:
             self._resume(self.hosts.values())
         return now
+
+    @property
+    def _held(self) -> int:
+        return 0 if self.traps is None else self.traps.held
 
     def pages_spent(self) -> bool:
         """Whether LARM_MAX_PAGES is reached."""
@@ -352,8 +362,8 @@ class Frontier:
     def finished(self) -> bool:
         """Nothing is being fetched or stored, and nothing will be in this run.
 
-        URLs may be left: of hosts that were given up, or beyond a budget. Hosts that the operator
-        has paused are waited for.
+        URLs may be left: held ones, of hosts that were given up, or beyond a budget. Hosts that
+        the operator has paused are waited for.
         """
         if self.in_flight or self.backend.counts().leased or self.backend.visiting():
             return False
@@ -362,6 +372,8 @@ class Frontier:
         if self.pages_spent() and not self._revisits:
             return True
         if self.merger is not None and self.merger.has_work:
+            return False
+        if self.traps is not None and self.traps.has_work:
             return False
         return not (self.ready or self.resolving or self.control.waiting_hosts)
 
@@ -673,6 +685,8 @@ class Frontier:
         self.gate.recover()
         if self.merger is not None:
             self.merger.recover(host.record.host for host in hosts)
+        if self.traps is not None:
+            self.traps.recover(host.record.host for host in hosts)
         if self.refresh is not None:
             self.refresh.recover()
         self._resume(hosts)
@@ -698,6 +712,8 @@ class Frontier:
         self.hosts.save()
         if self.merger is not None:
             self.merger.save()
+        if self.traps is not None:
+            self.traps.save()
         if self.sources is not None:
             self.sources.save()
         self.gate.save()

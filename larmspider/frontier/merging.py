@@ -335,7 +335,8 @@ class Merger:
         aliases = self.of(host)
         counts = self._frontier.backend.counts(host)
         under_way = sum(trial.rule for trial in aliases.trials)
-        return bool(aliases.held) and not (counts.queued or counts.leased or under_way)
+        waiting = counts.to_fetch or counts.leased or under_way
+        return bool(aliases.held) and not waiting
 
     def work(self) -> bool:
         """Queue some merged URLs again: those whose rule is off, and those that are held on hosts

@@ -163,6 +163,8 @@ class Partitions:
             host.paused = frontier.politeness.overrides.is_paused(name)
             if frontier.merger is not None:
                 frontier.merger.recover([name])
+            if frontier.traps is not None:
+                frontier.traps.recover([name])
             frontier.gate.enter(name)
             dispatch.schedule(frontier, host)
         came = self._stored() - before
@@ -217,6 +219,8 @@ class Partitions:
                 frontier.robots.forget(name)
             if frontier.merger is not None:
                 frontier.merger.forget(name)
+            if frontier.traps is not None:
+                frontier.traps.forget(name)
             if frontier.sources is not None:
                 frontier.sources.forget(name)
             frontier.gate.forget(name)

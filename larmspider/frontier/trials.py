@@ -95,6 +95,10 @@ class Trials:
         """Whether arrived() has to see the page of a URL."""
         return key in self._by_second or key in self._asked
 
+    def is_party(self, key: bytes) -> bool:
+        """Whether a verdict waits for the page of a URL."""
+        return key in self._by_second or key in self._asked or key in self._waiting
+
     def is_question(self, key: bytes) -> bool:
         """Whether a queued or leased URL is one that is asked again, and no URL of its own."""
         return key in self._asked

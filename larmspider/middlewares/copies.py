@@ -8,11 +8,13 @@ spider middleware behind FollowMiddleware: the links of a copy are followed as t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
+from larmspider.formatting import printable
 from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
 from larmspider.requests import COPY, LEASE
@@ -22,19 +24,29 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 
+logger = logging.getLogger(__name__)
+
+
 class CopiesMiddleware(WithScheduler):
-    """Takes the fingerprint of each page, and drops those that are copies."""
+    """Takes the fingerprint of each page, and drops those that are copies. Shows the pages to
+    whoever learns which URLs are traps (frontier/trap_watch.py)."""
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        merger = None if self.scheduler is None else self.scheduler.frontier.merger
+        frontier = None if self.scheduler is None else self.scheduler.frontier
+        merger, traps = (frontier.merger, frontier.traps) if frontier else (None, None)
         async for item in result:
-            if merger is None or not isinstance(item, Page):
+            if not isinstance(item, Page):
                 yield item
                 continue
             lease, copy = response.meta.get(LEASE), None
             entry = lease.entry if lease is not None and lease.holder is response.request else None
+            if traps is not None and entry is not None and (news := traps.saw(entry, item)):
+                logger.info("Host %s: %s", entry.host, printable(news))
+            if merger is None:
+                yield item
+                continue
             if not item.fingerprint:
                 item.fingerprint = fingerprint(item, merger.changing(entry.host) if entry else ())
             for link in item.links if merger.stand_ins else ():

@@ -44,8 +44,7 @@ class KnownPathsFilter(UrlFilter):
         path = options.text(settings, "LARM_KNOWN_PATHS_FILE")
         if path:
             return cls.from_text(_read(Path(path).expanduser()), path)
-        packaged = resources.files("larmspider.middlewares").joinpath("known_paths.txt")
-        return cls.from_text(packaged.read_text("utf-8"), "known_paths.txt")
+        return cls.from_text(packaged_rules(), "known_paths.txt")
 
     @classmethod
     def from_text(cls, text: str, source: str) -> Self:
@@ -78,6 +77,12 @@ class KnownPathsFilter(UrlFilter):
                 return f"known host {host}"
         pattern = self.patterns.match(url)
         return None if pattern is None else f"known path {pattern}"
+
+
+def packaged_rules() -> str:
+    """The text of known_paths.txt."""
+    packaged = resources.files("larmspider.middlewares").joinpath("known_paths.txt")
+    return packaged.read_text("utf-8")
 
 
 def _read(path: Path) -> str:

@@ -9,12 +9,13 @@ from larmspider.frontier.frontier import Frontier
 
 
 class Left(NamedTuple):
-    """How many queued URLs the same command would not fetch: beyond LARM_MAX_PAGES, or of ``hosts``
-    hosts whose own budget is used up."""
+    """How many queued URLs the same command would not fetch: beyond LARM_MAX_PAGES, of ``hosts``
+    hosts whose own budget is used up, or held as traps."""
 
     max_pages: int = 0
     host_budget: int = 0
     hosts: int = 0
+    traps: int = 0
 
 
 def left_by_budgets(frontier: Frontier) -> Left:
@@ -22,13 +23,14 @@ def left_by_budgets(frontier: Frontier) -> Left:
     counts, limit = frontier.backend.counts(), frontier.limits.max_pages
     if limit and counts.stored >= limit:
         return Left(max_pages=counts.queued)
-    spent = []
+    spent, held = [], counts.held
     for name, host in frontier.hosts.items():
         if host.rule.budget is not None:
             of_host = frontier.backend.counts(name)
             if of_host.queued and of_host.stored >= host.rule.budget:
                 spent.append(of_host.queued)
-    return Left(host_budget=sum(spent), hosts=len(spent))
+                held -= of_host.held
+    return Left(host_budget=sum(spent), hosts=len(spent), traps=held)
 
 
 def final_counts(frontier: Frontier) -> dict[str, int]:
@@ -50,5 +52,6 @@ def final_counts(frontier: Frontier) -> dict[str, int]:
             stats.LEFT.format(why="max_pages"): left.max_pages,
             stats.LEFT.format(why="host_budget"): left.host_budget,
             stats.HOSTS_SPENT: left.hosts,
+            stats.LEFT.format(why="traps"): left.traps,
         }
     )

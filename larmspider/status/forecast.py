@@ -51,7 +51,7 @@ class HostLoad:
     @classmethod
     def of(cls, row: HostRow, now: float) -> HostLoad:
         record, rule, counts = row.record, row.rule, row.counts
-        queued = counts.queued + counts.leased
+        queued = counts.to_fetch + counts.leased
         budget = None if rule.budget is None else max(0, rule.budget - counts.stored)
         never = row.reason if row.next_time == inf and queued else ""
         waits = (

@@ -62,6 +62,8 @@ class Summary:
     beyond_host_budget: int = 0
     """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
     hosts_spent: int = 0
+    held: int = 0
+    """URLs left that are held as traps."""
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
     seed_problem: str = ""
@@ -116,6 +118,7 @@ class Summary:
             has_fetch_log="fetch.log" in files,
             beyond_max_pages=get(stats.LEFT.format(why="max_pages"), 0),
             beyond_host_budget=get(stats.LEFT.format(why="host_budget"), 0),
+            held=get(stats.LEFT.format(why="traps"), 0),
             hosts_spent=get(stats.HOSTS_SPENT, 0),
             seed_problem=str(get(stats.SEED_PROBLEM, "")),
             fenced=bool(get(stats.FENCED, 0)),
@@ -244,7 +247,12 @@ class Summary:
                 f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES);"
                 " run the same command with larger ones to continue"
             )
-        if left := queued - self.beyond_max_pages - self.beyond_host_budget:
+        if self.held:
+            yield (
+                f"{'left':<9} {counted(self.held, 'URL')} held, as those like them gave nothing new"
+                " (LARM_TRAPS, LARM_CLASS_PAGES); scrapy explain URL says why"
+            )
+        if left := queued - self.beyond_max_pages - self.beyond_host_budget - self.held:
             were = "was" if self.given_up == 1 else "were"
             hosts = f"; {counted(self.given_up, 'host')} {were} given up" if self.given_up else ""
             yield (

@@ -110,7 +110,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Numbers of URLs by final state, for each worker. ``left`` are still queued; None: unknown.
+    """Numbers of URLs by final state, for each worker. ``left`` are to be fetched; None: unknown.
     ``idle``: how many of the ``number`` workers of this run had nothing to do, while the others
     asked ``hosts`` hosts."""
 
@@ -147,7 +147,7 @@ class Outcome:
                         hosts.add(host_of(visit.url))
         with crawl.frontier() as frontier:
             counts = None if frontier is None else frontier.counts()
-        left = None if crawl.remark or counts is None else counts.queued
+        left = None if crawl.remark or counts is None else counts.to_fetch
         return cls(crawl.path, found, left, len(idle), len(names), len(hosts), refresh)
 
     @property

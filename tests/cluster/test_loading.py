@@ -86,13 +86,15 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     store.assign(one, BLOCKS)
     one.add([entry(f"http://a/{n}", priority=5 - n % 3, payload=b"\0") for n in range(9)])
     one.add(entries("1", "2", host="b"))
-    first, second, third = one.pop("a:80", 0.0, 3)
+    first, second, third, held = one.pop("a:80", 0.0, 4)
     one.acknowledge([(first.key, OK), (second.key, FetchRecord(F, reason="dns"))])
     one.release([(third.key, 50.0, 2)])
+    one.hold([(held.key, 7)])
     one.refuse([(entry("http://a/no"), "robots.txt")])
     one.count_links([url_key("http://b/2")] * 3)
     one.put_hosts({"a:80": b"slow", "b:80": b"quick"})
     one.put_note("robots a:80", b"Disallow: /no")
+    one.put_note("traps a:80", b"7")
     one.checkpoint({})
     counts = one.counts(), one.counts("a:80"), one.counts("b:80")
     assert sorted(pass_on(store, one, two)) == ["a:80", "b:80"]
@@ -104,7 +106,8 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
     assert (two.visit(first.key).shard, one.visit(first.key).shard) == ("w1", "")
     assert two.hosts() == two.host_records(["a:80", "b:80", "c:80"])
     assert two.hosts() == {"a:80": b"slow", "b:80": b"quick"}
-    assert two.note("robots a:80") == b"Disallow: /no"
+    assert (two.note("robots a:80"), two.note("traps a:80")) == (b"Disallow: /no", b"7")
+    assert (two.counts().held, two.unhold("a:80", 7, 9), two.counts().held) == (1, 1, 0)
     assert two.count_links([url_key("http://b/2")]) == [5]
     assert two.add([first, entry("http://a/3")]) == [False, False]
     again, *rest = two.pop("a:80", 60.0, 99)

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from larmspider.errors import CrawlDirError
+from tests.support.crawling import records
 from tests.support.recovery.kill_points import POINTS
-from tests.support.recovery.killed_crawl import MID_BODY, Kill, KilledCrawl, Report, Site, kills
+from tests.support.recovery.killed_crawl import (
+    MID_BODY,
+    Kill,
+    KilledCrawl,
+    Report,
+    RunningCrawl,
+    Site,
+    counts,
+    kills,
+)
+from tests.support.servers.generators import CONTENT, answer
+from tests.support.servers.scripted import ScriptedServer
 
 pytestmark = pytest.mark.acceptance
 
@@ -60,3 +74,29 @@ def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
     )
     if wanted >= 200:
         assert set(total.killed) >= {*POINTS, MID_BODY}, "a point was never reached"
+
+
+def committed(folder: Path) -> int:
+    """Pages that are stored, 0 while the crawl is only beginning."""
+    try:
+        return counts(folder / "crawl").stored
+    except CrawlDirError:
+        return 0
+
+
+def test_what_is_held_stays_held_through_kills(tmp_path: Path) -> None:
+    """A site without end, with documents: each document once, and what was learned is known."""
+    with ScriptedServer({"*": answer("calendar by timestamp")}) as server:
+        for pages in (40, 100, 150):
+            with RunningCrawl(server.url("/"), tmp_path, LARM_TRAPS="learn") as running:
+                while running.running and committed(tmp_path) < pages:
+                    time.sleep(0.01)
+        with RunningCrawl(server.url("/"), tmp_path, LARM_TRAPS="learn") as running:
+            assert running.end(120.0) == 0
+        asked = len(server.log)
+    found = counts(tmp_path / "crawl")
+    assert found.queued == found.held > 0
+    stored = [line["url"] for line in records(tmp_path / "crawl" / "store.log")]
+    assert len(stored) == len(set(stored)) == found.stored
+    assert {server.url(f"/doc/{n}") for n in range(CONTENT)} <= {*stored}
+    assert asked < 400

@@ -29,10 +29,12 @@ FAST = {
     "LARM_BACKOFF_SECS": "0.1",
     "LARM_WEB": "no",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
     "LARM_LANGUAGES": "",
 }
-"""Settings for servers of our own, to whom we need not be polite; without web pages, sitemaps and
-the guesser of languages, which have their own tests."""
+"""Settings for servers of our own, to whom we need not be polite; without web pages, sitemaps,
+learned traps (many pages of ours say one thing) and the guesser of languages, which have their own
+tests."""
 
 _STOP_SECS = 15.0
 

@@ -109,7 +109,7 @@ import time
 from larmspider.settings import *
 
 LARM_CHECKPOINT_SECS = DOWNLOAD_DELAY = 0.1
-LARM_SITEMAPS, LARM_LANGUAGES = False, ""
+LARM_SITEMAPS, LARM_LANGUAGES, LARM_TRAPS = False, "", "off"
 DOWNLOADER_MIDDLEWARES = {**DOWNLOADER_MIDDLEWARES, "stepped_settings.Step": 999}
 as_it_was, steps = time.time, []
 time.time = lambda: as_it_was() + sum(steps)

@@ -48,6 +48,7 @@ SETTINGS = FAST | {
     "LARM_CHECKPOINT_SECS": "0.3",
     "DOWNLOAD_DELAY": "0.5",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
 }
 
 

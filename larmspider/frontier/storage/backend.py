@@ -9,7 +9,7 @@ States of a URL, of which it has exactly one:
 
 ========  ==================================================================================
 unknown   never added; the backend holds nothing about it
-queued    in its host's queue, perhaps not before an earliest time
+queued    in its host's queue, perhaps not before an earliest time, or held
 leased    handed out by pop(), not answered yet; a crash makes it queued again
 stored    fetched, and every store has its page
 failed    given up after its retries, with a reason
@@ -18,7 +18,7 @@ merged    another URL stands for it: another spelling of the same page, as far a
 ========  ==================================================================================
 
     unknown --add--> queued --pop--> leased --acknowledge--> stored | failed | refused
-                     queued <--release-- leased;  unknown | queued --refuse--> refused
+                     queued <--release, hold-- leased;  unknown | queued --refuse--> refused
                      queued <--reopen-- refused
     unknown | leased --merge--> merged --unmerge--> queued
     stored | failed | refused --forget--> unknown
@@ -118,7 +118,8 @@ class Backend(ABC):
 
     @abstractmethod
     def next_time(self, host: str) -> float | None:
-        """0.0: pop() has a URL now. Else the earliest time of released ones; None: empty."""
+        """0.0: pop() has a URL now. Else the earliest time of released ones; None: there is none,
+        but perhaps held ones."""
 
     @abstractmethod
     def acknowledge(self, visits: Sequence[tuple[bytes, FetchRecord]]) -> None:
@@ -136,6 +137,19 @@ class Backend(ABC):
 
         KeyError as for acknowledge().
         """
+
+    @abstractmethod
+    def hold(self, items: Sequence[tuple[bytes, int]]) -> None:
+        """Leased URLs are queued again, and held: not handed out before unhold() of the group that
+        is named here, a number below 2**47. Not for those that due() leased. 15 us each.
+
+        KeyError as for acknowledge().
+        """
+
+    @abstractmethod
+    def unhold(self, host: str, group: int | None, limit: int) -> int:
+        """At most ``limit`` held URLs of a host and group, or of all its groups, may be handed out
+        again, at their old places. Returns how many there were. 2 ms, and 25 us each."""
 
     @abstractmethod
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:

@@ -99,8 +99,8 @@ class LmdbBackend(Backend):
         packed = self._overlay.entry(place)
         assert packed is not None
         self._overlay.new.urls[key] = records.pack_waiting(UrlState.QUEUED, inlinks, place)
-        late = int(records.run_of(place) == records.DELAYED)
-        self._counters.count(records.unpack_entry(packed).host, leased=-1, queued=1, delayed=late)
+        host = records.unpack_entry(packed).host
+        self._counters.count(host, leased=-1, queued=1, **records.waits_as(place))
 
     # URLs
 
@@ -271,6 +271,29 @@ class LmdbBackend(Backend):
             late = int(records.run_of(to) == records.DELAYED)
             self._counters.count(entry.host, leased=-1, queued=1, delayed=late)
 
+    def hold(self, items: Sequence[tuple[bytes, int]]) -> None:
+        for key, group in items:
+            place, entry = self._end_lease(key)
+            to = records.held_key(entry.host, group, records.serial_of(place))
+            self._overlay.delete_entry(place)
+            self._put_at(entry.host, key, to, records.pack_entry(entry))
+            self._counters.count(entry.host, leased=-1, queued=1, held=1)
+
+    def _put_at(self, host: str, key: bytes, to: bytes, packed: bytes) -> None:
+        self._queues.put(host, to, packed)
+        links = self._inlinks(key)
+        self._overlay.new.urls[key] = records.pack_waiting(UrlState.QUEUED, links, to)
+
+    def unhold(self, host: str, group: int | None, limit: int) -> int:
+        found = self._queues.held(host, group, limit)
+        for place, packed in found:
+            entry = records.unpack_entry(packed)
+            to = records.ready_key(host, entry.priority, records.serial_of(place))
+            self._queues.remove(host, place)
+            self._put_at(host, entry.key, to, packed)
+            self._counters.count(host, held=-1)
+        return len(found)
+
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, reason in items:
             record = self._overlay.url(entry.key)
@@ -283,8 +306,8 @@ class LmdbBackend(Backend):
                 waiting = self.entry(entry.key) or entry
                 self._finish(entry.key, visit, waiting)
                 self._queues.remove(waiting.host, place)
-                late = int(records.run_of(place) == records.DELAYED)
-                self._counters.count(waiting.host, queued=-1, delayed=-late, refused=1)
+                before = dict.fromkeys(records.waits_as(place), -1)
+                self._counters.count(waiting.host, queued=-1, refused=1, **before)
 
     def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         reopened = []
@@ -475,9 +498,9 @@ class LmdbBackend(Backend):
             setattr(counted, name, getattr(counted, name) + 1)
             counted.discovered += 1
             if state is UrlState.QUEUED:
-                counted.delayed += (
-                    records.run_of(records.unpack_waiting(record)[2]) == records.DELAYED
-                )
+                waits = records.waits_as(records.unpack_waiting(record)[2])
+                counted.delayed += waits.get("delayed", 0)
+                counted.held += waits.get("held", 0)
         return counted
 
     # durability

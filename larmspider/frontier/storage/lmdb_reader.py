@@ -98,7 +98,11 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
     def delayed(self, host: str, limit: int = 10) -> list[tuple[QueuedUrl, float]]:
         """Entries of a host whose last attempt failed, and when each may be tried again."""
         rows = self._queue(records.delayed_prefix(host), limit)
-        return [(records.unpack_entry(packed), records.earliest_of(key)) for key, packed in rows]
+        return [
+            (records.unpack_entry(packed), records.earliest_of(key))
+            for key, packed in rows
+            if not records.is_held(key)
+        ]
 
     def _queue(self, prefix: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         with self._files.read() as txn:

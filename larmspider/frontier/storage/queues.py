@@ -5,8 +5,8 @@
     packed = queues.lease("wiki:80", place)
 
 A host's queue has two runs: READY, in order of priority and age, and DELAYED, in order of earliest
-time. A host with 100,000 queued URLs has some 60 of them in memory, and besides all those that were
-added since the last commit, which are not on disk yet.
+time, with the held URLs behind it. A host with 100,000 queued URLs has some 60 of them in memory,
+and besides all those that were added since the last commit, which are not on disk yet.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class HostCounters:
         refused: int = 0,
         delayed: int = 0,
         merged: int = 0,
+        held: int = 0,
     ) -> None:
         """Add to the numbers of a host, and of all."""
         own = self.by_host.get(host)
@@ -118,6 +119,8 @@ class HostCounters:
                 counts.delayed += delayed
             if merged:
                 counts.merged += merged
+            if held:
+                counts.held += held
         self._changed.add(host)
 
     def load(self, rows: Iterable[tuple[str, bytes]]) -> None:
@@ -170,6 +173,25 @@ class HostQueues:
         self._head(*run).put(place, packed)
         self._grown.add(run)
 
+    def held(self, host: str, group: int | None, limit: int) -> list[tuple[bytes, bytes]]:
+        """Places and entries of held URLs of a host, at most ``limit``; ``group`` None: of all."""
+        first = records.held_prefix(host, group or 0)
+        prefix = first if group is not None else first[:9]
+        found = {
+            place: packed
+            for batch in (self._overlay.sealed.queue, self._overlay.new.queue)
+            for place, packed in batch.items()
+            if place.startswith(prefix) and records.is_held(place)
+        }
+        kept = [(place, packed) for place, packed in found.items() if packed is not None][:limit]
+        with closing(self._overlay.stored_run(prefix, first[: len(prefix) + 1])) as run:
+            for place, packed in run:
+                if len(kept) == limit:
+                    break
+                if place not in found and packed is not None and records.is_held(place):
+                    kept.append((place, packed))
+        return kept
+
     def remove(self, host: str, place: bytes) -> None:
         """Take out an entry that is not leased."""
         self._head(host, records.run_of(place)).remove(place)
@@ -191,8 +213,10 @@ class HostQueues:
         counts = self._counters.by_host.get(host)
         if counts is None or not counts.queued:
             return None
-        if counts.queued > counts.delayed:
+        if counts.queued > counts.delayed + counts.held:
             return 0.0
+        if not counts.delayed:
+            return None
         place = self._head(host, records.DELAYED).first(self._load)
         return None if place is None else records.earliest_of(place)
 
@@ -209,7 +233,8 @@ class HostQueues:
         head = self._heads.get((host, run))
         if head is None:
             counts = self._counters.by_host.get(host) or Counts()
-            waiting = counts.delayed if run == records.DELAYED else counts.queued - counts.delayed
+            late = counts.delayed + counts.held
+            waiting = late if run == records.DELAYED else counts.queued - late
             # nothing is queued: whatever is on disk is leased, and need not be looked at
             prefix = records.host_prefix(host) + bytes((run,))
             head = self._heads[host, run] = QueueHead(prefix, complete=waiting == 0)

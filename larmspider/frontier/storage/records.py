@@ -18,6 +18,7 @@ from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
+from typing import Any
 
 from larmspider.formatting import counted
 from larmspider.urls.file_urls import FILES, SCHEME
@@ -31,6 +32,8 @@ COMPACTED = b"compacted"
 """In ``meta`` of a worker's frontier: the last commit in Redis that it knew of, a line break, and
 the positions that take the place of those of that commit."""
 MAX_PRIORITY = 0xFFFF
+_HELD_BIT = 1 << 47
+"""In a DELAYED key, with the group in place of the time."""
 _PORTS = {"http:": ":80", "https:": ":443"}
 
 
@@ -88,8 +91,34 @@ def delayed_prefix(host: str) -> bytes:
     return host_prefix(host) + b"\x01"
 
 
+HELD_FROM = _HELD_BIT / 1000
+"""The time in a place of the first held URL, in seconds: such URLs wait for the year 6429."""
+
+
+def held_prefix(host: str, group: int) -> bytes:
+    """What all held_key() of a host and group begin with."""
+    return host_prefix(host) + b"\x01" + (_HELD_BIT | group).to_bytes(6, "big")
+
+
+def held_key(host: str, group: int, serial: int) -> bytes:
+    """A queue place behind all delayed_key() of its host, by group (0 to 2**47 - 1)."""
+    return held_prefix(host, group) + serial.to_bytes(6, "big")
+
+
+def is_held(queue_key: bytes) -> bool:
+    """Whether it is a held_key()."""
+    return queue_key[8] == DELAYED and queue_key[9] >= 0x80
+
+
+def waits_as(queue_key: bytes) -> dict[str, int]:
+    """What a queued URL at this place counts as in Counts, beside ``queued``."""
+    if queue_key[8] == READY:
+        return {}
+    return {"held": 1} if is_held(queue_key) else {"delayed": 1}
+
+
 def run_of(queue_key: bytes) -> int:
-    """READY or DELAYED."""
+    """READY or DELAYED; of held URLs DELAYED."""
     return queue_key[8]
 
 
@@ -142,8 +171,8 @@ class QueuedUrl:
     0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
     ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
     it is visited again, and None for a new URL; ``again``: where it was refused it is
-    queued again; ``doubted``: where it is stored it is stored anew at its next visit. None of these
-    is kept.
+    queued again; ``doubted``: where it is stored it is stored anew at its next visit. ``met`` is
+    what the URL belongs to (frontier/traps.py). None of these is kept.
     """
 
     url: str
@@ -162,6 +191,7 @@ class QueuedUrl:
     visit: FetchRecord | None = field(default=None, compare=False)
     again: bool = field(default=False, compare=False)
     doubted: bool = field(default=False, compare=False)
+    met: Any = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -226,7 +256,8 @@ class MergedUrl:
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of URLs by state. ``delayed`` counts the ``queued`` ones with an earliest time."""
+    """Numbers of URLs by state. Of the ``queued`` ones ``delayed`` have an earliest time, and
+    ``held`` are not handed out."""
 
     discovered: int = 0
     queued: int = 0
@@ -236,6 +267,12 @@ class Counts:
     refused: int = 0
     delayed: int = 0
     merged: int = 0
+    held: int = 0
+
+    @property
+    def to_fetch(self) -> int:
+        """The queued URLs that are not held."""
+        return self.queued - self.held
 
     def balanced(self) -> bool:
         """discovered = queued + leased + stored + failed + refused + merged."""
@@ -247,7 +284,8 @@ class Counts:
         return (
             f"{counted(self.discovered, 'URL')} discovered, {self.stored} stored,"
             f" {self.refused} refused, {self.failed} failed,"
-            f"{f' {self.merged} merged,' if self.merged else ''} {self.queued} to fetch"
+            f"{f' {self.merged} merged,' if self.merged else ''}"
+            f"{f' {self.held} held,' if self.held else ''} {self.to_fetch} to fetch"
         )
 
 
@@ -271,8 +309,8 @@ _SHARED = struct.Struct(">dB")
 _IS_SHARED = 0x8000
 """In the last field of _REVISIT: _SHARED and the name of the shard follow."""
 _ENTRY = struct.Struct(">HBHHH")
-_COUNTS = struct.Struct(">8Q")
-_EARLIER_COUNTS = struct.Struct(">7Q")
+_COUNTS = struct.Struct(">9Q")
+_EARLIER_COUNTS = {size.size: size for size in map(struct.Struct, (">7Q", ">8Q"))}
 _MERGED = struct.Struct(">BIB16s")
 _NO_SIGNATURE = bytes(8)
 _FIELDS = attrgetter(*Counts.__slots__)
@@ -476,7 +514,7 @@ HOST_NOTES = tuple(
     b"n%b " % name
     for name in (
         b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
-        b"brake", b"doubtful",
+        b"brake", b"doubtful", b"traps", b"novelty",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
@@ -511,14 +549,13 @@ def merged_rows(host: str, key: bytes, into: bytes) -> tuple[bytes, bytes]:
 
 
 def pack_counts(counts: Counts) -> bytes:
-    """64 bytes."""
+    """72 bytes."""
     return _COUNTS.pack(*_FIELDS(counts))
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """Records of earlier versions end before ``merged``."""
-    layout = _COUNTS if len(data) == _COUNTS.size else _EARLIER_COUNTS
-    return Counts(*layout.unpack(data))
+    """Records of earlier versions end before ``merged``, or before ``held``."""
+    return Counts(*_EARLIER_COUNTS.get(len(data), _COUNTS).unpack(data))
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:

@@ -465,6 +465,35 @@ class BackendConformance:
         assert {key for key, visit in met if visit} == {one.key for one in found}
         assert len(met) == 8
 
+    def test_held_urls_are_queued_and_not_handed_out(self, backend, store):
+        added = [entry(f"http://a/{n}", priority=n) for n in range(6)]
+        backend.add([*added, *entries("x", host="b")])
+        one, two, three, four = backend.pop("a:80", 0.0, 4)
+        backend.hold([(one.key, 7), (two.key, 2**47 - 1), (three.key, 7)])
+        backend.release([(four.key, 50.0, 1)])
+        known = Counts(discovered=7, queued=7, delayed=1, held=3)
+        assert backend.counts() == backend.audit() == known
+        assert urls(backend.pop("a:80", 60.0, 1)) == [four.url]
+        backend.acknowledge([(four.key, OK)])
+        assert (backend.check([one.key]), backend.entry(one.key)) == ([Q], added[0])
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        assert backend.counts("a:80") == Counts(discovered=6, queued=5, stored=1, held=3)
+        assert backend.unhold("b:80", None, 9) == backend.unhold("a:80", 8, 9) == 0
+        assert (backend.unhold("a:80", 7, 1), backend.unhold("a:80", 7, 9)) == (1, 1)
+        assert urls(backend.pop("a:80", 0.0, 9)) == [added[n].url for n in (0, 2, 4, 5)]
+        assert (backend.next_time("a:80"), backend.pop("a:80", float("inf"))) == (None, [])
+        backend.hold([(one.key, 1)])
+        backend.refuse([(two, "not wanted")])
+        assert backend.unhold("a:80", None, 9) == 1
+        assert (backend.counts().held, backend.next_time("a:80")) == (0, 0.0)
+        assert backend.counts() == backend.audit()
+        assert urls(backend.pop("a:80", 0.0, 9)) == [one.url]
+        backend.checkpoint({})
+        backend = self.restart(store, backend)
+        assert urls(backend.pop("a:80", 0.0, 9)) == [added[n].url for n in (0, 2, 4, 5)]
+        backend.close()
+
     def test_a_crash_loses_what_came_after_the_commit_and_nothing_else(self, backend, store):
         backend.add(entries("1", "2", "3"))
         backend.put_hosts({"a:80": b"old"})

@@ -35,6 +35,7 @@ class Image:
     visits: dict[bytes, FetchRecord] = field(default_factory=dict)
     again: dict[bytes, float] = field(default_factory=dict)  # leased visits; not durable
     held: dict[bytes, tuple[float, int]] = field(default_factory=dict)  # not durable
+    groups: dict[bytes, int] = field(default_factory=dict)  # of held URLs
     owner: dict[bytes, str] = field(default_factory=dict)
     host_records: dict[str, bytes] = field(default_factory=dict)
     notes: dict[str, bytes] = field(default_factory=dict)
@@ -92,7 +93,9 @@ class MemoryBackend(Backend):
         return [
             key
             for key, state in self.now.states.items()
-            if state is UrlState.QUEUED and self.now.owner[key] == host
+            if state is UrlState.QUEUED
+            and self.now.owner[key] == host
+            and key not in self.now.groups
         ]
 
     def pop(self, host: str, now: float, limit: int = 1) -> list[QueuedUrl]:
@@ -150,11 +153,26 @@ class MemoryBackend(Backend):
             if earliest > 0:
                 self.now.earliest[key] = earliest
 
+    def hold(self, items: Sequence[tuple[bytes, int]]) -> None:
+        for key, group in items:
+            self.release([(key, 0.0, self.now.entries[key].attempts)])
+            self.now.groups[key] = group
+
+    def unhold(self, host: str, group: int | None, limit: int) -> int:
+        groups, owner = self.now.groups, self.now.owner
+        found = [key for key in groups if owner[key] == host and group in (None, groups[key])][
+            :limit
+        ]
+        for key in found:
+            del groups[key]
+        return len(found)
+
     def refuse(self, items: Sequence[tuple[QueuedUrl, str]]) -> None:
         for entry, reason in items:
             state = self.now.states.get(entry.key, UrlState.UNKNOWN)
             if state in (UrlState.UNKNOWN, UrlState.QUEUED):
                 waiting = self.now.entries.pop(entry.key, entry)
+                self.now.groups.pop(entry.key, None)
                 self._finish(entry.key, FetchRecord(UrlState.REFUSED, reason=reason), waiting)
 
     def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
@@ -331,6 +349,7 @@ class MemoryBackend(Backend):
                 counted[state.name.lower()] += 1
                 counted["discovered"] += 1
                 counted["delayed"] += state is UrlState.QUEUED and key in self.now.earliest
+                counted["held"] += key in self.now.groups
         return Counts(**counted)
 
     def host_names(self) -> list[str]:

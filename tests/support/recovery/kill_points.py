@@ -29,7 +29,7 @@ from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import EXTENSIONS, ITEM_PIPELINES
 
-LARM_LANGUAGES, LARM_SITEMAPS = "", False
+LARM_LANGUAGES, LARM_SITEMAPS, LARM_TRAPS = "", False, "off"
 POINT = os.environ.get("KILL_POINT", "")
 AFTER = float(os.environ.get("KILL_AFTER", "0"))
 _MARK: Path | None = None

@@ -46,6 +46,7 @@ SETTINGS = {
     "LARM_PAGEFILE_BYTES": "1000000",
     "LARM_INDEX_HEAP_BYTES": "15000000",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
     "LARM_WEB": "no",  # it keeps nothing that could be lost, and is a quarter of a start
 }
 RETRIES = 1
@@ -286,6 +287,7 @@ QUICK = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": "8",
     "LARM_CHECKPOINT_SECS": "0.1",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
     "LARM_LANGUAGES": "",
 }
 

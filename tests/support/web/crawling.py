@@ -24,6 +24,7 @@ WAIT_SECS = 60.0
 SETTINGS = {
     "DOWNLOAD_DELAY": "0.05",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
     "LARM_DELAY_RESPONSE_FACTOR": "0",
     "LARM_BACKOFF_SECS": "0.1",
     "LARM_MONITOR_SECS": "0.2",

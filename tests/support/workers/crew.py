@@ -46,6 +46,7 @@ SETTINGS = {
     "CONCURRENT_REQUESTS": "32",
     "LARM_WEB": "no",
     "LARM_SITEMAPS": "no",
+    "LARM_TRAPS": "off",
 }
 
 

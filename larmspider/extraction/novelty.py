@@ -1,0 +1,137 @@
+"""How much a page says that its host has not said before.
+
+    shown = Sketch()
+    shown.share(rows_of(page))        # 1.0; they are remembered
+    shown.share(rows_of(page))        # 0.0: the same page once more
+
+Compared are rows of three words, of a sample that goes by the words themselves, so that two pages
+with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
+nor hashes: what a calendar or an error page repeats of what it was asked for, and ids. A page with
+the words of another one in another order, as a table that is sorted anew, says nothing either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, Self
+from urllib.parse import unquote
+from zlib import crc32
+
+import msgpack
+
+from larmspider.items import Page
+
+ROW = 3
+MAX_TEXT = 20_000
+"""Characters that are looked at."""
+_SHORT, _LONG = 100, 1_000
+"""Words of a page of which all rows count, and one in four or fewer."""
+_MAX_WORDS = 20_000
+_FIRST_BYTES, _MAX_BYTES = 2_048, 65_536
+_BITS = 16
+"""Of a sketch, for each row: 1 in 70 that are new looks known."""
+_WORD = re.compile(r"\w{2,}")
+_HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
+
+
+class Rows(NamedTuple):
+    """``rows`` are hashes, ``words`` one of all words in no order."""
+
+    rows: set[int]
+    words: int
+
+
+class _Hashes(dict[str, int]):
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _MAX_WORDS:
+            self.clear()
+        found = self[word] = crc32(word.encode("utf-8", "surrogatepass"))
+        return found
+
+
+_hashes = _Hashes()
+
+
+def rows_of(page: Page) -> Rows:
+    """0.2 ms for 5 KB of text. A document without text is known by its bytes."""
+    url = unquote(page.url).lower()
+    own = set(_WORD.findall(url))
+    text = f"{page.title}\n{page.text}"[:MAX_TEXT].lower()
+    words = [
+        word
+        for word in _WORD.findall(text)
+        if word not in own and (word.isalpha() or not (word in url or _HASH.match(word)))
+    ]
+    if not words:
+        return Rows(set() if page.text else {crc32(page.body)}, 0)
+    step = 1 if len(words) < _SHORT else 4 if len(words) < _LONG else 16
+    hashes = [_hashes[word] for word in words]
+    starts = [at for at, one in enumerate(hashes) if one % step == 0] or [0]
+    rows = {crc32(" ".join(words[at : at + ROW]).encode("utf-8", "surrogatepass")) for at in starts}
+    return Rows(rows, sum(hashes) & 0xFFFFFFFF)
+
+
+class Sketch:
+    """A set of rows that only grows: Bloom filters, each four times as large as the one before
+    it, until the largest ones are forgotten in turn. At most 180 KB."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytearray] = [bytearray(_FIRST_BYTES)]
+        self._last = 0  # rows in the last part
+        self.size = 0
+        """Rows that were added in all."""
+
+    def __len__(self) -> int:
+        """Bytes."""
+        return sum(map(len, self._parts))
+
+    def share(self, page: Rows) -> float:
+        """The share of a page's rows that are new. They are remembered."""
+        new = self._add(page.rows)
+        if page.words and not self._add([page.words]):
+            return 0.0
+        return new / len(page.rows) if page.rows else 0.0
+
+    def _add(self, hashes: Iterable[int]) -> int:
+        """Returns how many were not there."""
+        new = [one for one in hashes if not any(_has(part, one) for part in self._parts)]
+        for one in new:
+            if self._last * _BITS >= 8 * len(self._parts[-1]):
+                self._grow()
+            part = self._parts[-1]
+            for bit in _places(part, one):
+                part[bit >> 3] |= 1 << (bit & 7)
+            self._last += 1
+        self.size += len(new)
+        return len(new)
+
+    def _grow(self) -> None:
+        size = len(self._parts[-1])
+        if size == _MAX_BYTES and len(self._parts) > 1 and len(self._parts[-2]) == size:
+            self._parts.pop(-2)
+        self._parts.append(bytearray(min(4 * size, _MAX_BYTES)))
+        self._last = 0
+
+    def pack(self) -> bytes:
+        packed: bytes = msgpack.packb([self._last, self.size, [bytes(one) for one in self._parts]])
+        return packed
+
+    @classmethod
+    def unpack(cls, data: bytes | None) -> Self:
+        """None: nothing is known of the host."""
+        sketch = cls()
+        if data is not None:
+            sketch._last, sketch.size, parts = msgpack.unpackb(data)
+            sketch._parts = [bytearray(part) for part in parts]
+        return sketch
+
+
+def _places(part: bytearray, one: int) -> tuple[int, int]:
+    mask = 8 * len(part) - 1
+    return one & mask, (one * 0x9E3779B1 >> 17) & mask
+
+
+def _has(part: bytearray, one: int) -> bool:
+    first, second = _places(part, one)
+    return bool(part[first >> 3] >> (first & 7) & part[second >> 3] >> (second & 7) & 1)

@@ -1,0 +1,254 @@
+"""Holds URLs that are traps, and learns from each page which are: traps.py over the frontier.
+
+    watch.admits(entry)            # a URL whose turn has come; False: it is held now
+    watch.saw(entry, page)         # before the stores have it
+
+A URL is looked at when its turn comes, not when it is found: so there is one look for each fetch,
+and a URL that nobody would fetch costs no more than its place in the queue. What is held stays
+queued, counted as such, and is handed out when its class opens again.
+
+What is known of a host is its notes ``traps wiki:80`` and ``novelty wiki:80``, which move with its
+partition. A large one is written when something is held or let go, and when it has grown by an
+eighth: a crash costs so much of the evidence, and no URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider.extraction.novelty import Sketch, rows_of
+from larmspider.frontier.dispatch import schedule
+from larmspider.frontier.traps import Budgets, HostTraps, Met
+from larmspider.items import REDIRECT, Page
+
+if TYPE_CHECKING:
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.storage.records import QueuedUrl
+
+NOTE, SHOWN = "traps {host}", "novelty {host}"
+LEARN, REPORT, OFF = MODES = ("learn", "report", "off")
+"""LARM_TRAPS."""
+NOT_TRAPS = "not-traps.txt"
+"""In LARM_DIR: the classes that are no traps, a name_of() a line."""
+SLICE = 500
+"""Held URLs that are handed out again at a time: 15 ms."""
+MAX_BYTES = 16 << 20
+"""Of what is known of hosts, about; beyond that the notes have it."""
+SMALL = 50
+"""Classes of a host whose note is written at each checkpoint."""
+_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES = 300, 70, 2_000
+
+
+@dataclass(slots=True)
+class _Known:
+    """Of one host. ``pages`` were judged in this run."""
+
+    traps: HostTraps
+    shown: Sketch
+    urgent: bool = False
+    pages: int = 0
+    saved_pages: int = 0
+    saved_shown: int = field(default=0)
+
+    @property
+    def bytes(self) -> int:
+        """Of memory, about."""
+        traps = self.traps
+        return (
+            _HOST_BYTES
+            + _CLASS_BYTES * len(traps.records)
+            + _LITERAL_BYTES * len(traps.classes)
+            + len(self.shown)
+        )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the note is to be written."""
+        small = len(self.traps.records) < SMALL
+        return small or self.urgent or 8 * (self.pages - self.saved_pages) >= self.pages
+
+
+class TrapWatch:
+    """``mode`` LEARN holds URLs; REPORT only learns which it would hold. ``not_traps`` is a file of
+    classes that are never held."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        budgets: Budgets,
+        mode: str = LEARN,
+        not_traps: Path | None = None,
+    ) -> None:
+        self._frontier, self._budgets, self._mode = frontier, budgets, mode
+        self._not_traps, self._read = not_traps, 0
+        self._names: frozenset[str] = frozenset()
+        """What the operator says is no trap."""
+        self._hosts: dict[str, _Known] = {}
+        self._changed: set[str] = set()
+        self._opening: set[str] = set()
+        """Hosts with held URLs that are to be handed out again."""
+        self.held = 0
+        """URLs that were held in this run."""
+
+    # what is known
+
+    def _of(self, host: str) -> _Known:
+        known = self._hosts.pop(host, None)
+        if known is None:
+            note = self._frontier.backend.note
+            traps = HostTraps.unpack(note(NOTE.format(host=host)), host, self._budgets)
+            known = _Known(traps, Sketch.unpack(note(SHOWN.format(host=host))))
+            known.saved_shown = known.shown.size
+            known.pages = known.saved_pages = sum(r.judged for r in traps.records.values())
+        self._hosts[host] = known  # the last ones are those that are in use
+        return known
+
+    def known(self, host: str) -> HostTraps:
+        """What is known of a host."""
+        return self._of(host).traps
+
+    def recover(self, hosts: Iterable[str]) -> None:
+        """Take up what was begun on these hosts, by the budgets and the mode of this run."""
+        self._read_names()
+        for host in hosts:
+            if not self._frontier.backend.counts(host).held:
+                continue
+            traps = self._of(host).traps
+            traps.reconsider()
+            traps.never(self._names)
+            if self._mode != LEARN:
+                traps.opened.add(0)
+            if traps.opened:
+                self._opening.add(host)
+
+    def forget(self, host: str) -> None:
+        """Another worker has the host."""
+        self._hosts.pop(host, None)
+        self._changed.discard(host)
+        self._opening.discard(host)
+
+    def _read_names(self) -> bool:
+        """True: the operator has changed the file."""
+        if self._not_traps is None:
+            return False
+        try:
+            changed = self._not_traps.stat().st_mtime_ns
+            if changed == self._read:
+                return False
+            self._names = frozenset(self._not_traps.read_text("utf-8").splitlines())
+        except (OSError, ValueError):
+            return False
+        self._read = changed
+        return True
+
+    def save(self) -> None:
+        """Hand what has changed to the backend, for the batch that ends now."""
+        if self._read_names():
+            for host in {name.partition("/")[0].partition(" ")[0] for name in self._names}:
+                if host in self._frontier.hosts and self._of(host).traps.never(self._names):
+                    self._changed.add(host)
+                    self._hosts[host].urgent = True
+                    self._opening.add(host)
+        for host in list(self._changed):
+            known = self._hosts[host]
+            if known.is_due:
+                self._write(host, known)
+        over = sum(known.bytes for known in self._hosts.values()) - MAX_BYTES
+        for host in list(self._hosts) if over > 0 else ():
+            known = self._hosts.pop(host)
+            if host in self._changed:
+                self._write(host, known)
+            over -= known.bytes
+            if over <= 0:
+                break
+
+    def _write(self, host: str, known: _Known) -> None:
+        backend = self._frontier.backend
+        backend.put_note(NOTE.format(host=host), known.traps.pack())
+        if 8 * (known.shown.size - known.saved_shown) >= known.shown.size:
+            backend.put_note(SHOWN.format(host=host), known.shown.pack())
+            known.saved_shown = known.shown.size
+        known.urgent, known.saved_pages = False, known.pages
+        self._changed.discard(host)
+
+    # URLs and pages
+
+    def admits(self, entry: QueuedUrl) -> bool:
+        """Whether a leased URL is to be fetched; else it is held from now on. A seed is fetched, as
+        are URLs that are compared with others, and Requests that are more than a URL."""
+        if self._mode == OFF or entry.payload or not entry.from_page or self._is_party(entry.key):
+            return True
+        known = self._of(entry.host)
+        met = known.traps.meet(entry.normalized, entry.depth)
+        self._changed.add(entry.host)
+        if met.blocked is not None and not met.probe:
+            met.blocked.held += 1
+            if self._mode == LEARN:
+                self.held += 1
+                self._frontier.backend.hold([(entry.key, met.group)])
+                return False
+        entry.met = met
+        return True
+
+    def _is_party(self, key: bytes) -> bool:
+        merger = self._frontier.merger
+        return merger is not None and merger.trials.is_party(key)
+
+    def saw(self, entry: QueuedUrl, page: Page) -> str:
+        """The page of a URL has come. Returns what is held from now on, and why, or ""."""
+        met: Met | None = entry.met
+        entry.met = None
+        if met is None:
+            return ""
+        known = self._of(entry.host)
+        if not known.traps.wants_verdict(met) or (share := _share(page, known.shown)) is None:
+            return ""
+        known.pages += 1
+        self._changed.add(entry.host)
+        sample = (page.url, page.from_page)
+        blocked = [record for record in met.records if record.is_blocked]
+        if not known.traps.judge(met, share, sample):
+            return ""
+        known.urgent = True
+        if known.traps.opened and self._mode == LEARN:
+            self._opening.add(entry.host)
+        news = [one for one in met.records if one.is_blocked and one not in blocked]
+        what = "are held from now on" if self._mode == LEARN else "would be held"
+        return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
+
+    # what is left to do
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._opening)
+
+    def work(self) -> bool:
+        """Hand some held URLs out again. False: there were none."""
+        backend = self._frontier.backend
+        for host in list(self._opening):
+            known = self._of(host)
+            opened = known.traps.opened
+            while opened:
+                group = min(opened)
+                if backend.unhold(host, group or None, SLICE):
+                    known.urgent = True
+                    self._changed.add(host)
+                    if (found := self._frontier.hosts.get(host)) is not None:
+                        schedule(self._frontier, found)
+                    return True
+                opened.discard(group)
+            self._changed.add(host)
+            known.urgent = True
+            self._opening.discard(host)
+        return False
+
+
+def _share(page: Page, shown: Sketch) -> float | None:
+    """What of the page is new. None for a redirect to one that is new, and judged itself."""
+    if page.status == 200:
+        return shown.share(rows_of(page))
+    leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in page.links[:1])
+    return None if leads_on else 0.0

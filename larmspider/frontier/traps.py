@@ -1,0 +1,373 @@
+"""Learned traps: classes of URLs of a host whose pages say nothing that it has not said before.
+
+    traps = HostTraps(Budgets())
+    seen = traps.meet("http://wiki/doku.php?do=edit&id=start", depth=2)
+    seen.blocked                      # None: it is fetched
+    traps.judge(seen, 0.0)            # ... 20 times, and the class is in quarantine
+
+What a URL belongs to has a record each: its class (urls/url_class.py); the classes of its path with
+as many parameters; the URLs deep below the seeds; the host. A class is in one of these states:
+
+===========  ================================================================================
+open         its URLs are fetched
+quarantined  of its last pages so few were new (NEW) that less than NEW_SHARE of all are, with odds
+             of 95 in 100; never the class with the fewest parameters of its path: the content
+spent        since a page was new so many had nothing new (SOME) that its budget is used up
+never        the operator has said that it is no trap
+===========  ================================================================================
+
+The URLs of a class that is quarantined or spent are held, but one in PROBE, fewer the longer
+nothing new comes of them. It opens again when these are new. Nothing here does I/O: the TrapWatch
+(trap_watch.py) asks, and acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from hashlib import blake2b
+from math import sqrt
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgpack
+
+from larmspider.urls.url_class import UrlClass, UrlClasses
+
+NEW, SOME = 0.2, 0.1
+"""A page is new with this share of what it says, and has nothing new below that."""
+NEW_SHARE = 0.2
+LEAST_PAGES = 20
+"""Pages of a class that are judged before it may be quarantined."""
+WINDOW = 40
+"""The last pages by which it is judged."""
+PROBE = 20
+"""Of the URLs that would be held one in so many is fetched."""
+PROBES_IN_VAIN = 5
+"""After so many that were not new one in twice as many."""
+NEW_PROBES = 3
+"""Of the last ten pages: then a quarantine ends."""
+YOUNG = 3
+"""Pages that a class may have although those like it are quarantined."""
+LEAST_URLS = 5
+"""Pages of a class that may be the content of its path."""
+DEEP = 30
+"""Links from a seed."""
+SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
+"""Of the pages without parameters one in so many is judged on hosts that have something new: where
+the last ones of its class and host were new, where they were not; all where so many were not."""
+MAX_CLASSES = 2_000
+SAMPLES = 5
+HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
+_Z = 1.645
+
+
+class ClassState(IntEnum):
+    """The numbers are on disk."""
+
+    OPEN = 0
+    QUARANTINED = 1
+    SPENT = 2
+    NEVER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Pages in a row that are not new: of a class, of the URLs deep below the seeds, of a host; 0
+    is no limit."""
+
+    of_class: int = 150
+    deep: int = 50
+    of_host: int = 250
+
+
+@dataclass(slots=True)
+class ClassRecord:
+    """``path`` and ``params`` are the shape of the class; ``wide``: of more than one. ``pages``
+    were asked for; ``ring`` has a bit for each of the last pages that were judged, 1 for a new one,
+    behind a 1 that marks its begin; ``barren`` had nothing new since the last new one. ``asked``:
+    URLs met while it was blocked, ``vain``: those fetched of them, in a row, that were not new.
+    ``held`` counts those held by it. ``text`` and ``samples`` (URL, page it was found on) are there
+    once it was barren.
+    """
+
+    path: int
+    params: int
+    wide: bool = False
+    state: ClassState = ClassState.OPEN
+    pages: int = 0
+    ring: int = 1
+    barren: int = 0
+    asked: int = 0
+    vain: int = 0
+    held: int = 0
+    text: str = ""
+    samples: list[tuple[str, str]] | None = None
+
+    @property
+    def judged(self) -> int:
+        return self.ring.bit_length() - 1
+
+    @property
+    def new(self) -> int:
+        return self.ring.bit_count() - 1
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
+
+    def note(self, share: float) -> None:
+        self.ring = self.ring << 1 | (share >= NEW)
+        if self.ring >> WINDOW + 1:
+            self.ring = self.ring & (1 << WINDOW) - 1 | 1 << WINDOW
+        self.barren = 0 if share >= NEW else self.barren + (share < SOME)
+
+    @property
+    def setting(self) -> str:
+        """By which it is blocked."""
+        if self.state is ClassState.QUARANTINED:
+            return "LARM_TRAPS"
+        of = {HOST: "LARM_CLASS_HOST_PAGES", DEEP_URLS: "LARM_CLASS_DEEP_PAGES"}
+        return of.get(self.text, "LARM_CLASS_PAGES")
+
+    def in_words(self) -> str:
+        """``quarantined: 1 of its last 40 pages was new``."""
+        were = "was" if self.new == 1 else "were"
+        if self.state is ClassState.SPENT:
+            return f"its budget is used up: {self.barren} pages with nothing new in a row"
+        word = self.state.name.lower()
+        return f"{word}: {self.new} of its last {self.judged} pages {were} new"
+
+
+class Met(NamedTuple):
+    """What a URL belongs to, its class first; ``blocked`` is the record that holds it, or lets it
+    through as a ``probe``."""
+
+    records: tuple[ClassRecord, ...]
+    group: int
+    blocked: ClassRecord | None = None
+    probe: bool = False
+
+
+@lru_cache(maxsize=4096)
+def group_of(host: str, text: str) -> int:
+    """A class of a host as a number of 47 bits."""
+    data = f"{host} {text}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=6).digest(), "big") >> 1
+
+
+def name_of(host: str, text: str) -> str:
+    """What operators call a class: ``wiki:80/doku.php?do=edit&id=*``, ``wiki:80 all pages``."""
+    return f"{host}{text}" if text.startswith("/") else f"{host} {text}"
+
+
+@dataclass
+class HostTraps:
+    """What one host's URLs have shown. ``opened`` are groups whose held URLs are to be fetched; 0:
+    all of them."""
+
+    budgets: Budgets = field(default_factory=Budgets)
+    host: str = ""
+    classes: UrlClasses = field(default_factory=UrlClasses)
+    records: dict[int, ClassRecord] = field(default_factory=dict)
+    opened: set[int] = field(default_factory=set)
+
+    # URLs
+
+    def _texts(self, url: str, depth: int) -> Iterator[tuple[str, str, int]]:
+        """Text, path and number of parameters of all that a URL belongs to; its class first, the
+        host last."""
+        found: UrlClass = self.classes.of(url)
+        params, text = len(found.names), str(found)
+        if len(self.records) >= MAX_CLASSES and group_of(self.host, text) not in self.records:
+            text = f"the others with {params} parameters"
+        yield text, found.path, params
+        if params > 1:
+            yield f"{found.path} with {params} parameters", found.path, params
+        if depth > DEEP:
+            yield DEEP_URLS, "", 0
+        yield HOST, "", 0
+
+    def find(self, url: str, depth: int) -> Met:
+        """What a URL belongs to, and whether it would be held; nothing is counted."""
+        records: list[ClassRecord] = []
+        group = 0
+        for text, path, params in self._texts(url, depth):
+            number = group_of(self.host, text)
+            record = self.records.get(number)
+            if record is None:
+                shape = group_of(self.host, path) & 0xFFFFFFF
+                record = self.records[number] = ClassRecord(shape, params, wide=bool(records))
+            if record.barren and not record.text:
+                record.text = text
+            group = group or number
+            records.append(record)
+        return Met(tuple(records), group, self._blocking(records))
+
+    def _blocking(self, records: list[ClassRecord]) -> ClassRecord | None:
+        own, *wider = records
+        if own.state is ClassState.NEVER:
+            return None
+        if own.is_blocked:
+            return own
+        is_young = own.pages < YOUNG
+        for record in wider:
+            if record.state is ClassState.SPENT:
+                return record
+            if record.state is ClassState.QUARANTINED and not is_young and not own.new:
+                return record
+        return None
+
+    def meet(self, url: str, depth: int) -> Met:
+        """A URL whose turn has come: fetched if nothing blocks it, or as a probe."""
+        met = self.find(url, depth)
+        blocked, probe = met.blocked, False
+        if blocked is not None:
+            blocked.asked += 1
+            probe = blocked.asked % (PROBE << min(20, blocked.vain // PROBES_IN_VAIN)) == 0
+        if blocked is None or probe:
+            for record in met.records:
+                record.pages += 1
+        return met._replace(probe=True) if probe else met
+
+    # pages
+
+    def wants_verdict(self, met: Met) -> bool:
+        """Whether the page of a URL is to be judged: not each one of a site whose pages are new."""
+        own, host = met.records[0], met.records[-1]
+        if own.params or met.probe or 10 * host.new < host.judged or host.judged < LEAST_PAGES:
+            return True
+        barren = max(own.barren, host.barren)
+        step = 1 if barren >= DOUBTFUL else SAMPLED_IN_DOUBT if barren else SAMPLED
+        return host.pages % step == 0
+
+    def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
+        """A page has come, of which this share is new: True if the state of something changes."""
+        is_new, changed = share >= NEW, False
+        if met.blocked is not None:
+            met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+        for at, record in enumerate(met.records):
+            record.note(share)
+            if is_new and record.is_blocked:
+                changed |= self._opens(record, met, at)
+            elif is_new:
+                record.samples = None
+            else:
+                record.samples = [*(record.samples or ()), sample][-SAMPLES:]
+                if record.state is ClassState.OPEN:
+                    record.state = self._verdict(record, self._budget(met, at))
+                    changed |= record.is_blocked
+        return changed
+
+    def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
+        """Whether a page that was new ends what holds its class; a budget has half of it left."""
+        latest = (record.ring & 0x3FF).bit_count()
+        if record.state is ClassState.QUARANTINED and latest < NEW_PROBES:
+            return False
+        if record.state is ClassState.SPENT:
+            record.barren = self._budget(met, at) // 2
+        record.ring = (1 << NEW_PROBES + 1) - 1
+        self._open(record, 0 if record.wide else met.group)
+        return True
+
+    def _open(self, record: ClassRecord, group: int) -> None:
+        record.state, record.vain, record.held = ClassState.OPEN, 0, 0
+        self.opened.add(group)
+
+    def _budget(self, met: Met, at: int) -> int:
+        if at == 0:
+            return self.budgets.of_class
+        if at == len(met.records) - 1:
+            return self.budgets.of_host
+        return 0 if met.records[at].params else self.budgets.deep
+
+    def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
+        if budget and record.barren >= budget:
+            return ClassState.SPENT
+        if (
+            record.params
+            and record.judged >= LEAST_PAGES
+            and upper_share(record.new, record.judged) < NEW_SHARE
+            and not self._is_content(record)
+        ):
+            return ClassState.QUARANTINED
+        return ClassState.OPEN
+
+    def _is_content(self, record: ClassRecord) -> bool:
+        """Whether it has the fewest parameters of its path. A class of two and more that has less
+        than half of the path's pages has none of it."""
+        classes = [one for one in self.records.values() if one.path == record.path and not one.wide]
+        least = min((one.params for one in classes if one.pages >= LEAST_URLS), default=1)
+        if record.params > least:
+            return False
+        return record.params < 2 or 2 * record.pages >= sum(one.pages for one in classes)
+
+    # operators
+
+    def blocked(self) -> list[ClassRecord]:
+        """What holds URLs."""
+        return [record for record in self.records.values() if record.is_blocked]
+
+    def never(self, names: Container[str]) -> bool:
+        """The operator says what is no trap, by name_of(). True: something opens."""
+        changed = False
+        for number, record in self.records.items():
+            if record.text and name_of(self.host, record.text) in names:
+                if record.is_blocked:
+                    self._open(record, 0 if record.wide else number)
+                    changed = True
+                record.state = ClassState.NEVER
+        return changed
+
+    def reconsider(self) -> None:
+        """Open what other budgets would not have closed."""
+        for number, record in self.records.items():
+            budget = {HOST: self.budgets.of_host, DEEP_URLS: self.budgets.deep}.get(
+                record.text, self.budgets.of_class
+            )
+            if record.state is ClassState.SPENT and not 0 < budget <= record.barren:
+                self._open(record, 0 if record.wide else number)
+
+    # notes
+
+    def pack(self) -> bytes:
+        rows = [
+            [number, *_PACKED(record), *([record.text, record.samples or []] * bool(record.text))]
+            for number, record in self.records.items()
+        ]
+        packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened)])
+        return packed
+
+    @classmethod
+    def unpack(cls, data: bytes | None, host: str, budgets: Budgets | None = None) -> HostTraps:
+        """None: nothing is known of the host."""
+        traps = cls(budgets or Budgets(), host)
+        if data is None:
+            return traps
+        literals, rows, opened = msgpack.unpackb(data)
+        traps.classes, traps.opened = UrlClasses.unpack(literals), set(opened)
+        for number, *fields in rows:
+            traps.records[number] = _record(*fields)
+        return traps
+
+
+_PACKED = attrgetter(
+    "path", "params", "wide", "state", "pages", "ring", "barren", "asked", "vain", "held"
+)
+
+
+def _record(path: int, params: int, wide: bool, state: int, *rest: Any) -> ClassRecord:
+    record = ClassRecord(path, params, wide, ClassState(state), *rest[:6])
+    if len(rest) > 6:
+        record.text, samples = rest[6], rest[7]
+        record.samples = [(url, found_on) for url, found_on in samples] or None
+    return record
+
+
+def upper_share(new: int, judged: int) -> float:
+    """The upper bound of a share, with odds of 95 in 100 (Wilson 1927)."""
+    share, extra = new / judged, _Z * _Z / judged
+    spread = _Z * sqrt(share * (1 - share) / judged + extra / judged / 4)
+    return (share + extra / 2 + spread) / (1 + extra)

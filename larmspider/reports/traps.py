@@ -1,0 +1,229 @@
+"""What a crawl has learned about traps: the classes of URLs that are held, evidence, and a rule.
+
+    for trap in traps_in(crawl):
+        print(trap.name, trap.why, trap.line)       # wiki:80/doku.php?do=edit&id=* ... url ^https?://...
+    accept(trap, rules_file(settings, crawl))       # the line is in LARM_KNOWN_PATHS_FILE
+    reject(trap, crawl)                             # it is no trap, for this crawl
+
+A rule is the shortest that fits all of the class and nothing else that was fetched. It is a guess,
+so an operator has to accept it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import replace_file
+from larmspider.frontier.storage.records import host_of
+from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
+from larmspider.frontier.traps import ClassRecord, HostTraps, group_of, name_of
+from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
+from larmspider.urls.patterns import PatternSet
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
+    from larmspider.index.search import Searcher
+    from larmspider.options import Settings
+
+_FILE = "LARM_KNOWN_PATHS_FILE"
+_MAX_ORDERS = 3
+"""Parameters of which a rule can list all orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A page that was not new; ``repeats`` is another URL with its text, or what it answered."""
+
+    url: str
+    found_on: str
+    repeats: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A class of a host. ``fetched`` pages of it there are, ``held`` URLs wait. ``line`` is a line
+    for LARM_KNOWN_PATHS_FILE, "" where none fits the class alone; ``drop`` a parameter that changes
+    nothing, "" where there is none."""
+
+    name: str
+    host: str
+    why: str
+    fetched: int
+    held: int
+    samples: list[Sample] = field(default_factory=list)
+    line: str = ""
+    drop: str = ""
+
+
+def traps_in(crawl: CrawlDir) -> list[Trap]:
+    """Those of all hosts, with most held URLs first. Raises CrawlDirError. A second for 300,000
+    pages."""
+    with crawl.frontier() as frontier:
+        if frontier is None:
+            raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
+        notes = ((host, frontier.note(NOTE.format(host=host))) for host in frontier.hosts())
+        known = [HostTraps.unpack(note, host) for host, note in notes if note]
+        hosts = {one.host: one for one in known if any(one.blocked())}
+        urls: dict[str, list[str]] = {host: [] for host in hosts}
+        for _, visit in frontier.visits() if hosts else ():
+            if (of_host := urls.get(host_of(visit.url))) is not None:
+                of_host.append(visit.url)
+    searcher = None
+    with suppress(CrawlDirError):  # no index
+        searcher = crawl.searcher() if hosts else None
+    found = []
+    for host, traps in hosts.items():
+        rules = _Rules(traps, urls[host], crawl)
+        for record in traps.blocked():
+            samples = [_sample(*one, crawl, searcher) for one in record.samples or ()]
+            name, why = name_of(host, record.text), record.in_words()
+            line, drop = rules.line(record), _changes_nothing(samples)
+            found.append(Trap(name, host, why, record.pages, record.held, samples, line, drop))
+    return sorted(found, key=lambda trap: (-trap.held, trap.name))
+
+
+def _sample(url: str, found_on: str, crawl: CrawlDir, searcher: Searcher | None) -> Sample:
+    exact = crawl.forms(url).exact
+    fetch = crawl.last_fetch(exact)
+    if fetch is not None and fetch.result != "200":
+        return Sample(url, found_on, f"answered {fetch.result}")
+    document = searcher.get(exact) if searcher is not None else None
+    if searcher is None or document is None:
+        return Sample(url, found_on, "")
+    _, copies = searcher.copies(document)
+    others = [hit.url for hit in copies if hit.url != url]
+    least = min(others, key=lambda one: (len(_parameters(one)), len(one), one), default="")
+    return Sample(url, found_on, least)
+
+
+def _parameters(url: str) -> dict[str, str]:
+    query = url.partition("?")[2]
+    return dict(one.partition("=")[::2] for one in re.split("[&;]", query) if one)
+
+
+def _changes_nothing(samples: Iterable[Sample]) -> str:
+    """The parameter in which all samples differ from what they repeat, and in nothing else."""
+    found = set[str]()
+    for one in samples:
+        if not one.repeats.startswith("http") or _path(one.url) != _path(one.repeats):
+            return ""
+        asked, there = _parameters(one.url), _parameters(one.repeats)
+        differ = {name for name in asked.keys() | there if asked.get(name) != there.get(name)}
+        if len(differ) != 1:
+            return ""
+        found |= differ
+    return found.pop() if len(found) == 1 else ""
+
+
+def _path(url: str) -> str:
+    return url.partition("?")[0]
+
+
+class _Rules:
+    """Makes rules for the traps of a host, by what else was fetched of it."""
+
+    def __init__(self, traps: HostTraps, urls: Iterable[str], crawl: CrawlDir) -> None:
+        self._traps, self._crawl = traps, crawl
+        self._others = [self._form(seed) for seed in crawl.seeds]
+        """URLs that no rule may fit."""
+        for url in map(self._form, urls):
+            found = traps.classes.of(url)
+            record = traps.records.get(group_of(traps.host, str(found)))
+            if record is None or not record.is_blocked:
+                self._others.append(url)
+
+    def _form(self, url: str) -> str:
+        return self._crawl.forms(url).normalized
+
+    def line(self, record: ClassRecord) -> str:
+        """The shortest that fits the class, "" where none does."""
+        path, query, names = record.text.partition("?")
+        if not path.startswith("/") or " with " in path:
+            return ""
+        for rule in _candidates(self._traps.host, path, names if query else None):
+            found = PatternSet([rule], name="rule", mode="search").match
+            fits = all(found(self._form(url)) for url, _ in record.samples or ())
+            if fits and not any(map(found, self._others)):
+                return f"url   {rule}"
+        return ""
+
+
+def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
+    """Expressions for canonical URLs, the widest first."""
+    name, _, port = host.rpartition(":")
+    start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
+    *folders, last = [_segment(one) for one in path.split("/")]
+    at = "/".join([start, *folders[1:], "[^/?]*" if last == _ANY else last])
+    if query is None:
+        yield f"{at}$"
+        return
+    pairs = [one.partition("=") for one in query.split("&")]
+    asked = [
+        f"{re.escape(name)}={'[^&;]*' if value == '*' else re.escape(value)}" if is_pair
+        else re.escape(name)
+        for name, is_pair, value in pairs
+    ]  # fmt: skip
+    for one in sorted(asked, key=lambda text: "*" in text):
+        yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
+    if len(asked) <= _MAX_ORDERS:
+        orders = "|".join("[&;]".join(order) for order in permutations(asked))
+        yield rf"{at}\?(?:{orders})$"
+
+
+_ANY = "[^/?]+"
+
+
+def _segment(text: str) -> str:
+    return _ANY if text == "*" else re.escape(text)
+
+
+# what an operator says
+
+
+def rules_file(settings: Settings, crawl: CrawlDir) -> Path | None:
+    """The operator's LARM_KNOWN_PATHS_FILE, of which a crawl reads a copy; None: there is none."""
+    name = options.text(settings, _FILE)
+    if name and Path(name) == crawl.rules.get(_FILE):
+        name = str(crawl.settings[_FILE])
+    return Path(name).expanduser() if name else None
+
+
+def accept(trap: Trap, file: Path | None) -> Path:
+    """Add the rule of a trap to the operator's file, which is made of the packaged rules where it
+    is not there. Raises ConfigError."""
+    if not trap.line:
+        raise ConfigError(f"--accept {trap.name}: expected a class with a rule, it has none")
+    if file is None:
+        raise ConfigError(
+            f"--accept {trap.name}: {_FILE} is empty: expected the name of a file for the line"
+            f" {trap.line}, in the settings of the project or by -s"
+        )
+    try:
+        before = file.read_text("utf-8-sig") if file.exists() else packaged_rules()
+        if trap.line not in before.splitlines():
+            said = f"\n# {trap.name}: {trap.why}\n{trap.line}\n"
+            KnownPathsFilter.from_text(before + said, str(file))
+            replace_file(file, (before.rstrip("\n") + "\n" + said).encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}; expected a file to write, in UTF-8") from error
+    return file
+
+
+def reject(trap: Trap, crawl: CrawlDir) -> Path:
+    """The class is no trap, in this crawl: its URLs are fetched. A run that is under way takes it
+    up at its next checkpoint. Raises CrawlDirError."""
+    path = crawl.path / NOT_TRAPS
+    try:
+        before = path.read_text("utf-8") if path.exists() else ""
+        replace_file(path, f"{before}{trap.name}\n".encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise CrawlDirError(f"{path} cannot be written: {error}") from error
+    return path

@@ -1,0 +1,100 @@
+"""The class of a URL: which URLs one program of a server is likely to answer, with the same views.
+
+    classes = UrlClasses()
+    classes.of("http://wiki/doku.php?id=start&do=edit")    # /doku.php?do=edit&id=*
+    classes.of("http://wiki/2026/11/23/")                  # /*/*/*/
+
+A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
+otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``.
+Of the query the names count, in order of the alphabet, and values of those that name a view.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from typing import NamedTuple, Self
+from zlib import crc32
+
+SIBLINGS = 20
+VALUES = 12
+"""As many values of a parameter that names a view count; further ones are ``*``."""
+MAX_LITERALS = 20_000
+"""Segments and values of a host that are remembered, 70 bytes each."""
+_VIEWS = frozenset(
+    ("a", "act", "action", "cmd", "command", "do", "mode", "op", "tab", "task", "view")
+)
+_SEPARATOR = re.compile("[&;]")
+_ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
+"""A number, three digits, a hash, a long one, or nothing in it that is a word."""
+
+
+class UrlClass(NamedTuple):
+    """``path`` and ``names`` are its shape, ``view`` the values that count, as ``do=edit``."""
+
+    path: str
+    names: tuple[str, ...]
+    view: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.names:
+            return self.path
+        values = dict(one.split("=", 1) for one in self.view)
+        return f"{self.path}?" + "&".join(f"{one}={values.get(one, '*')}" for one in self.names)
+
+
+class UrlClasses:
+    """What is known of one host's URLs."""
+
+    def __init__(self) -> None:
+        self._literals: set[int] = set()
+        self._siblings: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._literals)
+
+    def of(self, url: str) -> UrlClass:
+        """The class of an absolute URL, in canonical form; the URL is remembered. 5 us."""
+        head, _, query = url.partition("?")
+        segments = head.split("/")[3:]
+        last = segments.pop() if segments else ""
+        path, at = "/", 0
+        for segment in segments:
+            token = segment if self._is_literal(at, segment, SIBLINGS) else "*"
+            path += token + "/"
+            at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
+        if last and (not query or not self._is_literal(at, last, SIBLINGS)):
+            last = "*"
+        path += last
+        if not query:
+            return UrlClass(path, ())
+        pairs = sorted(dict(one.partition("=")[::2] for one in _SEPARATOR.split(query)).items())
+        view = []
+        for name, value in pairs:
+            if name in _VIEWS:
+                place = crc32(f"{path}?{name}".encode("utf-8", "surrogatepass"))
+                if self._is_literal(place, value, VALUES):
+                    view.append(f"{name}={value}")
+        return UrlClass(path, tuple(name for name, _ in pairs), tuple(view))
+
+    def _is_literal(self, place: int, value: str, most: int) -> bool:
+        known = place << 32 | crc32(value.encode("utf-8", "surrogatepass"))
+        if known in self._literals:
+            return True
+        if _ID.match(value) or self._siblings[place] >= most or len(self) >= MAX_LITERALS:
+            return False
+        self._literals.add(known)
+        self._siblings[place] += 1
+        return True
+
+    def pack(self) -> bytes:
+        return array("Q", self._literals).tobytes()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Self:
+        classes, known = cls(), array("Q")
+        known.frombytes(data)
+        classes._literals = set(known)
+        classes._siblings = Counter(one >> 32 for one in known)
+        return classes

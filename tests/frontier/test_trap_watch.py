@@ -1,0 +1,133 @@
+"""Sites without end, in process: how much of them is fetched, and that no content is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from larmspider.frontier import trap_watch
+from larmspider.frontier.describe import url_report
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import url_key
+from larmspider.frontier.trap_watch import OFF, REPORT
+from larmspider.frontier.traps import Budgets, ClassState
+from tests.support.frontier.walk import H, Walk, wiki
+from tests.support.servers.generators import CONTENT, GENERATORS, document, page
+from tests.support.servers.scripted import Reply
+
+QUICK = ("calendar by month", "soft-404 maze")
+acceptance = pytest.mark.acceptance
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[LmdbBackend]:
+    found = LmdbBackend(tmp_path / "frontier")
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else acceptance) for name in GENERATORS],
+)
+def test_a_generator_ends_or_is_held(name: str, backend: LmdbBackend) -> None:
+    walk = Walk(GENERATORS[name], backend).run()
+    assert len(walk.fetched) < 500
+    assert {f"/doc/{n}" for n in range(CONTENT)} <= {*walk.fetched}
+    counts = backend.audit()
+    assert counts == backend.counts()
+    assert counts.queued == counts.held
+
+
+def test_the_class_that_is_the_content_is_never_held(backend: LmdbBackend) -> None:
+    walk = Walk(wiki, backend).run()
+    assert {f"/wiki?id={n}" for n in range(1, 60)} <= {*walk.fetched}
+    assert sum("do=" in target for target in walk.fetched) < 160
+    assert walk.frontier.backend.counts().held > 200
+    assert any("/wiki?do=edit&id=* are held" in news for news in walk.news)
+    states = {r.text: r.state for r in walk.traps.known("h:80").records.values()}
+    assert states["/wiki?id=*"] is ClassState.OPEN
+
+
+@pytest.mark.parametrize("mode", [REPORT, OFF])
+def test_nothing_is_held_where_that_is_not_wanted(mode: str, backend: LmdbBackend) -> None:
+    walk = Walk(wiki, backend, mode).run(most=999)
+    assert walk.frontier.backend.counts().queued == 0
+    assert sum("do=" in target for target in walk.fetched) > 400
+    assert bool(walk.news) is (mode == REPORT)
+    assert all("would be held" in news for news in walk.news)
+
+
+def late(target: str) -> Reply:
+    """A list of 450 pages, of which the first 200 say nothing."""
+    if target == "/":
+        return page("List", "All of them.", *(f"/item?n={n}" for n in range(450)))
+    number = int(target.partition("=")[2])
+    return page("Item", document(number) if number >= 200 else "Not in stock.")
+
+
+def test_a_class_that_turns_out_new_is_fetched_whole(backend: LmdbBackend) -> None:
+    """But for those of which it is true that they say nothing."""
+    walk = Walk(late, backend).run()
+    assert walk.news[0].startswith(
+        "URLs /item?n=* are held from now on: its budget is used up: 150"
+    )
+    assert {f"/item?n={n}" for n in range(200, 450)} <= {*walk.fetched}
+    assert backend.counts().held == backend.counts().queued < 50
+
+
+def test_what_is_held_stays_so_after_a_crash(tmp_path: Path) -> None:
+    """And what led to it is known, until there is another budget."""
+    site = GENERATORS["calendar by week and year"]
+    backend = LmdbBackend(tmp_path / "frontier")
+    walk = Walk(site, backend).run(most=250)
+    walk.frontier.checkpoint({})
+    counts, fetched = backend.counts(), len(walk.fetched)
+    assert counts.held == counts.queued > 0
+    backend.close()  # nothing since the checkpoint is kept
+    backend = LmdbBackend(tmp_path / "frontier")
+    again = Walk(site, backend).run()
+    assert (again.fetched, backend.counts()) == ([], counts)
+    backend.close()
+    backend = LmdbBackend(tmp_path / "frontier")
+    more = Walk(site, backend, budgets=Budgets(of_class=fetched, deep=0)).run()
+    assert len(more.fetched) > 10
+    assert backend.counts() == backend.audit()
+    backend.close()
+
+
+def test_a_host_that_is_dropped_from_memory_is_known_by_its_notes(backend: LmdbBackend) -> None:
+    walk = Walk(GENERATORS["pages of results"], backend).run()
+    known = walk.traps.known("h:80").records
+    with patch.object(trap_watch, "MAX_BYTES", 0):
+        walk.frontier.checkpoint({})
+    assert walk.traps.known("h:80").records is not known
+    assert walk.traps.known("h:80").records == known
+
+
+def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path: Path) -> None:
+    walk = Walk(GENERATORS["pages of results"], backend).run()
+    walk.frontier.checkpoint({})
+    held = max(int(n.partition("=")[2]) for n in walk.fetched if "page" in n) + 10
+    key = url_key(f"{H}/find?page={held}")
+    politeness = walk.frontier.politeness
+    with FrontierReader(tmp_path / "frontier") as reader:
+        lines = url_report(reader, politeness, key, walk.clock.now)
+    assert lines[0] == "URL: queued"
+    assert lines[1].startswith("held as one of /find?page=* of h:80, its budget is used up: 1")
+    assert "held by this (LARM_CLASS_PAGES); one in 20 of those whose turn" in lines[2]
+    assert len(lines) == 8
+    assert lines[3].startswith(f"not new: {H}/find?page=")
+
+
+def test_purging_a_host_takes_what_is_held(backend: LmdbBackend) -> None:
+    walk = Walk(GENERATORS["pages of results"], backend).run()
+    assert backend.counts().held
+    while walk.frontier.control.purge_host("h:80"):
+        pass
+    counts = backend.counts()
+    assert (counts.held, counts.queued, counts == backend.audit()) == (0, 0, True)

@@ -1,0 +1,76 @@
+"""What is shown of learned traps, and what an operator says to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.middlewares.known_paths import KnownPathsFilter
+from larmspider.reports.traps import Trap, traps_in
+from tests.support.crawling import Ran, scrapy
+from tests.support.frontier.walk import H, Walk, wiki
+from tests.support.stored_crawl import StoredCrawl
+
+EDIT = "h:80/wiki?do=edit&id=*"
+
+
+def walk_in(folder: Path) -> Walk:
+    """Walks on in the directory of a crawl."""
+    backend = LmdbBackend(folder / "frontier")
+    walk = Walk(wiki, backend, not_traps=folder / "not-traps.txt").run(9_999)
+    walk.frontier.checkpoint({})
+    backend.close()
+    return walk
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> CrawlDir:
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk_in(tmp_path / "crawl")
+    return CrawlDir(tmp_path / "crawl")
+
+
+def named(traps: list[Trap], name: str) -> Trap:
+    return next(trap for trap in traps if trap.name == name)
+
+
+def test_each_class_has_its_evidence_and_a_rule_that_fits_it_alone(crawl: CrawlDir) -> None:
+    trap = named(traps_in(crawl), EDIT)
+    assert trap.why.startswith("quarantined: 1 of its last ")
+    assert trap.held > 20
+    assert len(trap.samples) == 5
+    assert trap.line == r"url   ^https?://h(?::80)?/wiki\?(?:.*[&;])?do=edit(?:[&;]|$)"
+    rule = KnownPathsFilter.from_text(trap.line, "")
+    for url, is_rejected in (("?do=edit&id=7", True), ("?id=7&do=edit", True), ("?id=7", False)):
+        assert (rule.reject_reason(f"{H}/wiki{url}") is not None) is is_rejected
+
+
+@pytest.mark.acceptance
+def test_an_operator_accepts_or_rejects_a_class_by_command(crawl: CrawlDir, tmp_path: Path) -> None:
+    def run(*words: str) -> Ran:
+        return scrapy("traps", *words, cwd=tmp_path)
+
+    shown = run()
+    assert (shown.status, shown.out.count("  not new  ")) == (0, 5 * shown.out.count("  rule  "))
+    assert run("--json", "-n", "1").json["traps"][0]["name"] == "h:80/wiki with 2 parameters"
+    for words, why in (
+        (["--accept", "h:80/x"], "--accept h:80/x: expected a class that is held: h:80/wiki"),
+        (["--accept", EDIT], f"--accept {EDIT}: LARM_KNOWN_PATHS_FILE is empty: expected"),
+        (["-n", "0"], "-n 0: expected"),
+    ):
+        refused = run(*words)
+        assert refused.status == 2
+        assert why in refused.err
+    file = tmp_path / "paths.txt"
+    for _ in range(2):
+        accepted = run("--accept", EDIT, "-s", f"LARM_KNOWN_PATHS_FILE={file}")
+        assert (accepted.status, "added to" in accepted.out) == (0, True)
+    assert file.read_text().count("do=edit(?:[&;]|$)\n") == 1
+    assert "server-status" in file.read_text()  # and the packaged rules
+    assert run("--reject", EDIT).status == 0
+    fetched = walk_in(crawl.path).fetched
+    assert sum("do=edit" in target for target in fetched) > 20
+    assert not any(trap.name == EDIT for trap in traps_in(crawl))

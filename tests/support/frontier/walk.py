@@ -1,0 +1,97 @@
+"""A crawl of one host without end, in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from larmspider.extraction import html
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.trap_watch import LEARN, TrapWatch
+from larmspider.frontier.traps import Budgets
+from larmspider.items import REDIRECT, Link, Page
+from larmspider.urls.canonical import Canonicalizer
+from larmspider.urls.host_resolver import HostResolver
+from larmspider.urls.normalizer import UrlForms
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
+from tests.support.frontier.simulation import Clock, build
+from tests.support.servers.generators import document, page
+from tests.support.servers.scripted import Reply
+
+H = "http://h"
+
+
+class Walk:
+    """A crawl of one host, without network, filters and stores."""
+
+    def __init__(
+        self, site: Callable[[str], Reply], backend: Any = None, mode: str = LEARN,
+        budgets: Budgets | None = None, not_traps: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.site = site
+        self.fetched: list[str] = []
+        self.news: list[str] = []
+        self.forms = UrlForms(Canonicalizer(), HostResolver())
+        self.clock = Clock()
+        backend = backend or MemoryBackend(Disk())
+        self.frontier = build(backend, self.clock, robots=False, delay=0.0)
+        self.traps = self.frontier.traps = TrapWatch(
+            self.frontier, budgets or Budgets(), mode, not_traps
+        )
+        self.traps.recover(self.frontier.backend.host_names())
+
+    def add(self, targets: list[str], page: Page, *, redirects: int = 0) -> None:
+        names = [(f"{H}{target}", *self.forms(f"{H}{target}")) for target in targets]
+        depth = page.depth + (not redirects)
+        self.frontier.add(
+            [
+                self.frontier.entry(
+                    url, normalized, exact=exact, from_page=page.url, depth=depth,
+                    redirects=redirects,
+                )
+                for url, normalized, exact in names
+            ]
+        )  # fmt: skip
+
+    def run(self, most: int = 600) -> Walk:
+        """Fetch at most so many pages."""
+        if not self.frontier.backend.counts().discovered:
+            self.frontier.add([self.frontier.entry(f"{H}/", f"{H}/")])
+        while len(self.fetched) < most and not self.frontier.finished:
+            lease = self.frontier.pop()
+            if lease is None or lease.entry is None:
+                self.clock.now += 1
+                continue
+            target = lease.url.removeprefix(H)
+            self.fetched.append(target)
+            reply = self.site(target)
+            page = html.extract(reply.body, lease.url, "text/html")
+            page.status, page.depth = reply.status, lease.entry.depth
+            page.from_page = lease.entry.from_page
+            if location := dict(reply.headers).get("Location"):
+                page.links = [Link(f"{H}{location}", type=REDIRECT)]
+                self.add([location], page, redirects=lease.entry.redirects + 1)
+            else:
+                found = [link.url for link in page.links if link.url.startswith(f"{H}/")]
+                self.add([url.removeprefix(H) for url in found], page)
+            self.news += [news for news in [self.traps.saw(lease.entry, page)] if news]
+            self.frontier.answered(lease, 0.01)
+            visit = FetchRecord(UrlState.STORED, 1.0, status=reply.status, url=lease.url)
+            self.frontier.acknowledge(lease, visit)
+        return self
+
+
+def wiki(target: str) -> Reply:
+    """Sixty pages, four views of each, and links to as many pages that nobody has written."""
+    _, _, query = target.partition("?")
+    asked = dict(one.split("=") for one in query.split("&")) if query else {"id": "0"}
+    number, view = int(asked["id"]), asked.get("do", "show")
+    others = [f"/wiki?id={n}" for n in (2 * number + 1, 2 * number + 2, 1000 + number)]
+    views = [f"/wiki?do={do}&id={number}" for do in ("edit", "diff", "backlink", "index")]
+    if number >= 60:
+        reply = page("Wiki", "This topic does not exist yet.", *views)
+        reply.status = 404
+        return reply
+    text = document(number) if view == "show" else f"You may not {view} this."
+    return page("Wiki", text, *others, *views)
