@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, one_argument, print_json
-from larmspider.crawl.reader import StoredPage
+from larmspider.crawl.reader import StoredPage, check_bodies
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.formatting import counted, printable, readable, size
@@ -61,6 +61,7 @@ class Command(LarmCommand):
 
             found = history(crawl, exact if page is None else page.exact)
         if page is None and not (found and found.versions):
+            check_bodies(crawl)
             raise CrawlDirError(
                 f"{url} is not stored in {options.crawl_root(self.settings)}"
                 f" (looked up as {exact}); 'scrapy explain URL' says why"

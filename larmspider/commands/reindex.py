@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.reader import check_bodies
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
@@ -47,7 +48,9 @@ class Command(LarmCommand):
         parser.add_argument("--from-page-files", action="store_true", help=argparse.SUPPRESS)
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        made = {str(part.path): self._rebuild(part) for part in self.open_crawl().parts}
+        crawl = self.open_crawl()
+        check_bodies(crawl)
+        made = {str(part.path): self._rebuild(part) for part in crawl.parts}
         if opts.json:
             print_json({"version": SCHEMA_VERSION, "pages": made})
             return

@@ -275,6 +275,16 @@ class CrawlDir:
                 yield page
 
 
+def check_bodies(crawl: CrawlDir) -> None:
+    """Raise CrawlDirError for a crawl whose page files were taken out of ITEM_PIPELINES."""
+    for manifest in (part.manifest for part in crawl.parts):
+        if stores_in(manifest) and "store.log" not in files_in(manifest):
+            raise CrawlDirError(
+                f"{crawl.path} has no page files: PageFilesPipeline is not in the ITEM_PIPELINES"
+                " that it ran with (docs/warc.md#without-page-files)"
+            )
+
+
 def last_visit(frontier: FrontierReader, exact: str) -> FetchRecord | None:
     """The latest visit to a URL, including those recorded under spellings that redirect to it."""
     keys = [

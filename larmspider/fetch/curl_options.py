@@ -72,7 +72,8 @@ def apply_request(transfer: Transfer, request: Request) -> None:
     curl.setopt(pycurl.URL, url_for_curl(request.url))
     if method != "GET" or body:
         _set_method(transfer, method, body)
-    set_option(transfer, pycurl.HTTPHEADER, header_lines(request, decode=transfer.decode))
+    transfer.sent = header_lines(request, decode=transfer.decode)
+    set_option(transfer, pycurl.HTTPHEADER, transfer.sent)
 
 
 def _set_method(transfer: Transfer, method: str, body: bytes) -> None:

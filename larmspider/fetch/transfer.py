@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -31,6 +31,17 @@ _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
 _STATUS_CHARS = 60
 
 
+class ReceivedHeaders(Headers):
+    """Headers that know of their fetch: ``received`` are the lines of the head as they came, the
+    status line first; ``sent`` those of the request (curl_options.header_lines), without what
+    LARM_SITES_FILE adds; ``address`` is where they went. Copies know nothing."""
+
+    received: Sequence[bytes] = ()
+    sent: Sequence[bytes] = ()
+    method = "GET"
+    address = ""
+
+
 @dataclass(slots=True)
 class ResponseHead:
     """Status line and headers of a response, the values of one name together as Scrapy keeps them.
@@ -41,7 +52,7 @@ class ResponseHead:
 
     status: int
     protocol: str
-    headers: Headers
+    headers: ReceivedHeaders
 
     @classmethod
     def parse(cls, lines: list[bytes]) -> Self:
@@ -59,7 +70,8 @@ class ResponseHead:
         status = int(match[2])
         if status == 101:
             raise errors.BadResponse("status 101 without a request to switch protocols")
-        headers = Headers()
+        headers = ReceivedHeaders()
+        headers.received = lines[start:]
         values_of: dict[bytes, list[bytes]] = {}
         for line in lines[start + 1 :]:
             name, colon, value = line.partition(b":")
@@ -115,7 +127,8 @@ def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Respo
         ip_address=_ip_address(address) if address else None,
         protocol=head.protocol,
     )
-    response.headers = head.headers
+    headers = response.headers = head.headers
+    headers.sent, headers.method, headers.address = transfer.sent, request.method, address or ""
     request.meta[VALIDATORS] = {
         name: values[-1]
         for source, name in _VALIDATORS
@@ -213,6 +226,7 @@ class Transfer:
         self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)
         self.lines: list[bytes] = []
+        self.sent: list[bytes] = []
         self.header_bytes = 0
         self.head: ResponseHead | None = None
         self.chunks: list[bytes] = []
