@@ -70,3 +70,11 @@ class _MovedModules(MetaPathFinder, Loader):
 
 
 sys.meta_path.append(_MovedModules())
+
+
+def __getattr__(name: str) -> Any:
+    """`from larmspider import open_crawl`, for programs that read a crawl (crawl/api.py): nothing
+    is imported before it is asked for."""
+    if name == "open_crawl":
+        return import_module("larmspider.crawl.api").open_crawl
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

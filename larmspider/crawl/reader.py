@@ -274,6 +274,10 @@ class CrawlDir:
             if page.status and last.get(url_key(page.exact), at) == at:
                 yield page
 
+    def links(self) -> Iterator[list[str]]:
+        """The records of links.log that count, page by page."""
+        return self.logs.links()
+
 
 def check_bodies(crawl: CrawlDir) -> None:
     """Raise CrawlDirError for a crawl whose page files were taken out of ITEM_PIPELINES."""

@@ -191,7 +191,14 @@ class CrawlOfWorkers(CrawlDir):
             for number, worker in enumerate(self.workers):
                 for page in worker.pages():
                     if dedup.counts(number, page.exact, 0.0):
-                        yield page
+                        yield replace(page, shard=str(worker.path))
+
+    def links(self) -> Iterator[list[str]]:
+        with latest_wins(self.workers, self.workers) as dedup:
+            for number, worker in enumerate(self.workers):
+                for page, links in groupby(worker.links(), key=itemgetter(0)):
+                    if dedup.counts(number, self.forms(page).exact, 0.0):
+                        yield from links
 
 
 class WorkersFrontierReader(FrontierReader):

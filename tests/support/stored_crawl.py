@@ -15,7 +15,7 @@ from scrapy.utils.test import get_crawler
 from larmspider.crawl.log_index.update import Update
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
-from larmspider.items import Page, Removed
+from larmspider.items import REDIRECT, Link, Page, Removed
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.fetch_log import FetchLogPipeline
 from larmspider.pipelines.link_log import LinkLogPipeline
@@ -124,3 +124,27 @@ class StoredCrawl:
         backend.acknowledge([(entry.key, known[entry.url]) for entry in entries])
         backend.checkpoint(self.positions)
         backend.close()
+
+
+A, B, GONE, PDF = "http://wiki/a", "http://blog.intra:81/b", "http://wiki/gone", "http://wiki/x.pdf"
+TIMES = {A: 1_700_000_000.0, B: 1_750_000_000.0, GONE: 1.0}
+
+
+def two_pages(path: Path) -> Path:
+    """A crawl of A, whose second version counts, and of B; GONE was taken out."""
+    stored = StoredCrawl(path, refresh=True)
+    html = "text/html"
+    stored.store(A, Page(A, A, body=b"old", mime=html, links=[Link(B, anchor="old")]))
+    stored.store(GONE, Page(GONE, GONE, body=b"x", mime=html))
+    body = b"<title>A</title><p>new text"
+    links = [Link(B, anchor="to b", normalized=B), Link(PDF, type=REDIRECT)]
+    stored.store(A, Page(A, A, body=body, mime=html, title="A", from_page=B, links=links))
+    stored.store(B, Page(B, B, body=b"=1+1", mime="text/plain", title="=1+1", links=[Link(A)]))
+    stored.store(GONE, None)
+    stored.checkpoint()
+    stored.close()
+    visits = [
+        FetchRecord(UrlState.STORED, time=at, status=200, url=url) for url, at in TIMES.items()
+    ]
+    stored.make_frontier([], visits)
+    return path
