@@ -98,7 +98,7 @@ def commands(beginning: str) -> list[str]:
 
 
 HERE = (
-    r"scrapy (crawl intranet|search|explain|page|hosts|links|report|reindex)"
+    r"scrapy (crawl intranet|search|explain|page|hosts|links|report|reindex|export)"
     r"|redis-cli|make|python -m bench"
 )
 CRAWLS = [
@@ -106,7 +106,7 @@ CRAWLS = [
     for one in commands("scrapy crawl intranet -a start=(?!http://127|file:)")
     if "REDIS" not in one
 ]
-READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex)")
+READERS = commands("scrapy (search (?!-s)|explain|page|hosts|links|report|reindex|export)")
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)

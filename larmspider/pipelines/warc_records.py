@@ -155,7 +155,9 @@ def surt(url: str) -> str:
     """
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.lower().partition("/")
-    host, port = _PORT.fullmatch(authority.removeprefix("www.")).groups()
+    found = _PORT.fullmatch(authority.removeprefix("www."))
+    assert found is not None
+    host, port = found.groups()
     if not host.startswith("["):
         host = ",".join(reversed(host.split(".")))
     if port and (scheme.lower(), port) not in (("http", "80"), ("https", "443")):

@@ -1,0 +1,61 @@
+"""scrapy export WHAT FILE: pages, text, links or hosts of a crawl as one file."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+
+from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.api import Crawl
+from larmspider.errors import ConfigError
+from larmspider.formatting import counted, doing, printable, size
+from larmspider.reports.export import COLUMNS, HOSTS, LINKS, export, format_of
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return f"[options] {'|'.join(COLUMNS)} FILE"
+
+    def short_desc(self) -> str:
+        return "Write a crawl's pages, text, links or host graph into a file"
+
+    def long_desc(self) -> str:
+        return (
+            "The end of FILE says how: .jsonl, .csv or .parquet; pages also .warc.gz, hosts also"
+            " .graphml. A crawl may be running meanwhile (docs/export.md)."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--host", default="", help="only pages of this host: wiki, wiki:8080, *.example"
+        )
+        parser.add_argument(
+            "--since", metavar="DATE", help="only pages fetched since 2026-01-31 or ...T12:00 (UTC)"
+        )
+        parser.add_argument("--bodies", action="store_true", help="bodies of pages, in base64")
+        parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 2:
+            raise ConfigError(f"expected what to export and a file: {self.syntax()}")
+        what, path = args[0], Path(args[1])
+        format_of(what, path.name)
+        with closing(Crawl(self.open_crawl())) as crawl, doing(f"Exporting {what}") as progress:
+            done = export(
+                crawl,
+                what,
+                path,
+                host=opts.host,
+                since=opts.since,
+                bodies=opts.bodies,
+                force=opts.force,
+                progress=progress,
+            )
+        if opts.json:
+            print_json({"what": what, "file": str(path), **done._asdict()})
+            return
+        unit = {LINKS: "link", HOSTS: "pair"}.get(what, "page")
+        rows = counted(done.rows, unit) + (" of hosts" if what == HOSTS else "")
+        print(f"{rows} in {printable(str(path))}, {size(done.bytes)}")

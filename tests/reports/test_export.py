@@ -1,0 +1,145 @@
+"""larmspider/reports/export.py"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from pyarrow import parquet
+
+from larmspider import open_crawl
+from larmspider.crawl.api import Crawl
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.reports.export import export
+from tests.support.stored_crawl import PDF, A, B, two_pages
+from tests.support.warcs import check, pages_in
+
+BODIES = {A: b"<title>A</title><p>new text", B: b"=1+1"}
+PAIRS = {
+    ("wiki:80", "blog.intra:81", 1),
+    ("wiki:80", "wiki:80", 1),
+    ("blog.intra:81", "wiki:80", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return two_pages(tmp_path_factory.mktemp("export") / "crawl")
+
+
+@pytest.fixture
+def crawl(path: Path) -> Iterator[Crawl]:
+    with open_crawl(path) as crawl:
+        yield crawl
+
+
+def test_json_lines_have_exact_values(crawl: Crawl, tmp_path: Path) -> None:
+    """Of pages with their bodies, if wanted."""
+    out = tmp_path / "pages.jsonl"
+    done = export(crawl, "pages", out, bodies=True)
+    first, second = map(json.loads, out.read_text().splitlines())
+    assert (done.rows, done.bytes) == (2, out.stat().st_size)
+    assert {**first, "body_base64": ""} == {
+        "url": A, "status": 200, "mime": "text/html", "size": 27, "title": "A", "depth": 0,
+        "fetched": "2023-11-14T22:13:20.000Z", "from_page": B, "body_base64": "",
+    }  # fmt: skip
+    assert base64.b64decode(second["body_base64"]) == BODIES[B]
+
+
+def test_csv_runs_no_formula(crawl: Crawl, tmp_path: Path) -> None:
+    """As all CSV here."""
+    out = tmp_path / "text.csv"
+    assert export(crawl, "text", out).rows == 2
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["url"], row["text"]) for row in rows] == [(A, "new text"), (B, "'=1+1")]
+
+
+def test_parquet_has_types(crawl: Crawl, tmp_path: Path) -> None:
+    """Times and bytes are such; links are those of each page's last version."""
+    export(crawl, "pages", tmp_path / "pages.parquet", bodies=True)
+    rows = parquet.read_table(tmp_path / "pages.parquet").to_pylist()
+    assert {row["url"]: row["body"] for row in rows} == BODIES
+    assert rows[0]["fetched"].isoformat() == "2023-11-14T22:13:20+00:00"
+    export(crawl, "links", tmp_path / "links.parquet", host="wiki")
+    links = parquet.read_table(tmp_path / "links.parquet").to_pylist()
+    assert [(link["to_page"], link["type"]) for link in links] == [(B, 0), (PDF, 2)]
+
+
+def test_warc_has_what_counts(crawl: Crawl, tmp_path: Path) -> None:
+    """Old versions and pages that were taken out are not in it."""
+    out = tmp_path / "pages.warc.gz"
+    assert export(crawl, "pages", out).rows == 2
+    check(out)
+    assert pages_in(out) == BODIES
+
+
+def test_the_graph_of_hosts(crawl: Crawl, tmp_path: Path) -> None:
+    """As a table and as GraphML."""
+    export(crawl, "hosts", tmp_path / "hosts.jsonl")
+    rows = map(json.loads, (tmp_path / "hosts.jsonl").read_text().splitlines())
+    assert {(row["from_host"], row["to_host"], row["links"]) for row in rows} == PAIRS
+    export(crawl, "hosts", tmp_path / "hosts.graphml")
+    graph = ElementTree.parse(tmp_path / "hosts.graphml").getroot()
+    edges = graph.iter("{http://graphml.graphdrawing.org/xmlns}edge")
+    assert {
+        (one.get("source"), one.get("target"), int(one[0].text or "")) for one in edges
+    } == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "options", "message"),
+    [
+        ("page", "a.csv", {}, "page: expected one of pages, text, links, hosts"),
+        (
+            "links",
+            "a.warc.gz",
+            {},
+            "a.warc.gz: expected a name that ends in one of .jsonl, .csv",
+        ),
+        ("hosts", "a.txt", {}, r"a.txt: expected .* .jsonl, .csv, .parquet, .graphml, for hosts"),
+        ("links", "a.csv", {"bodies": True}, "--bodies: expected pages as one of jsonl, csv, pa"),
+        ("links", "a.csv", {"since": "2026-01-31"}, "--since: expected pages or text, not links"),
+        ("pages", "a.csv", {"since": "now"}, "since=now: expected a date such as 2026-01-31"),
+        ("pages", "no/a.csv", {}, "no/a.csv: expected the name of a file in a folder that exists"),
+        ("pages", "there.csv", {}, "there.csv exists; --force replaces it"),
+    ],
+)
+def test_refuses_what_cannot_be_done(
+    crawl: Crawl, tmp_path: Path, what: str, name: str, options: dict[str, object], message: str
+) -> None:
+    """And writes nothing."""
+    (tmp_path / "there.csv").write_text("mine")
+    with pytest.raises(ConfigError, match=message):
+        export(crawl, what, tmp_path / name, **options)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["there.csv"]
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_parquet_without_pyarrow(
+    crawl: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that says what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"Parquet needs pyarrow: pip install 'larmspider\[parq"):
+        export(crawl, "links", tmp_path / "links.parquet")
+
+
+def test_an_export_that_fails_leaves_the_file_that_was_there(path: Path, tmp_path: Path) -> None:
+    """A page file that is gone: the error names it."""
+    copy = tmp_path / "crawl"
+    copy.mkdir()
+    for file in path.iterdir():
+        if not file.name.startswith("pagefile"):
+            (copy / file.name).symlink_to(file)
+    (tmp_path / "a.warc.gz").write_text("mine")
+    with open_crawl(copy) as crawl, pytest.raises(CrawlDirError, match=r"pagefile_0.pfl: No such"):
+        export(crawl, "pages", tmp_path / "a.warc.gz", force=True)
+    assert (tmp_path / "a.warc.gz").read_text() == "mine"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.warc.gz", "crawl"]
