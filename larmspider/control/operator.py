@@ -34,7 +34,7 @@ from larmspider.pipelines.store import Store
 from larmspider.requests import normalized_of, page_request
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.seeds import read_seeds
-from larmspider.workdir.removals import Rule
+from larmspider.workdir.removals import LOOK_SECS, Rule
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -267,6 +267,7 @@ class OperatorExtension:
             refused = await asyncio.to_thread(find_refused, crawl, rule)
             queued, _ = self._scheduler.frontier.control.reopen(refused)
             return f"{counted(queued, 'URL')} queued again"
+        await asyncio.sleep(LOOK_SECS)  # no page is stored any more that does not know of it
         for turn in range(2):
             if turn:
                 await self.scope.checkpoint()

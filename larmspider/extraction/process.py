@@ -155,7 +155,7 @@ class HelperProcess:
                 child.stdin.flush()
             return receive(child.stdout)
         except (EOFError, OSError):
-            self.status = self._end()
+            self.status = self.end()
             raise
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class HelperProcess:
         self.closed = True
         self.kill()
         self.pool.shutdown(wait=True)  # calls that wait end at once
-        self._end()
+        self.end()
         self._path.close()
 
     def kill(self) -> None:
@@ -174,7 +174,7 @@ class HelperProcess:
     def started(self) -> subprocess.Popen[bytes]:
         """The process. Raises ExtractionStopped."""
         if self._child is not None and self._child.poll() is not None:
-            self._end()
+            self.end()
         if self._child is None and not self.closed:
             start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
             self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
@@ -185,11 +185,11 @@ class HelperProcess:
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
         if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
-            self._end()
+            self.end()
             raise ExtractionStopped("the crawl is being stopped")
         return self._child
 
-    def _end(self) -> int | None:
+    def end(self) -> int | None:
         """End the process, if it has not ended; its exit status."""
         child, self._child = self._child, None
         if child is None:
@@ -265,7 +265,7 @@ class ExtractionProcess(HelperProcess):
         finally:
             timer.cancel()
         if "ended" in answer:
-            self._end()
+            self.end()
         if "refused" in answer:
             raise ExtractionRefused(answer["refused"])
         return answer

@@ -48,9 +48,24 @@ NONE = Helpers()
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
-    data = msgpack.packb(message, unicode_errors="surrogatepass")
-    pipe.write(LENGTH.pack(len(data)))
-    pipe.write(data)
+    pipe.write(packed(message))
+
+
+def packed(message: Any) -> bytes:
+    """A message as it is sent: behind its length."""
+    data: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
+    return LENGTH.pack(len(data)) + data
+
+
+def unpacked(received: bytearray) -> tuple[Any, int] | None:
+    """The first message of what was ``received``, and its bytes; None where not all is there."""
+    if len(received) < LENGTH.size:
+        return None
+    end = LENGTH.size + LENGTH.unpack_from(received)[0]
+    if len(received) < end:
+        return None
+    with memoryview(received) as view:
+        return msgpack.unpackb(view[LENGTH.size : end], unicode_errors="surrogatepass"), end
 
 
 def receive(pipe: IO[bytes]) -> Any:

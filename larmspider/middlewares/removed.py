@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RemovedFilter(UrlFilter):
-    """Rejects URLs by the rules of removed.txt, from the next page on after it has changed."""
+    """Rejects URLs by the rules of removed.txt, at once after it has changed."""
 
     name = "removed"
 

@@ -5,12 +5,13 @@
     pattern  https?://wiki/hr/.*           a regular expression that fits the whole canonical URL
     host     *.old.example                 a host, or host:port, with * and ?
 
-`scrapy remove` writes it; a crawl that runs goes by it from the next page on.
+`scrapy remove` writes it; a crawl that runs goes by it at once (LOOK_SECS).
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -22,6 +23,8 @@ from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
 
 FILE = "removed.txt"
+LOOK_SECS = 0.1
+"""How long a change of the file may go unseen."""
 REASON = f"taken out by the operator ({FILE})"
 URL, PATTERN, HOST = "url", "pattern", "host"
 _HOST = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
@@ -109,15 +112,21 @@ class Removals:
 
 
 class CurrentRemovals:
-    """Those of a directory, read again when the file has changed; 2 us to look."""
+    """Those of a directory, read again within LOOK_SECS of when the file has changed: whoever looks
+    at a file lets other threads go first."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._seen: tuple[int, int] | None = None
         self._removals = Removals(directory / FILE)
+        self._next_look = 0.0
 
     def get(self) -> Removals:
         """Raises ConfigError, CrawlDirError."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return self._removals
+        self._next_look = now + LOOK_SECS
         try:
             found = (self._directory / FILE).stat()
         except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
-from larmspider.workdir.removals import FILE, Removals, Rule
+from larmspider.workdir.removals import FILE, LOOK_SECS, Removals, Rule
 from tests.support.crawling import records
 from tests.support.stored_crawl import StoredCrawl
 
@@ -120,7 +121,7 @@ def test_a_crawl_of_workers_whose_redis_nobody_names_is_not_changed(
 def test_what_is_taken_out_is_neither_followed_nor_stored(
     crawler_for: Callable[..., Crawler], tmp_path: Path
 ) -> None:
-    """From the moment on at which the file is there, and until it is not any more."""
+    """From LOOK_SECS after the file is there on, and until it is not any more."""
     crawler = crawler_for()
     url_filter = RemovedFilter.from_settings(crawler.settings)
     store = DeletedLogPipeline.from_crawler(crawler)
@@ -131,10 +132,12 @@ def test_what_is_taken_out_is_neither_followed_nor_stored(
     (tmp_path / "crawl").mkdir()
     removals = Removals(tmp_path / "crawl" / FILE, [Rule("pattern", "http://wiki/hr/.*")])
     removals.write()
+    time.sleep(LOOK_SECS)
     assert url_filter.reject_links([link], Page("")) == ["taken out by the operator (removed.txt)"]
     with pytest.raises(DropItem):
         store.process_item(page)
     removals.path.unlink()
+    time.sleep(LOOK_SECS)
     assert url_filter.reject_links([link], Page("")) == [None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -43,7 +44,7 @@ def languages(guesser: Guesser) -> Languages:
 
 
 def of(languages: Languages, text: str, said: str | None = None, host: str = "h") -> str | None:
-    return asyncio.run(languages.of(Page(f"http://{host}/", text=text, language=said)))
+    return languages.of_now(Page(f"http://{host}/", text=text, language=said))
 
 
 def test_a_page_that_says_none_is_guessed(languages: Languages) -> None:
@@ -97,6 +98,33 @@ def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     assert guesser.guess_now(GERMAN)[0] == "de"
 
 
+def test_pages_are_guessed_beside_each_other() -> None:
+    """Each gets its own answer, whoever was cancelled and when the process was killed."""
+
+    async def guessed() -> None:
+        languages = Languages(("de", "en", "fr"))
+        texts = [GERMAN, ENGLISH, GERMAN * 500, ENGLISH] * 10
+        pages = [Page("http://h/", text=text) for text in texts]
+        try:
+            asked = [asyncio.ensure_future(languages.of(page)) for page in pages]
+            await asked[0]
+            assert asked[1].cancel()
+            found = await asyncio.gather(*asked, return_exceptions=True)
+            assert found[2:] == ["de", "en"] * 19
+            assert languages._guesser is not None
+            child = languages._guesser._process._child
+            assert child is not None
+            child.send_signal(signal.SIGSTOP)
+            asked = [asyncio.ensure_future(languages.of(page)) for page in pages]
+            await asyncio.sleep(0)
+            child.kill()
+            assert await asyncio.gather(*asked) == ["de", "en"] * 20
+        finally:
+            languages.close()
+
+    asyncio.run(guessed())
+
+
 def test_a_stop_ends_the_guesses_under_way() -> None:
     """The page is given back, and not stored without its language."""
 
@@ -104,7 +132,7 @@ def test_a_stop_ends_the_guesses_under_way() -> None:
         guesser = Guesser(("de", "en"))
         asked = asyncio.ensure_future(guesser.guess(GERMAN))
         await asyncio.sleep(0)
-        await asyncio.to_thread(guesser.close)
+        guesser.close()
         with pytest.raises(ExtractionStopped):
             await asked
         with pytest.raises(ExtractionStopped):
