@@ -559,6 +559,10 @@ LARM_SQL_URL = os.environ.get("LARM_SQL_URL", "")
 # `SqlReceiver` writes the bodies of pages, too.
 LARM_SQL_BODIES = True
 
+# The index of `OpenSearchReceiver`: `https://user:password@host:9200/index`. As above, by the
+# environment.
+LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
+
 CONCURRENT_ITEMS = 1
 ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from scrapy.utils.misc import load_object
@@ -43,10 +44,18 @@ class Command(LarmCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--send", action="store_true", help="send what waits")
+        parser.add_argument(
+            "--reindex",
+            action="store_true",
+            help="let OpenSearch copy what it has into a new index with the mapping of now",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}: expected --send, or none")
+        if opts.reindex:
+            self._reindex()
+            return
         crawls = [part.path for part in self.open_crawl().parts]
         if opts.send:
             for crawl in crawls:
@@ -63,15 +72,32 @@ class Command(LarmCommand):
         if opts.send and any(one.waiting for one in found.values()):
             raise CrawlDirError("not everything was taken: see above")
 
+    def _receivers(self) -> Iterator[type[Receiver]]:
+        assert self.settings is not None
+        listed = self.settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
+        for path in (path for path, order in listed.items() if order is not None):
+            component = load_object(path)
+            if isinstance(component, type) and issubclass(component, Receiver):
+                yield component
+
+    def _reindex(self) -> None:
+        assert self.settings is not None
+        for part in self.open_crawl().parts:
+            with locked(part.path / LOCK):
+                pass  # no crawl sends meanwhile
+        for one in self._receivers():
+            receiver = one.from_settings(self.settings)
+            try:
+                if done := receiver.reindex():
+                    print(printable(f"{one.__name__}: {done}"))
+            finally:
+                receiver.close()
+
     def _send(self, crawl: Path) -> None:
         """Until all is sent, or nothing can be sent any more. Raises ConfigError."""
         assert self.settings is not None
         directory, committed = crawl / FOLDER, read_committed(crawl / FOLDER)
-        listed = self.settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
-        for path in (path for path, order in listed.items() if order is not None):
-            receiver = load_object(path)
-            if not isinstance(receiver, type) or not issubclass(receiver, Receiver):
-                continue
+        for receiver in self._receivers():
             receiver.from_settings(self.settings)
             sender = SenderProcess(receiver, self.settings, directory)
             sender.may_send(committed)

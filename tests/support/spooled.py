@@ -14,7 +14,8 @@ from larmspider.pipelines.outbox.spool import FOLDER, Entry, Position, Spool, re
 def page(name: str, body: bytes = b"body", **values: Any) -> Page:
     """``http://h/name`` with a link."""
     links = [Link("http://h/next", "http://h/next", anchor="on"), Link("http://h/N", "http://h/n")]
-    return Page(f"http://h/{name}", body=body, title=name, links=links, fetched=1.5, **values)
+    more = {"title": name, "fetched": 1.5} | values
+    return Page(f"http://h/{name}", body=body, links=links, **more)
 
 
 def removed(name: str, reason: str = "gone") -> Removed:

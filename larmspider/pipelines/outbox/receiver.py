@@ -137,6 +137,11 @@ class Receiver(OutboxStore):
         """Raises AwayError, RefusedError, BatchError; then, and after any other error, connect()
         is called before the next."""
 
+    def reindex(self) -> str:
+        """Make what the receiver has anew there, for `scrapy outbox --reindex`; what was done, or
+        "" for one that needs no such thing. Raises as connect()."""
+        return ""
+
     def close(self) -> None:
         """May be called at any time, and twice."""
 
