@@ -107,7 +107,10 @@ async def _ask(
                 method, url + path, data=form or None, headers=headers, allow_redirects=False
             ) as response,
         ):
-            found = json.loads(await response.content.read(ANSWER_BYTES))
+            answer = await response.content.read(ANSWER_BYTES)
+            if response.status >= 500:
+                return {"error": f"{url} answers {response.status}, its log says why"}
+            found = json.loads(answer)
     except (aiohttp.ClientError, TimeoutError, ValueError):
         return None
     return found if isinstance(found, dict) else None
