@@ -51,6 +51,7 @@ ELSEWHERE = {
     r"scrapyd-deploy|curl -n|node=": "tests/deploy/test_scrapyd.py",
     r"docker compose": "tests/deploy/test_examples.py, against the schema; not run",
     r"# |apt |pip |\$ ": "root commands of a node, by hand; what they install: tests/deploy/",
+    r"scrapy import": "tests/whole_crawls/test_import.py",
     r"scrapy merge": "tests/commands/test_merge.py",
     r"scrapy compact": "tests/crawl/test_compact.py",
     r"docker run": "not run: tests/pipelines/outbox/test_opensearch.py has a stand-in",

@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Awaitable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
@@ -26,10 +27,17 @@ from larmspider.formatting import printable
 from larmspider.frontier.factory import INDEX
 from larmspider.status.summary import Summary
 
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
 logger = logging.getLogger(__name__)
 
 
 class Command(CrawlCommand):
+    word = "crawl"
+    crawler: Crawler | None = None
+    """The one that ran."""
+
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
@@ -44,7 +52,7 @@ class Command(CrawlCommand):
             options.settle_scrapys(self.settings, "LOG_")
             level = options.log_level(self.settings)
         except ConfigError as refused:
-            print(f"scrapy crawl: {refused}", file=sys.stderr)
+            print(f"scrapy {self.word}: {refused}", file=sys.stderr)
             raise SystemExit(2) from None  # before the log is opened at that level
         self.settings.set("LOG_LEVEL", level, "cmdline")
 
@@ -55,13 +63,13 @@ class Command(CrawlCommand):
         assert self.settings is not None
         try:
             options.settle_scrapys(self.settings)
-            crawler = self._create_crawler(args[0])
+            crawler = self.crawler = self._create_crawler(args[0])
         except ConfigError as refused:
-            self._complain(str(refused))
+            self.complain(str(refused))
             self.exitcode = 2
             return
         except KeyError as unknown:
-            self._complain(unknown.args[0])
+            self.complain(unknown.args[0])
             self.exitcode = 2
             return
         if opts.spargs.get("refresh", self.settings.get("LARM_REFRESH")) == INDEX:
@@ -73,7 +81,7 @@ class Command(CrawlCommand):
         self.crawler_process.start()
         error = _error_of(task)
         if isinstance(error, LarmspiderError):
-            self._complain(str(error))
+            self.complain(str(error))
             temporary = 75 if isinstance(error, TemporaryError) else 1
             self.exitcode = 2 if isinstance(error, ConfigError) else temporary
         elif error is not None or self.crawler_process.bootstrap_failed:
@@ -83,7 +91,7 @@ class Command(CrawlCommand):
             summary = Summary.of(crawler)
             self._say(summary)
             if summary.complaint:
-                self._complain(summary.complaint)
+                self.complain(summary.complaint)
             self.exitcode = summary.exit_status
 
     def _reindex(self, opts: argparse.Namespace) -> None:
@@ -92,7 +100,7 @@ class Command(CrawlCommand):
 
         assert self.settings is not None
         if fresh := opts.spargs.get("fresh"):
-            self._complain(f"refresh={INDEX} and fresh={fresh}: expected one of them")
+            self.complain(f"refresh={INDEX} and fresh={fresh}: expected one of them")
             self.exitcode = 2
             return
         command = Reindex()
@@ -110,9 +118,9 @@ class Command(CrawlCommand):
         except OSError:  # a closed terminal, or scrapyd that was stopped with its jobs
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    def _complain(self, message: str) -> None:
+    def complain(self, message: str) -> None:
         assert self.settings is not None
-        print(f"scrapy crawl: {printable(message)}", file=sys.stderr)
+        print(f"scrapy {self.word}: {printable(message)}", file=sys.stderr)
         if self.settings.get("LOG_FILE"):
             logger.critical("%s", message)
 

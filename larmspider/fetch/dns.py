@@ -29,6 +29,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import can_ada
+from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.fetch.limits import Limits
@@ -397,19 +398,24 @@ class OwnAddress:
         own_address("http://wiki/robots.txt")      # False: LARM_SITES_FILE has a proxy for it
 
     ``proxies`` of the environment by scheme, as HttpProxyMiddleware has them. A proxy that a
-    Request names is not known here: its host is looked up once for nothing.
+    Request names is not known here: its host is looked up once for nothing. A download handler that
+    asks no server (``asks_servers``) needs no address.
     """
 
-    def __init__(self, sites: Sites, proxies: dict[str, str]) -> None:
-        self._sites, self._proxies = sites, proxies
+    def __init__(self, sites: Sites, proxies: dict[str, str], *, needed: bool = True) -> None:
+        self._sites, self._proxies, self._needed = sites, proxies, needed
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         enabled = options.as_boolean("HTTPPROXY_ENABLED", settings.get("HTTPPROXY_ENABLED", True))
-        return cls(Sites.from_settings(settings), getproxies() if enabled else {})
+        handler = load_object(settings.getdict("DOWNLOAD_HANDLERS").get("http") or object)
+        needed = getattr(handler, "asks_servers", True)
+        return cls(Sites.from_settings(settings), getproxies() if enabled else {}, needed=needed)
 
     def __call__(self, url: str) -> bool:
         """False for an address too. ``url`` has no userinfo."""
+        if not self._needed:
+            return False
         site = self._sites.for_url(url)
         proxy = None if site is None else site.options.proxy
         text = self._of_environment(url) if proxy is None else proxy.url

@@ -1,0 +1,51 @@
+"""DOWNLOAD_HANDLERS of `scrapy import`: what an archive holds, in place of what servers say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from scrapy.http import Headers
+from scrapy.responsetypes import responsetypes
+
+from larmspider.fetch import errors
+from larmspider.fetch.archives import Archive
+from larmspider.fetch.limits import Limits
+from larmspider.requests import TIMING, VALIDATORS
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class ArchiveHandler:
+    """Answers by the ``archive`` of the spider."""
+
+    lazy = True
+    asks_servers = False
+    """So no name is looked up (fetch/dns.py)."""
+
+    def __init__(self, archive: Archive, limits: Limits) -> None:
+        self._archive, self._limits = archive, limits
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.spider.archive, Limits.from_settings(crawler.settings))  # type: ignore[union-attr]
+
+    async def download_request(self, request: Request) -> Response:
+        """Raises BadResponse, TooBig."""
+        capture = self._archive.find(request.url)
+        if capture is None:
+            raise errors.BadResponse("the archive has no such page")
+        answer = capture.source.read(capture, self._limits.document_bytes)
+        headers = Headers()
+        for name, value in answer.headers:
+            headers.appendlist(name, value)
+        request.meta["download_latency"] = 0.0
+        request.meta[TIMING] = dict.fromkeys(("dns", "connect", "tls", "first_byte", "total"), 0.0)
+        request.meta[VALIDATORS] = {}
+        cls = responsetypes.from_args(headers=headers, url=request.url, body=answer.body)
+        return cls(request.url, answer.status, headers=headers, body=answer.body)
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,94 @@
+"""`scrapy import`: the pages of archives go through filters, extraction and stores as if they were
+fetched now; the time of each is that of its capture."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from larmspider.errors import ConfigError
+from larmspider.fetch.archives import Archive
+from larmspider.items import Kept, Page
+from larmspider.requests import page_request
+from larmspider.spiders.intranet import IntranetSpider
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+_HANDLER = "larmspider.fetch.archive_handler.ArchiveHandler"
+SETTINGS: dict[str, Any] = {
+    "DOWNLOAD_HANDLERS": {"http": _HANDLER, "https": _HANDLER},
+    "ROBOTSTXT_OBEY": False,
+    "LARM_SITEMAPS": False,
+    "LARM_TRAPS": "off",
+    "DOWNLOAD_DELAY": 0,
+    "LARM_DELAY_RESPONSE_FACTOR": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    "LARM_RETRY_TIMES": 0,
+    "LARM_BACKOFF_SECS": 0.01,
+    "LARM_RETRY_AFTER_MAX_SECS": 0.01,
+    "LARM_HOST_MAX_FAILURES": 1_000_000_000,
+}
+"""Nobody is asked, so nobody is waited for."""
+FOLLOW = "larmspider.middlewares.follow.FollowMiddleware"
+
+
+class ArchiveSpider(IntranetSpider):
+    """Its seeds are a page of each host, so that these are the scope unless there is another one;
+    no link is followed. The crawl that it makes is one of the intranet spider."""
+
+    name = ""  # no spider of `scrapy list`
+    asks_sources = False
+    archive: Archive
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(IntranetSpider.name, **kwargs)
+
+    @classmethod
+    def from_crawler(
+        cls,
+        crawler: Crawler,
+        *args: Any,
+        paths: Sequence[str] = (),
+        scheme: str = "http",
+        **kwargs: Any,
+    ) -> Self:
+        """Raises ConfigError for what is no archive, and for other arguments."""
+        if scheme not in ("http", "https"):
+            raise ConfigError(f"scheme={scheme}: expected http or https")
+        archive = Archive([Path(path).expanduser() for path in paths], scheme)
+        for name in kwargs:
+            if name not in ("restrict", "hostresolver", "fresh"):
+                raise ConfigError(f"-a {name}: expected restrict, hostresolver, fresh or scheme")
+        settings = crawler.settings
+        for name, value in SETTINGS.items():
+            settings.set(name, value, priority="cmdline")
+        chain = settings.getdict("SPIDER_MIDDLEWARES")
+        settings.set("SPIDER_MIDDLEWARES", chain | {FOLLOW: None}, priority="cmdline")
+        settings.set("LARM_START", "\n".join(_seeds(archive.urls())), priority="cmdline")
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.archive = archive
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        self.languages.start()
+        for url in self.archive.urls():
+            yield page_request(self, url)
+
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page | Kept]:
+        capture = self.archive.find(response.url)
+        async for item in super().parse(response, **kwargs):
+            if capture is not None:
+                item.fetched = capture.time
+            yield item
+
+
+def _seeds(urls: Iterable[str]) -> list[str]:
+    """The first URL of each host."""
+    first: dict[str, str] = {}
+    for url in urls:
+        first.setdefault(urlsplit(url).netloc, url)
+    return list(first.values())

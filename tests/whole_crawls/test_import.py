@@ -1,0 +1,86 @@
+"""scrapy import: an archive becomes a crawl, which goes on at the servers if it is told to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from larmspider import open_crawl
+from larmspider.pipelines.warc import warc_files
+from larmspider.settings import ITEM_PIPELINES
+from tests.support.crawling import FAST, records, scrapy
+from tests.support.servers.scripted import Reply, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+WARC = json.dumps(ITEM_PIPELINES | {"larmspider.pipelines.warc.WarcPipeline": 250})
+FAST_OPTIONS = [word for name, value in FAST.items() for word in ("-s", f"{name}={value}")]
+
+
+def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
+    """The same pages, bodies, links and times, without a request. A damaged one ends with status 1,
+    what is none with 2 and no directory."""
+    html = {"Content-Type": "text/html"}
+    body = gzip.compress(b"<title>A</title>")
+    coded = Reply(headers=html | {"Content-Encoding": "gzip"}, body=body)
+    busy = Reply(status=503, headers=html | {"Retry-After": "3600"}, body=b"busy")
+    with ScriptedServer(
+        {"/": "<a href=/a>a</a><a href=/gone>g</a><a href=/busy>b</a>", "/a": coded, "/busy": busy}
+    ) as server:
+        start = ["-a", f"start={server.url()}"]
+        options = [*FAST_OPTIONS, "-s", "LARM_RETRY_TIMES=0", "-s", f"ITEM_PIPELINES={WARC}"]
+        ran = scrapy("crawl", "intranet", *start, *options, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        (warc,) = warc_files(tmp_path / "crawl" / "warc").values()
+        asked = len(server.requests())
+        other = ["-s", "LARM_DIR=other", *FAST_OPTIONS]
+        ran = scrapy("import", str(warc), *other, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert "stored    2 pages" in ran.out
+        assert len(server.requests()) == asked
+        with open_crawl(tmp_path / "crawl") as crawl, open_crawl(tmp_path / "other") as imported:
+            before = {page.url: page for page in crawl.pages()}
+            after = {page.url: page for page in imported.pages()}
+            urls = set(map(server.url, ("/", "/a", "/gone", "/busy")))
+            assert after.keys() == before.keys() == urls
+            for url, page in after.items():
+                assert (page.body, page.status, page.title) == (
+                    before[url].body, before[url].status, before[url].title,
+                )  # fmt: skip
+                times = before[url].fetched, page.fetched
+                assert times[0] is not None
+                assert times[0].replace(microsecond=0) == times[1]
+            assert set(imported.links()) == set(crawl.links())
+        whole = warc.read_bytes()
+        warc.write_bytes(whole[: len(whole) * 2 // 3])
+        ran = scrapy("import", str(warc), "-s", "LARM_DIR=cut", *FAST_OPTIONS, cwd=tmp_path)
+        assert ran.status == 1
+        assert ran.err.splitlines()[-1].endswith(" pages before that")
+        assert records(tmp_path / "cut" / "store.log")
+        ran = scrapy("import", "none", "-s", "LARM_DIR=no", *FAST_OPTIONS, cwd=tmp_path)
+        last = ran.err.splitlines()[-1]
+        assert (ran.status, last) == (2, "scrapy import: none: there is no such file or folder")
+        assert not (tmp_path / "no").exists()
+
+
+def test_links_that_an_archive_lacks_are_fetched_later(tmp_path: Path) -> None:
+    """By the crawl that goes on in the directory of the import, with resume=anyway."""
+    with ScriptedServer({"/": "new start", "/new": "new"}) as server:
+        name = server.url().split("/")[2]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("<title>old</title><a href=/new>n</a>")
+        ran = scrapy("import", str(tmp_path), *FAST_OPTIONS, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert server.requests() == []
+        start = ["-a", f"start={server.url()}"]
+        ran = scrapy("crawl", "intranet", *start, *FAST_OPTIONS, cwd=tmp_path)
+        assert ran.status == 1
+        assert "resume=anyway" in ran.err
+        start += ["-a", "resume=anyway"]
+        ran = scrapy("crawl", "intranet", *start, *FAST_OPTIONS, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert [one.path for one in server.requests()] == ["/robots.txt", "/new"]
+        urls = [line["url"] for line in records(tmp_path / "crawl" / "store.log")]
+        assert urls == [server.url(), server.url("/new")]
