@@ -10,7 +10,7 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.api import Crawl
 from larmspider.errors import ConfigError
 from larmspider.formatting import counted, doing, printable, size
-from larmspider.reports.export import COLUMNS, HOSTS, LINKS, export, format_of
+from larmspider.reports.export import COLUMNS, HOSTS, LINKS, REMOVED, export, format_of
 
 
 class Command(LarmCommand):
@@ -56,6 +56,6 @@ class Command(LarmCommand):
         if opts.json:
             print_json({"what": what, "file": str(path), **done._asdict()})
             return
-        unit = {LINKS: "link", HOSTS: "pair"}.get(what, "page")
+        unit = {LINKS: "link", HOSTS: "pair", REMOVED: "record"}.get(what, "page")
         rows = counted(done.rows, unit) + (" of hosts" if what == HOSTS else "")
         print(f"{rows} in {printable(str(path))}, {size(done.bytes)}")

@@ -17,7 +17,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
@@ -80,10 +79,13 @@ class Archive:
             found = 0
             try:
                 for capture in _source_of(path, scheme).captures():
+                    try:
+                        key = Request(capture.url).url
+                        if urlsplit(key).path == "/robots.txt":
+                            continue  # of crawlers that keep it
+                    except ValueError:
+                        continue  # no URL
                     found += 1
-                    if urlsplit(capture.url).path == "/robots.txt":
-                        continue  # of crawlers that keep it
-                    key = Request(capture.url).url
                     known = self._captures.get(key)
                     if known is None or known.time <= capture.time:
                         self._captures[key] = capture
@@ -108,12 +110,12 @@ def _source_of(path: Path, scheme: str) -> Source:
         return HTTrackCache(path)
     if path.is_dir():
         return MirrorFolder(path, scheme)
-    with suppress(OSError), path.open("rb") as file:
-        begins = file.read(4)
-        if begins[:2] == b"\x1f\x8b" or begins == b"WARC":
-            return WarcFile(path)
     if not path.exists():
         raise ConfigError(f"{path}: there is no such file or folder")
+    with path.open("rb") as file:
+        begins = file.read(4)
+    if begins[:2] == b"\x1f\x8b" or begins == b"WARC":
+        return WarcFile(path)
     raise ConfigError(
         f"{path}: expected a WARC file (.warc, .warc.gz), the folder of an HTTrack mirror, with"
         " hts-cache/new.zip, or one of a wget mirror, with a folder for each host"

@@ -194,13 +194,19 @@ def cdxj_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
 
 
+def cdxj_records(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Date and fields of the lines of a CDXJ, but of one that is torn."""
+    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        if fields := _fields(line):
+            moment = datetime.strptime(line.split(" ")[1], "%Y%m%d%H%M%S")
+            yield f"{moment.isoformat()}Z", fields
+
+
 def _originals(path: Path) -> Iterator[tuple[str, Original]]:
     """The payloads that a CDXJ names, by digest."""
-    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
-        fields = _fields(line)
-        if fields.get("mime") != "warc/revisit" and "digest" in fields:
-            moment = datetime.strptime(line.split(" ")[1], "%Y%m%d%H%M%S")
-            yield fields["digest"], Original(fields["url"], f"{moment.isoformat()}Z")
+    for date, fields in cdxj_records(path):
+        if fields["mime"] != "warc/revisit":
+            yield fields["digest"], Original(fields["url"], date)
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -26,9 +26,12 @@ from larmspider.errors import ConfigError
 from larmspider.formatting import defused, escaped, utc
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import Page
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
+from larmspider.pipelines.records import read_records
+from larmspider.pipelines.warc import FOLDER, cdxj_of, cdxj_records, warc_files
 from larmspider.pipelines.warc_records import info_record, page_records
 
-PAGES, TEXT, LINKS, HOSTS = "pages", "text", "links", "hosts"
+PAGES, TEXT, LINKS, HOSTS, REMOVED = "pages", "text", "links", "hosts", "removed"
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     PAGES: {
         "url": str, "status": int, "mime": str, "size": int, "title": str, "fetched": datetime,
@@ -39,6 +42,10 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "from_page": str, "to_page": str, "to_page_normalized": str, "type": int, "anchor": str,
     },
     HOSTS: {"from_host": str, "to_host": str, "links": int},
+    REMOVED: {
+        "url": str, "captured": str, "removed": str, "reason": str, "file": str, "offset": int,
+        "length": int,
+    },
 }  # fmt: skip
 """What can be exported, and the columns that it has."""
 TABLES = ("jsonl", "csv", "parquet")
@@ -85,8 +92,10 @@ def export(
     kind = format_of(what, path.name)
     if bodies and (what != PAGES or kind in ALONE):
         raise ConfigError(f"--bodies: expected pages as one of {', '.join(TABLES)}")
-    if since is not None and what in (LINKS, HOSTS):
+    if since is not None and what not in (PAGES, TEXT):
         raise ConfigError(f"--since: expected pages or text, not {what}")
+    if host and what == REMOVED:
+        raise ConfigError(f"--host: expected pages, text, links or hosts, not {what}")
     if path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"{path}: expected the name of a file in a folder that exists")
     if path.exists() and not force:
@@ -143,6 +152,8 @@ def _rows(
                 yield page.url, title, read.language or "", read.text
     elif what == LINKS:
         yield from _links(crawl, host, progress)
+    elif what == REMOVED:
+        yield from _removed(crawl)
     else:
         pairs = Counter((host_of(row[0]), host_of(row[1])) for row in _links(crawl, host, progress))
         yield from ((*pair, number) for pair, number in pairs.items() if pair[1])
@@ -156,6 +167,22 @@ def _links(crawl: Crawl, host: str, progress: Progress) -> Iterator[Row]:
         done += sum(map(len, (row[0], row[1], row[2], row[4]))) + 6
         if number % _BATCH == 0:
             progress(min(done, whole), whole)
+
+
+def _removed(crawl: Crawl) -> Iterator[Row]:
+    """The records of WARC files, which forget nothing, of pages that were taken out later."""
+    for part in crawl.directory.parts:
+        log, removed = part.path / "deleted.log", dict[str, tuple[str, str]]()
+        for when, _, exact, reason in (
+            read_records(log, len(DELETED_LOG_COLUMNS)) if log.exists() else ()
+        ):
+            removed[exact] = when, reason
+        for path in warc_files(part.path / FOLDER).values():
+            for captured, fields in cdxj_records(cdxj_of(path)):
+                when, reason = removed.get(part.forms(fields["url"]).exact, ("", ""))
+                if captured[:19] <= when[:19]:
+                    place = int(fields["offset"]), int(fields["length"])
+                    yield fields["url"], captured, when, reason, str(path), *place
 
 
 def _plain(value: object) -> object:

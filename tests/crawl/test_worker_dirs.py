@@ -13,6 +13,7 @@ import lmdb
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.crawl import api
 from larmspider.crawl.state import State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.status.crawl_view import Source
@@ -160,6 +161,11 @@ def test_a_page_stored_by_two_workers_is_found_once(
     assert document is not None
     assert document.title == "renewed"
     assert crawled.searcher().search("siren").total == 2
+    with api.open_crawl(tmp_path / "crawl") as for_programs:
+        bodies = {one.url: one.body for one in for_programs.pages()}
+        assert bodies[server.url("/1")] == b"<title>renewed</title>klaxon"
+        links = [link.to_page for link in for_programs.links()]
+        assert links == [server.url(f"/{n}") for n in range(3)]
 
 
 def test_what_was_not_committed_does_not_count(folder: Path, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_warc_files_give_pages_with_time_and_head(tmp_path: Path) -> None:
         Page("http://h/a", body=b"old"),
         Page("http://h/robots.txt", body=b"Disallow: /"),
         Page("file:///srv/a", body=b"file"),
+        Page("http://[::1/a", body=b"no URL"),
         Page("http://h/b", status=203, mime="text/html", body=b"new"),
     ]
     _warc(tmp_path / "1.warc.gz", *pages, original=Original("http://h/a", "2023-11-14T22:13:29Z"))

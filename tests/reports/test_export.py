@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from larmspider import open_crawl
 from larmspider.crawl.api import Crawl
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.reports.export import export
-from tests.support.stored_crawl import PDF, A, B, two_pages
+from tests.support.crawling import records
+from tests.support.stored_crawl import GONE, PDF, A, B, two_pages
 from tests.support.warcs import check, pages_in
 
 BODIES = {A: b"<title>A</title><p>new text", B: b"=1+1"}
@@ -93,10 +95,34 @@ def test_the_graph_of_hosts(crawl: Crawl, tmp_path: Path) -> None:
     } == PAIRS
 
 
+def test_what_warc_files_keep_of_pages_that_were_taken_out(path: Path, tmp_path: Path) -> None:
+    """Records from before the removal, by the exact form of their URL."""
+    copy = shutil.copytree(path, tmp_path / "crawl")
+    (removed,) = records(copy / "deleted.log")
+    folder = copy / "warc"
+    folder.mkdir()
+    lines = [
+        f"k {stamp} "
+        + json.dumps({"url": url, "mime": "text/html", "offset": "7", "length": str(length)})
+        for length, (stamp, url) in enumerate(
+            [("19700101000000", "http://WIKI:80/gone"), ("20500101000000", GONE), ("1970", B)]
+        )
+    ]
+    (folder / "a-00000.warc.gz").touch()
+    (folder / "a-00000.cdxj").write_text("\n".join([*lines[:2], "k 1970010"]))
+    with open_crawl(copy) as crawl:
+        assert export(crawl, "removed", tmp_path / "removed.jsonl").rows == 1
+    assert json.loads((tmp_path / "removed.jsonl").read_text()) == {
+        "url": "http://WIKI:80/gone", "captured": "1970-01-01T00:00:00Z",
+        "removed": removed["time"], "reason": "gone", "offset": 7, "length": 0,
+        "file": str(folder / "a-00000.warc.gz"),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("what", "name", "options", "message"),
     [
-        ("page", "a.csv", {}, "page: expected one of pages, text, links, hosts"),
+        ("page", "a.csv", {}, "page: expected one of pages, text, links, hosts, removed"),
         (
             "links",
             "a.warc.gz",

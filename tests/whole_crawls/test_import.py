@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -19,21 +20,47 @@ WARC = json.dumps(ITEM_PIPELINES | {"larmspider.pipelines.warc.WarcPipeline": 25
 FAST_OPTIONS = [word for name, value in FAST.items() for word in ("-s", f"{name}={value}")]
 
 
+SITES = """[[site]]
+hosts = "http://127.0.0.1:*"
+auth = "basic"
+user = "crawler"
+password = "SECRET"
+cookies = { id = "SECRET" }
+headers = { X-Key = "SECRET" }
+"""
+
+
+def _check_heads(content: bytes) -> None:
+    """As they were sent and came, without what the sites file adds, and cookies."""
+    assert b"SECRET" not in content
+    assert b64encode(b"crawler:SECRET") not in content
+    assert content.count(b"\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n") == 4
+    assert b"GET /a HTTP/1.1\r\nHost: 127.0.0.1:" in content
+    assert b"\r\nX-Archive-Orig-Content-Encoding: gzip\r\nX-Archive-Orig-Content-Length:" in content
+    assert b"\r\nContent-Length: 16\r\n\r\n<title>A</title>\r\n" in content
+
+
 def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
     """The same pages, bodies, links and times, without a request. A damaged one ends with status 1,
     what is none with 2 and no directory."""
     html = {"Content-Type": "text/html"}
-    body = gzip.compress(b"<title>A</title>")
-    coded = Reply(headers=html | {"Content-Encoding": "gzip"}, body=body)
+    coding = {"Content-Encoding": "gzip", "Set-Cookie": "id=SECRET"}
+    coded = Reply(headers=html | coding, body=gzip.compress(b"<title>A</title>"))
     busy = Reply(status=503, headers=html | {"Retry-After": "3600"}, body=b"busy")
     with ScriptedServer(
         {"/": "<a href=/a>a</a><a href=/gone>g</a><a href=/busy>b</a>", "/a": coded, "/busy": busy}
     ) as server:
         start = ["-a", f"start={server.url()}"]
+        sites = tmp_path / "sites.toml"
+        sites.write_text(SITES)
+        sites.chmod(0o600)
         options = [*FAST_OPTIONS, "-s", "LARM_RETRY_TIMES=0", "-s", f"ITEM_PIPELINES={WARC}"]
+        options += ["-s", f"LARM_SITES_FILE={sites}"]
         ran = scrapy("crawl", "intranet", *start, *options, cwd=tmp_path)
         assert ran.status == 0, ran.err
         (warc,) = warc_files(tmp_path / "crawl" / "warc").values()
+        _check_heads(gzip.decompress(warc.read_bytes()))
+        assert server.requests("/a")[0].headers["x-key"] == "SECRET"
         asked = len(server.requests())
         other = ["-s", "LARM_DIR=other", *FAST_OPTIONS]
         ran = scrapy("import", str(warc), *other, cwd=tmp_path)
