@@ -294,12 +294,12 @@ class OperatorExtension:
             )
         return name
 
-    def _ordered(self, form: Form) -> tuple[str, str]:
+    async def _ordered(self, form: Form) -> tuple[str, str]:
         """The form's host, and what the result has to add: with many workers the host may be
         another worker's now, and come here later."""
-        name = form.get("host", "").strip()
-        scheduler = self._scheduler
-        if scheduler.worker is not None and name and name not in scheduler.frontier.hosts:
+        name, scheduler = form.get("host", "").strip(), self._scheduler
+        worker, known = scheduler.worker, name in scheduler.frontier.hosts
+        if worker is not None and not known and await asyncio.to_thread(worker.is_known_host, name):
             return name, KEPT
         return self._host(form), ""
 
@@ -314,9 +314,9 @@ class OperatorExtension:
         return "" if kept else UNSHARED
 
     async def _delay(self, form: Form) -> str:
-        (name, later), keep = self._ordered(form), _keep(form)
+        (name, later), keep = await self._ordered(form), _keep(form)
         control = self._scheduler.frontier.control
-        if not form.get("seconds", "").strip():
+        if not form.get("seconds", "missing").strip():
             control.set_delay(name, None, keep=keep)
             done = f"{name} has the delay of the rules again"
         else:
@@ -328,7 +328,7 @@ class OperatorExtension:
         return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _connections(self, form: Form) -> str:
-        (name, later), keep = self._ordered(form), _keep(form)
+        (name, later), keep = await self._ordered(form), _keep(form)
         connections = _count(form, "connections", MAX_THREADS)
         scheduler = self._scheduler
         scheduler.frontier.control.set_connections(name, connections, keep=keep)
@@ -340,12 +340,12 @@ class OperatorExtension:
         return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _pause_host(self, form: Form) -> str:
-        name, later = self._ordered(form)
+        name, later = await self._ordered(form)
         self._scheduler.frontier.control.pause_host(name)
         return f"{name} is paused{await self._share_host(name)}{later}"
 
     async def _resume_host(self, form: Form) -> str:
-        (name, later), scheduler = self._ordered(form), self._scheduler
+        (name, later), scheduler = await self._ordered(form), self._scheduler
         scheduler.frontier.control.resume_host(name)
         scheduler.wake()
         return f"{name} is no longer paused{await self._share_host(name)}{later}"
@@ -374,7 +374,7 @@ def _until(keep: bool) -> str:
 
 def _count(form: Form, name: str, most: int) -> int | None:
     """A whole number; None for the empty text: as the settings say."""
-    text = form.get(name, "").strip()
+    text = form.get(name, "missing").strip()
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= most):
@@ -383,14 +383,13 @@ def _count(form: Form, name: str, most: int) -> int | None:
 
 
 def _number(form: Form, name: str, low: float, high: float) -> float:
+    text = form.get(name, "missing")
     try:
-        number = float(form.get(name, ""))
+        number = float("nan" if "_" in text else text)  # Python reads 1_0 as 10
     except ValueError:
         number = float("nan")
     if not low <= number <= high:
-        raise ConfigError(
-            f"{name} {form.get(name, '')!r}: expected a number from {low:g} to {high:g}"
-        )
+        raise ConfigError(f"{name} {text!r}: expected a number from {low:g} to {high:,g}")
     return number
 
 

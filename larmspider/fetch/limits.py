@@ -92,12 +92,16 @@ def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
     argument ``name``, where that is too low for so many fetches at a time."""
     needed = threads + OTHER_FILES
     needed += options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1)
-    needed += WEB_FILES if options.boolean(settings, "LARM_WEB") else 0
+    web = options.boolean(settings, "LARM_WEB")
+    needed += WEB_FILES if web else 0
     limit = raise_open_files()
     if needed > limit:
+        others, instead = "the index and LARM_KEPT_CONNECTIONS", ", or lower these"
+        if web:
+            others = "the index, the web pages and LARM_KEPT_CONNECTIONS"
+            instead = ", lower these, or do without the pages (LARM_WEB=no)"
         raise ConfigError(
-            f"{name}={threads}: {needed:,} open files are needed, with those of the index, the web"
-            f" pages and LARM_KEPT_CONNECTIONS, and this process may have {limit:,}: raise the hard"
-            " limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of containers), lower these, or"
-            " do without the pages (LARM_WEB=no)"
+            f"{name}={threads}: {needed:,} open files are needed, with those of {others}, and this"
+            f" process may have {limit:,}: raise the hard limit (ulimit -n, LimitNOFILE= of"
+            f" systemd, --ulimit of containers){instead}"
         )

@@ -239,6 +239,10 @@ except ConfigError as error:
     print(error)
 settings.set("LARM_WEB", "no")
 check_open_files(settings, 409, "CONCURRENT_REQUESTS")
+try:
+    check_open_files(settings, 999, "CONCURRENT_REQUESTS")
+except ConfigError as error:
+    print(error)
 """
 
 
@@ -252,3 +256,5 @@ def test_open_files_are_as_many_as_the_system_allows(tmp_path: Path) -> None:
     assert said[0] == "(1000, 1000)"
     assert said[1].startswith("CONCURRENT_REQUESTS=409: 1,001 open files are needed")
     assert "may have 1,000: raise the hard limit" in said[1]
+    assert said[1].endswith(", lower these, or do without the pages (LARM_WEB=no)")
+    assert said[2].endswith(" of containers), or lower these"), "there are no pages"

@@ -46,7 +46,7 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
                 time.sleep(chance.uniform(0, 0.5))
                 running.kill()
                 running.wait(60)
-        assert crawl(server.url("/"), tmp_path, **settings).status == 0
+        assert crawl(server.url("/"), tmp_path, timeout=300, **settings).status == 0
     stored = Counter(line["url"] for line in records(tmp_path / "crawl" / "store.log"))
     assert set(stored.values()) == {1}
     assert len(stored) == 2 * DOCUMENTS + 1

@@ -69,7 +69,7 @@ def test_checkpoints_go_on_after_a_store_raised(scripted_server: Start, tmp_path
             "/": _links("/bad", "/good", "/late"),
             "/bad": "b",
             "/good": "g",
-            "/late": Reply(delay=60),
+            "/late": Reply(delay=300),
         }
     )
     module = settings_with(tmp_path, {"Raises": 350})
@@ -127,6 +127,8 @@ def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
 ) -> None:
     """Moved away while the crawl runs: it breaks off, and does not begin again without it."""
     connections = {"CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
+    last = server.routes[PAGES[-1]]
+    server.routes[PAGES[-1]] = Reply(delay=300)  # it does not end before the index is away
     with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
         wait_until(lambda: bool(visit(crawl.crawl, server.url("/3"))), "a few pages")
         index, away = crawl.crawl / "index", tmp_path / "index"
@@ -139,6 +141,7 @@ def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
         assert crawl.end() == 1
     assert f"scrapy crawl: {index}: the search index is gone" in crawl.err
     away.rename(index)
+    server.routes[PAGES[-1]] = last
     with RunningCrawl(server.url(), tmp_path, **connections) as crawl:
         assert crawl.end() == 0, crawl.err
     _complete(server, crawl.crawl)
@@ -146,7 +149,7 @@ def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
 
 def test_a_store_that_cannot_open_commits_nothing(scripted_server: Start, tmp_path: Path) -> None:
     """The first store refuses to open, so the others never do: their positions stay."""
-    server = scripted_server({"/": _links("/late"), "/late": Reply(delay=60)})
+    server = scripted_server({"/": _links("/late"), "/late": Reply(delay=300)})
     with RunningCrawl(server.url(), tmp_path) as crawl:
         wait_until(lambda: bool(visit(crawl.crawl, server.url())), "a page")
     with FrontierReader(crawl.crawl / "frontier") as frontier:

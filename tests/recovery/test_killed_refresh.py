@@ -104,7 +104,7 @@ class Refreshed:
                 KILL_POINT=point, KILL_AFTER=str(after),
             )  # fmt: skip
             try:
-                status = process.wait(100)
+                status = process.wait(300)
             finally:
                 process.kill()
                 process.wait()

@@ -121,12 +121,19 @@ def scrapy_for(
             process.wait()
 
 
-def crawl(start: str, cwd: Path, timeout: float = 120, **settings: str) -> Ran:
+def crawl(
+    start: str,
+    cwd: Path,
+    timeout: float = 120,
+    settings_module: str = "larmspider.settings",
+    **settings: str,
+) -> Ran:
     """Crawl into ``cwd``/crawl. Keywords in capitals are settings, others spider arguments."""
     options = []
     for name, value in ({**FAST} | settings).items():
         options += ["-s" if name.isupper() else "-a", f"{name}={value}"]
-    return scrapy("crawl", "intranet", "-a", f"start={start}", *options, cwd=cwd, timeout=timeout)
+    command = ["crawl", "intranet", "-a", f"start={start}", *options]
+    return scrapy(*command, cwd=cwd, timeout=timeout, settings_module=settings_module)
 
 
 @dataclass(frozen=True)

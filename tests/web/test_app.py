@@ -247,17 +247,19 @@ def test_a_request_has_its_time(
     assert opened.makefile("rb").read()[:8] in (b"", b"HTTP/1.1")
 
 
+@pytest.mark.parametrize("path", ["/login", "/control/pause"])
 def test_a_form_that_does_not_come_is_given_up(
     served: Callable[..., Served],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     connect: Callable[..., socket.socket],
+    path: str,
 ) -> None:
-    """With 408."""
+    """With 408, of somebody who is signed in, too."""
     monkeypatch.setattr("larmspider.web.actions.REQUEST_SECS", 0.1)
-    kind = b"Content-Type: application/x-www-form-urlencoded\r\n"
-    head = b"POST /login HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 99\r\n\r\n"
-    opened = connect(served(tmp_path), head + b"token=")
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SERVED}\r\n"
+    head += "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\n"
+    opened = connect(served(tmp_path), head.encode() + b"token=")
     assert opened.makefile("rb").readline().split()[1] == b"408"
 
 

@@ -252,8 +252,17 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
         ):
             ran = control(*bad)
             assert (ran.status, words in ran.err) == (2, True), ran.err
+        for act, form in (
+            ("threads", {}),
+            ("connections", {"host": name, "connections": "-1"}),
+            ("delay", {"host": name}),
+            ("delay", {"host": name, "seconds": "1_0"}),
+        ):
+            refused = crawl.act(act, form)
+            assert (refused.status, "expected a" in refused.json["error"]) == (409, True)
+        assert control().out.splitlines()[1:] == shown[1:], "nothing has changed"
         assert control("stop").status == 0
-        assert crawl.process.wait(30) == 0
+        assert crawl.process.wait(120) == 0
     with Crawling(tmp_path, slow.url("/"), DOWNLOAD_DELAY="0") as crawl:
         assert "Threads: 5, set by the operator" in crawl.said
         crawl.until(in_flight(5), "what was kept")

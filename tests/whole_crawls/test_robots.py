@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import Crawled, Ran, crawl, crawl_of_cases, records, scrapy
+from tests.support.crawling import (
+    Crawled,
+    Ran,
+    crawl,
+    crawl_of_cases,
+    crawl_with,
+    records,
+    scrapy,
+)
+from tests.support.servers.certificate import Authority
 from tests.support.servers.scripted import Raw, Reply, Request, Route, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
@@ -122,15 +131,17 @@ def test_five_redirects_are_followed_to_another_host(
 def test_a_redirect_from_http_to_https_goes_by_the_certificate(
     scripted_server: Start, tmp_path: Path, trusted: bool
 ) -> None:
-    """Without trust it is a robots.txt that cannot be had: nothing is fetched, which
-    the log says."""
-    secure = scripted_server({"/robots.txt": (200, TEXT, NO)}, tls=True)
+    """One that a CA of the sites file has signed is trusted. Without trust it is a robots.txt that
+    cannot be had: nothing is fetched, which the log says."""
+    ours = Authority(tmp_path)
+    signs = ours if trusted else Authority(tmp_path, "another authority")
+    secure = scripted_server({"/robots.txt": (200, TEXT, NO)}, tls=signs.context("127.0.0.1"))
     away = (301, {"Location": secure.url("/robots.txt")}, b"")
     server = scripted_server(SITE | {"/robots.txt": away})
     settings = QUICK | {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_PARK_SECS": "0.1"}
     settings |= {"LARM_HOST_MAX_PARKS": "1"}
-    verify = "no" if trusted else "yes"
-    ran = crawl(server.url(), tmp_path, DOWNLOAD_VERIFY_CERTIFICATES=verify, **settings)
+    sites = f'[[site]]\nhosts = "{secure.url()[:-1]}"\nca_file = "{ours.ca}"\n'
+    ran = crawl_with(sites, server.url(), tmp_path, **settings)
     assert f"redirects to {secure.url('/robots.txt')}: followed" in ran.err
     if trusted:
         assert (ran.status, pages(server)) == (0, ["/", "/yes"])

@@ -44,9 +44,9 @@ STORED = HOSTS * (PAGES + 2)
 """With the start page, and the answer of status 404."""
 SETTINGS = FAST | {
     "LARM_MONITOR_SECS": "0.5",
-    "LARM_LEASE_SECS": "3",
+    "LARM_LEASE_SECS": "15",
     "LARM_CHECKPOINT_SECS": "0.3",
-    "DOWNLOAD_DELAY": "0.5",
+    "DOWNLOAD_DELAY": "1",
     "LARM_SITEMAPS": "no",
     "LARM_TRAPS": "off",
 }

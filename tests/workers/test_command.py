@@ -32,7 +32,7 @@ pytestmark = [
     ),
 ]
 HTML = {"Content-Type": "text/html"}
-SETTINGS = FAST | {"LARM_MONITOR_SECS": "0.5", "LARM_LEASE_SECS": "3"}
+SETTINGS = FAST | {"LARM_MONITOR_SECS": "0.5", "LARM_LEASE_SECS": "15"}
 
 
 def options(**settings: str) -> list[str]:
@@ -248,7 +248,7 @@ def running_workers(site: Site, folder: Path, **more: str) -> Iterator[subproces
         finally:
             running.terminate()  # in order, or its Redis stays
             try:
-                running.wait(60)
+                running.wait(120)
             finally:
                 running.kill()
                 running.wait()
@@ -293,7 +293,7 @@ def test_whoever_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
     """The private Redis, then each worker: they go on in their directories, the terminal says so,
     and in the end every page is stored once."""
     said = tmp_path / "said"
-    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.15") as running:
+    with running_workers(site, tmp_path, DOWNLOAD_DELAY="0.25") as running:
         crawling = _crawling(running.pid)
         assert len(crawling) == 2
         [server] = [pid for pid in _children(running.pid) if pid not in crawling]

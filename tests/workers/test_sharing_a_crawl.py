@@ -39,7 +39,7 @@ def hosts() -> Iterator[Hosts]:
 @pytest.fixture
 def crew(server: RedisServer, hosts: Hosts, tmp_path: Path) -> Iterator[Crew]:
     server.client().flushall()
-    with Crew(hosts, server, tmp_path, LARM_LEASE_SECS="2", LARM_CHECKPOINT_SECS="0.2") as crew:
+    with Crew(hosts, server, tmp_path, LARM_LEASE_SECS="15", LARM_CHECKPOINT_SECS="0.2") as crew:
         yield crew
 
 
@@ -77,7 +77,7 @@ def test_a_name_that_is_in_use_is_refused(crew: Crew, tmp_path: Path) -> None:
     assert "LARM_WORKER=w1: a worker of this name is running" in crew.said("w1")
     assert "Traceback" not in crew.said("w1")
     first.send_signal(signal.SIGTERM)
-    assert first.wait(30) == 0
+    assert first.wait(120) == 0
 
 
 def test_a_name_whose_pages_lie_elsewhere_is_refused(crew: Crew, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def everything(server: RedisServer) -> dict[bytes, bytes]:
 
 def test_who_is_told_to_stop_gives_back_what_it_has(crew: Crew) -> None:
     """Nothing is fetched twice, and the others need not wait for a lease to run out."""
-    crew.start("w1", "w2", DOWNLOAD_DELAY="0.7")  # neither is done before the other has begun
+    crew.start("w1", "w2", DOWNLOAD_DELAY="1.2")  # neither is done before the other has begun
     crew.until_asked(5, "w1")
     crew.until_asked(5, "w2")
     crew.signal("w1", signal.SIGTERM)

@@ -22,7 +22,7 @@ from larmspider.workers import supervisor as process
 from larmspider.workers.outcome import Progress
 from larmspider.workers.supervisor import RESTARTS, StopSignals, Supervisor, WorkerProcess
 
-WAIT_SECS = 30.0
+WAIT_SECS = 120.0
 
 
 @pytest.fixture(autouse=True)

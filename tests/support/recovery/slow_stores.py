@@ -23,7 +23,7 @@ class EndlessMerges(IndexWriter):
 class SlowLastCommit(IndexWriter):
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         _reached("closing")
-        time.sleep(1)
+        _signalled()
         super().close(hurry)
 
 
@@ -40,9 +40,16 @@ class EndlessRefresh(IndexWriter):
 class SlowToOpen(SearchIndexPipeline):
     def open_spider(self) -> None:
         _reached("opening")
-        time.sleep(0.5)
+        _signalled()
         super().open_spider()
 
 
 def _reached(point: str) -> None:
     Path(point).touch()
+
+
+def _signalled() -> None:
+    """Wait until the test has sent its signal, for a minute at most."""
+    end = time.monotonic() + 60
+    while not Path("signalled").exists() and time.monotonic() < end:
+        time.sleep(0.01)

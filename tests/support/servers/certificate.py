@@ -92,6 +92,12 @@ class Authority:
         key_file.chmod(0o600)
         return certificate, key_file
 
+    def context(self, address: str) -> ssl.SSLContext:
+        """The TLS context of a server at a loopback address."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.issue(address))
+        return context
+
     def _sign(
         self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType
     ) -> x509.Certificate:

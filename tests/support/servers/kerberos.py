@@ -47,7 +47,7 @@ def missing_packages() -> list[str]:
 
 REALM = "TEST.EXAMPLE"
 _HOST = "localhost"
-_LOG_SECS = 5.0
+_LOG_SECS = 60.0
 
 _KRB5 = """\
 [libdefaults]

@@ -28,7 +28,7 @@ from tests.support.servers.processes import end, free_port, listens, wait_for
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 """The program, None where it is not installed."""
 
-_LOG_SECS = 5.0
+_LOG_SECS = 60.0
 
 _CONFIG = """\
 daemon off;

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-START_SECS, STOP_SECS = 20.0, 10.0
+START_SECS, STOP_SECS = 60.0, 10.0
 _HIGHEST = 55_535
 """Of the ports given: the bus of a Redis cluster listens 10,000 higher."""
 

@@ -17,6 +17,7 @@ import asyncio
 import hashlib
 import re
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class ScriptedServer(ThreadedServer):
     A text or bytes alone is a page of HTML, a tuple (status, headers, body) a Reply. A function
     gets the Request, in the server's thread. ``routes`` may be changed while the server runs.
     ``host`` may be any loopback address, ``port`` 0 takes a free one. With ``tls`` it speaks https
-    and shows a certificate that nobody but itself has signed.
+    and shows a certificate that nobody but itself has signed, or the one of a context.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class ScriptedServer(ThreadedServer):
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        tls: bool = False,
+        tls: bool | ssl.SSLContext = False,
     ) -> None:
         super().__init__()
         self.routes = dict(routes or {})
@@ -106,7 +107,7 @@ class ScriptedServer(ThreadedServer):
 
     def url(self, path: str = "/") -> str:
         """The URL of ``path`` on this server."""
-        return f"http{'s' * self.tls}://{self.host}:{self.port}{path}"
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}{path}"
 
     def requests(self, path: str | None = None) -> list[Request]:
         """The log, or the part of it that asked for ``path``."""
@@ -119,7 +120,7 @@ class ScriptedServer(ThreadedServer):
             self.port,
             limit=_MAX_HEAD_BYTES,
             backlog=1024,
-            ssl=self_signed(self.host) if self.tls else None,
+            ssl=self_signed(self.host) if self.tls is True else self.tls or None,
         )
         self.port = server.sockets[0].getsockname()[1]
         return [server]

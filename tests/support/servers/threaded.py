@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-_START_SECS = 10.0
+_START_SECS = 60.0
 
 
 class ThreadedServer(ABC):

@@ -20,7 +20,7 @@ from tests.support.crawling import begin
 from tests.support.servers.scripted import Reply, Request, Route
 from tests.support.web.serving import Got, request
 
-WAIT_SECS = 60.0
+WAIT_SECS = 120.0
 SETTINGS = {
     "DOWNLOAD_DELAY": "0.05",
     "LARM_SITEMAPS": "no",
