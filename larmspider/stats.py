@@ -162,6 +162,9 @@ heartbeat every third of `LARM_LEASE_SECS`"""
 REDIS_WAITED = "larm/redis/waited_secs"
 """FrontierScheduler, at the end, with `REDIS_URL`: not a count: seconds that Redis could not be
 used, in all"""
+REDIS_GAVE_UP = "larm/redis/gave_up"
+"""FrontierScheduler, at the end, with `REDIS_URL`: 1 where the worker was told to stop and its last
+commit could not wait for Redis: the same command continues the crawl"""
 FENCED = "larm/worker/fenced"
 """FrontierScheduler, at the end: 1 where other workers have taken over what this one owned: it is
 to be started again"""

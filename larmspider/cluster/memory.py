@@ -34,7 +34,6 @@ import redis
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_client import SAY_AGAIN_SECS, RedisLink
-from larmspider.frontier.storage.backend import BackendError
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +137,7 @@ class MemoryWatch:
                         self._link.name, 100 * COMMIT_AT, need / 1e6,
                     )  # fmt: skip
                 if self._link.stop.wait(random.uniform(0.1, 1.0)):  # noqa: S311 - no secret
-                    raise BackendError(f"Redis at {self._link.name} has no room for a commit")
+                    raise self._link.give_up("has no room for a commit")
             if began:
                 logger.warning(
                     "Redis at %s has room for the commit after %.1f s",

@@ -171,6 +171,13 @@ class RedisLink:
         self.starting = False
         """The crawl has not begun: a user without permission is refused, and Redis is waited for as
         patiently() does."""
+        self.gave_up = False
+        """Something was not done, as ``stop`` was set while Redis was waited for."""
+
+    def give_up(self, why: str) -> BackendError:
+        """The error of what cannot wait for Redis any longer."""
+        self.gave_up = True
+        return BackendError(f"Redis at {self.name} {why}")
 
     @property
     def is_cluster(self) -> bool:
@@ -266,9 +273,7 @@ class RedisLink:
                         f", {now - began:.0f} s so far" if now > began else "",
                     )
                 if self.stop.wait(wait):
-                    raise BackendError(
-                        f"Redis at {self.name} cannot be used: {why(error)}"
-                    ) from error
+                    raise self.give_up(f"cannot be used: {why(error)}") from error
                 wait = min(2 * wait, _LONGEST_WAIT_SECS)
             else:
                 if began:

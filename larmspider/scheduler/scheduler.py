@@ -304,6 +304,8 @@ class FrontierScheduler:
             set_value(stats.REDIS_WAITED, round(self.worker.link.waited, 3))
             if self.worker.fenced:
                 set_value(stats.FENCED, 1)
+            if self.broken and self.worker.link.gave_up:
+                set_value(stats.REDIS_GAVE_UP, 1)
         for key, number in final_counts(self._frontier).items():
             set_value(key, number)
         self._frontier.backend.close()

@@ -66,6 +66,8 @@ class Summary:
     """URLs left that are held as traps."""
     fenced: bool = False
     """Other workers have taken over: this one is to be started again."""
+    redis_gave_up: bool = False
+    """It was told to stop, and Redis could not be used for its last commit."""
     seed_problem: str = ""
     """A seed that could not be had, and why."""
     shared: bool = False
@@ -122,6 +124,7 @@ class Summary:
             hosts_spent=get(stats.HOSTS_SPENT, 0),
             seed_problem=str(get(stats.SEED_PROBLEM, "")),
             fenced=bool(get(stats.FENCED, 0)),
+            redis_gave_up=bool(get(stats.REDIS_GAVE_UP, 0)),
             shared=options.many_workers(crawler.settings),
             rules=_rules(counters),
             unread=_matching(counters, _UNREAD),
@@ -140,8 +143,9 @@ class Summary:
     @property
     def exit_status(self) -> int:
         """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing;
-        75 (EX_TEMPFAIL): other workers have taken over, it is to be started again."""
-        if self.fenced:
+        75 (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; it
+        is to be started again."""
+        if self.fenced or self.redis_gave_up:
             return 75
         if self.broken or self.reason in (UNKNOWN, NO_SEED):
             return 1
