@@ -41,6 +41,8 @@ MAX_SEEDS = 1_000
 MAX_NAMED = 5
 """Seeds that cannot be had and are named at the end of the crawl."""
 _TICK_SECS = 1.0
+_MOST_SECS = 2 * _TICK_SECS
+"""Between two looks, as far as they count: what is longer is a machine that slept, or is busy."""
 
 
 class SeedWatchExtension:
@@ -56,7 +58,7 @@ class SeedWatchExtension:
         self._problems: list[str] = []
         self._forms = forms_from_settings(crawler.settings)
         self._loop = create_looping_call(self.tick)
-        self._began, self._monotonic = 0.0, 0.0
+        self._began, self._last, self._passed = 0.0, 0.0, 0.0
         self._anew = False  # nothing is stored by earlier runs
         self._closing: asyncio.Task[None] | None = None
 
@@ -76,7 +78,7 @@ class SeedWatchExtension:
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
-        self._began, self._monotonic = time.time(), time.monotonic()
+        self._began, self._last = time.time(), time.monotonic()
         self._anew = not scheduler.frontier.backend.counts().stored
         self._loop.start(_TICK_SECS, now=False)
 
@@ -93,11 +95,14 @@ class SeedWatchExtension:
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or scheduler.closed:
             return
-        passed = time.monotonic() - self._monotonic
+        now, worker = time.monotonic(), scheduler.worker
+        if worker is None or worker.may_fetch:  # while its lease is over it asks nobody
+            self._passed += min(now - self._last, _MOST_SECS)
+        self._last = now
         self._name_pages(scheduler)
-        self._name_hosts(scheduler, late=passed >= SAY_SECS)
+        self._name_hosts(scheduler, late=self._passed >= SAY_SECS)
         ends = self._anew and self.patience and not self._has_pages()
-        if ends and passed >= self.patience and self._in_vain(scheduler):
+        if ends and self._passed >= self.patience and self._in_vain(scheduler):
             self._end()
         elif not (ends or self._by_host or self._seeds) and self._loop.running:
             self._loop.stop()

@@ -172,7 +172,8 @@ class Summary:
                 " run the same command to continue from its last checkpoint"
             )
         if self.reason == NO_SEED:
-            return f"none of the seeds could be had (LARM_SEED_PATIENCE_SECS): {self.seed_problem}"
+            why = self.seed_problem or "no host has answered"
+            return f"none of the seeds could be had (LARM_SEED_PATIENCE_SECS): {why}"
         if not self.has_nothing:
             return ""
         refused = self.urls.get("refused", 0)

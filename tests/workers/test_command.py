@@ -248,7 +248,7 @@ def running_workers(site: Site, folder: Path, **more: str) -> Iterator[subproces
         finally:
             running.terminate()  # in order, or its Redis stays
             try:
-                running.wait(120)
+                running.wait(300)
             finally:
                 running.kill()
                 running.wait()
@@ -266,7 +266,7 @@ def test_a_signal_stops_all_and_the_same_command_goes_on(site: Site, tmp_path: P
         assert explained["state"] in ("queued", "stored")
         assert explained["notes"] == []
         running.send_signal(signal.SIGTERM)
-        assert running.wait(120) == 0, (tmp_path / "said").read_text()
+        assert running.wait(300) == 0, (tmp_path / "said").read_text()
     left = sorted({str(n) for n in range(100)} - set(site.stored_in(tmp_path / "crawl")))
     assert left, "it was stopped in mid-crawl"
     asked = scrapy("explain", site.server.url(f"/{left[0]}"), "--json", cwd=tmp_path).json
@@ -283,7 +283,7 @@ def test_workers_stop_in_order_when_the_terminal_is_closed(site: Site, tmp_path:
     with running_workers(site, tmp_path) as running:
         running.send_signal(signal.SIGHUP)
         running.send_signal(signal.SIGHUP)
-        assert running.wait(120) == 0, (tmp_path / "said").read_text()
+        assert running.wait(300) == 0, (tmp_path / "said").read_text()
     assert len(site.asked) < 101
     assert workers(2, tmp_path, **site.options).status == 0
     assert len(site.asked) == len(set(site.asked)) == 101
@@ -301,7 +301,7 @@ def test_whoever_is_killed_is_started_again(site: Site, tmp_path: Path) -> None:
         until(lambda: "redis-server ended by SIGKILL: started again" in said.read_text())
         for pid in crawling:
             os.kill(pid, signal.SIGKILL)
-        assert running.wait(120) == 0, said.read_text()
+        assert running.wait(300) == 0, said.read_text()
     assert said.read_text().count("it ended by SIGKILL: started again in 1 s") == 2
     assert sorted(site.stored_in(tmp_path / "crawl")) == sorted(["", *map(str, range(100))])
     assert len(worker_dirs(tmp_path / "crawl")) == 2
@@ -392,7 +392,7 @@ def test_workers_with_a_redis_of_their_own(
             assert "Traceback" not in ran.err
         assert not (tmp_path / "other").exists()
         running.send_signal(signal.SIGTERM)
-        assert running.wait(120) == 0
+        assert running.wait(300) == 0
     assert not (tmp_path / "crawl" / "redis").exists()
     before = len(site.asked)
     ran = workers(2, tmp_path, **site.options, REDIS_URL=redis.url, fresh="yes,yes")
@@ -401,7 +401,7 @@ def test_workers_with_a_redis_of_their_own(
     assert len(site.asked) == before + 101
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -70,6 +70,26 @@ def test_a_worker_waits_for_its_own_lease_and_for_redis_when_it_joins(tmp_path: 
         assert "Traceback" not in crew.said("w1")
 
 
+@pytest.mark.skipif(
+    REDIS_SERVER is None, reason="redis-server is not installed (Debian package redis-server)"
+)
+def test_seeds_are_not_given_up_while_the_worker_may_ask_nobody(tmp_path: Path) -> None:
+    """Its lease is over for longer than LARM_SEED_PATIENCE_SECS before the first answer is here."""
+    with (
+        RedisServer("127.32.0.1") as server,
+        Hosts(1, pages=1, delay=5.0) as hosts,
+        Crew(hosts, server, tmp_path, LARM_LEASE_SECS="2") as crew,
+    ):
+        crew.start("w1", LARM_SEED_PATIENCE_SECS="15")
+        crew.until(lambda: "Worker w1: " in crew.said("w1"), "it has joined")
+        server.pause()
+        crew.until(lambda: "has not renewed this worker's lease" in crew.said("w1"), "it rests")
+        time.sleep(20)
+        server.go_on()
+        assert crew.wait() == [0], crew.said("w1")
+        crew.check_stores()
+
+
 @pytest.mark.parametrize("command", [("crawl", "intranet"), ("workers", "-n", "2")])
 def test_without_redis_at_the_start_it_waits_and_ends_with_75(
     tmp_path: Path, command: tuple[str, ...]

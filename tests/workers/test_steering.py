@@ -32,7 +32,7 @@ pytestmark = [
         reason="redis-server is not installed (Debian: redis-server)",
     ),
 ]
-WAIT_SECS = 120.0
+WAIT_SECS = 300.0
 NUMBER = 3
 
 

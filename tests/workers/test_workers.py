@@ -65,7 +65,8 @@ def test_one_joins_one_is_killed_and_one_is_stopped_in_one_run(crew: Crew) -> No
 @pytest.mark.parametrize("away_secs", [0.0, LEASE_SECS * 2], ids=["at once", "after two leases"])
 def test_redis_is_killed_and_started_again(crew: Crew, away_secs: float) -> None:
     crew.start("w1", "w2", "w3", "w4")
-    crew.until_asked(400)
+    for name in ("w1", "w2", "w3", "w4"):
+        crew.until_asked(20, name)
     crew.server.kill()
     killed = time.monotonic()
     time.sleep(away_secs)
