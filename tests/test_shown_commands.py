@@ -203,7 +203,7 @@ def in_shell(command: str, server: RedisServer) -> str:
     """What it says; its redis-cli asks this server."""
     command = re.sub("redis-cli", f"redis-cli -s {server.socket}", command)
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True
+        ["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True
     )
     assert not re.match(r"ERR|WRONGTYPE|NOPERM|\(error\)", done.stdout), f"{command}: {done.stdout}"
     return done.stdout.strip()

@@ -100,7 +100,7 @@ class BusyHosts:
         self.partitions: Counter[int] = Counter()
         """Busy hosts by partition, as of the last time that all were looked at."""
 
-    def came(self, moved: Iterable[int]) -> None:
+    def came(self, moved: Collection[int]) -> None:
         """These partitions were moved here, and their hosts have been entered."""
         now = self._clock()
         self._came = {at: when for at, when in self._came.items() if now < when + STAY_SECS}
@@ -108,6 +108,15 @@ class BusyHosts:
             self._came[partition] = now
             self._arrived.add(partition)
             self.partitions[partition] += 1  # until it is counted
+        if moved:  # the hosts that are being counted are those of before
+            self._names, self._counted = list(self._frontier.hosts), Counter()
+
+    @property
+    def staying(self) -> set[int]:
+        """Partitions that others leave for: they have busy hosts, or were moved here just now."""
+        now = self._clock()
+        came = (at for at, when in self._came.items() if now < when + STAY_SECS)
+        return {*self.partitions, *came}
 
     def told(self, arrived: Iterable[int]) -> None:
         """Redis knows that these have arrived."""

@@ -387,7 +387,7 @@ class ClusterWorker:
         assert self._busy_hosts is not None
         leaving = partitions.leaving | self._to_release
         self.heart.load = self._busy_hosts.look(self.backend.owns_partition, leaving)
-        if going := self._rebalance.next(leaving, self._busy_hosts.partitions.keys() | self._moved):
+        if going := self._rebalance.next(leaving, self._busy_hosts.staying | self._moved):
             partitions.leave(going)
         assert self._budget is not None
         await self._budget.look()

@@ -17,11 +17,13 @@ from larmspider.cluster import worker as scheduler_budget
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.membership import Beat, Membership
-from larmspider.cluster.placement import Rebalance
+from larmspider.cluster.placement import STAY_SECS, BusyHosts, Rebalance
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.start_urls import StartUrls
 from larmspider.cluster.worker import Budget, ClusterWorker, SharedOverrides
 from larmspider.frontier.overrides import HostOverride, Overrides
+from tests.support.frontier.memory_backend import MemoryBackend
+from tests.support.frontier.simulation import Clock, build
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
 
@@ -150,6 +152,21 @@ def test_a_block_that_came_back_counts_again() -> None:
     handing_over.note(Beat(held=HELD | {2: 40}, given={2: 40}))
     handing_over.note(Beat(held=HELD | {2: 40}, excess=1))
     assert handing_over.next(()) == [2]
+
+
+def test_a_partition_that_was_moved_here_stays_for_a_while() -> None:
+    """Another one leaves in exchange, although this one came last and its host is not yet counted:
+    it goes on in a minute at least."""
+    clock = Clock()
+    busy = BusyHosts(build(MemoryBackend(), clock), lambda _: 2, clock)
+    busy.look(HELD.__contains__, ())
+    busy.came({2})
+    assert busy.look(HELD.__contains__, ()).arrived == (2,)
+    handing_over = Rebalance()
+    handing_over.note(Beat(held=HELD, excess=1))
+    assert handing_over.next((), busy.staying) == [1]
+    clock.now += STAY_SECS
+    assert handing_over.next((), busy.staying) == [2]
 
 
 BLOCKS = 256

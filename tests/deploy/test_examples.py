@@ -49,7 +49,7 @@ def check(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProce
         env=os.environ | {"SYSTEMD_LOG_LEVEL": "warning"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -87,4 +87,4 @@ def end(shell: subprocess.Popen[bytes], folder: Path) -> None:
         os.kill(int((folder / "nginx.pid").read_text()), signal.SIGTERM)
     except (OSError, ValueError):
         pass
-    shell.wait(30)
+    shell.wait(120)

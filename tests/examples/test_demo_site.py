@@ -37,7 +37,7 @@ def server() -> Iterator[DemoServer]:
 
 @pytest.fixture(scope="module")
 def connection(server: DemoServer) -> Iterator[HTTPConnection]:
-    connection = HTTPConnection(server.host, server.port, timeout=10)
+    connection = HTTPConnection(server.host, server.port, timeout=60)
     yield connection
     connection.close()
 
@@ -234,7 +234,7 @@ def test_the_appendix_is_empty(connection: HTTPConnection) -> None:
 
 def test_head_has_no_body(server: DemoServer) -> None:
     """The bytes end where the head ends, though Content-Length is that of the page."""
-    with socket.create_connection((server.host, server.port), timeout=10) as client:
+    with socket.create_connection((server.host, server.port), timeout=60) as client:
         client.sendall(b"HEAD / HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")
         received = b"".join(iter(lambda: client.recv(4096), b""))
     assert received.endswith(b"\r\n\r\n")
@@ -243,7 +243,7 @@ def test_head_has_no_body(server: DemoServer) -> None:
 
 def test_takes_unescaped_bytes_in_a_path(server: DemoServer) -> None:
     """A client that escapes nothing gets the page all the same."""
-    with socket.create_connection((server.host, server.port), timeout=10) as client:
+    with socket.create_connection((server.host, server.port), timeout=60) as client:
         client.sendall("GET /wiki/Übung.html HTTP/1.1\r\nHost: demo\r\n\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
 
@@ -293,7 +293,7 @@ def test_directory_indexes_sort(connection: HTTPConnection) -> None:
 
 def test_one_connection_carries_many_requests(server: DemoServer) -> None:
     """HTTP/1.1 keep-alive, and a log line for each request."""
-    connection = HTTPConnection(server.host, server.port, timeout=10)
+    connection = HTTPConnection(server.host, server.port, timeout=60)
     try:
         before = len(server.log)
         status, headers, _ = get(connection, "/robots.txt", "HEAD")
@@ -346,10 +346,10 @@ def test_one_command_prints_its_url_and_ends_on_a_signal(
             assert child.stdout is not None
             url = child.stdout.readline().strip()
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
-            client = HTTPConnection(url.split("/")[2], timeout=10)
+            client = HTTPConnection(url.split("/")[2], timeout=60)
             assert get(client, "/")[0] == 200
             child.send_signal(number)
-            out, err = child.communicate(timeout=5)
+            out, err = child.communicate(timeout=60)
             client.close()
             assert (child.returncode, out, err) == (0, "", "")
         finally:
@@ -365,7 +365,7 @@ def test_a_taken_port_is_said_in_one_line(server: DemoServer) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"cannot listen on 127\.0\.0\.1:\d+: .*in use\n", done.stderr)

@@ -30,7 +30,7 @@ def first_crawl(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -123,7 +123,7 @@ def test_closing_ends_what_is_under_way(scripted_server: Start, fetcher: Make) -
             await until(lambda: server.open == 0)
 
         one.run(close)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while descriptors() > before and time.monotonic() < deadline:
         time.sleep(0.01)  # the server's threads close theirs
     assert descriptors() <= before

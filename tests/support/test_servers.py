@@ -594,10 +594,10 @@ def test_a_command_beside_a_test_is_looked_at_waited_for_and_killed(tmp_path: Pa
         running.wait(0.1)
     assert running.poll() is None
     running.kill()
-    assert running.wait(10) == running.poll() == -signal.SIGKILL
+    assert running.wait(60) == running.poll() == -signal.SIGKILL
     running.kill()  # nobody is hit
     with (tmp_path / "said").open("w") as out:
-        assert begin("version", cwd=tmp_path, out=out).wait(30) == 0
+        assert begin("version", cwd=tmp_path, out=out).wait(120) == 0
     assert (tmp_path / "said").read_text().startswith("Scrapy ")
 
 

@@ -146,7 +146,7 @@ def test_a_request_without_one_host_is_refused_quietly(
 ) -> None:
     """With 400, and nothing in the log: whoever can connect could fill it."""
     port = int(served(tmp_path).url.rpartition(":")[2])
-    with socket.create_connection((ADDRESS, port), timeout=30) as connection:
+    with socket.create_connection((ADDRESS, port), timeout=120) as connection:
         connection.sendall(lines + b"\r\n\r\n")
         assert connection.makefile("rb").readline().split()[1] == b"400"
     assert caplog.records == []
@@ -162,7 +162,7 @@ def connect() -> Iterator[Callable[..., socket.socket]]:
 
         def begin(site: Served, sent: bytes = b"") -> socket.socket:
             address = (ADDRESS, int(site.url.rpartition(":")[2]))
-            opened = stack.enter_context(socket.create_connection(address, timeout=30))
+            opened = stack.enter_context(socket.create_connection(address, timeout=120))
             opened.sendall(sent)
             return opened
 
@@ -208,7 +208,7 @@ def test_health_is_answered_while_all_others_are_busy(
         assert (refused.status, refused.headers.get("Connection")) == (503, "close")
     assert all(map(gone, idle[:4]))
     windows[0].close()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while site.get("/").status != 404:
         assert time.monotonic() < end
 
@@ -274,7 +274,7 @@ def test_a_client_that_takes_nothing_is_cut_off(
     monkeypatch.setattr("larmspider.web.connections._LOOK_SECS", 0.05)
     site = served(tmp_path)
     connect(site, b"GET /static/larm.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2_000)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while len(site.site.connections):
         assert time.monotonic() < end
 
@@ -452,7 +452,7 @@ def test_signing_out_revokes_the_session(served: Callable[..., Served], demo_cra
     page = site.get("/control", Cookie=cookie).text
     csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
     address = site.url.removeprefix("http://")
-    listening = http.client.HTTPConnection(address, timeout=30)
+    listening = http.client.HTTPConnection(address, timeout=120)
     listening.request("GET", "/events", headers={"Cookie": cookie})
     events = listening.getresponse()
     assert events.readline().startswith(b"data: ")

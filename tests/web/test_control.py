@@ -52,7 +52,7 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         crawl.act("resume")
         crawl.until(lambda: crawl.gauges["pages"] > before, "more pages")
         crawl.act("stop")
-        assert crawl.process.wait(30) == 0
+        assert crawl.process.wait(120) == 0
     acts = (crawl.directory / "control.log").read_text().splitlines()
     assert [line.split("\t")[2] for line in acts] == ["pause", "resume", "stop"]
     assert "ended     shutdown" in crawl.said
@@ -502,7 +502,7 @@ def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
     assert browser.text("#condition").startswith("This crawl runs")
     crawl.act("stop")
-    assert crawl.process.wait(30) == 0
+    assert crawl.process.wait(120) == 0
     told = r"No more updates: .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."
     browser.until(lambda: re.fullmatch(told, browser.text("#condition")), "that it is gone")
     assert not browser.find("#live").is_displayed()

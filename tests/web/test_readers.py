@@ -161,7 +161,7 @@ def test_the_header_of_a_stranger_is_not_believed(directory: Path) -> None:
 def test_a_header_that_comes_twice_is_not_believed(site: Served) -> None:
     """One of them is the browser's own."""
     parts = urlsplit(site.url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=30)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=120)
     connection.putrequest("GET", "/search?q=canteen&format=json")
     connection.putheader("X-Groups", "staff")
     connection.putheader("X-Groups", "guests")

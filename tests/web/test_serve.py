@@ -46,7 +46,7 @@ def serving(folder: Path, *arguments: str, lines: int = 1) -> Iterator[tuple[str
         assert url.startswith("http://127.0.0.1:"), said + url
         yield said.strip(), url.strip().rstrip("/")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
     finally:
         process.kill()
         process.wait()
@@ -120,7 +120,7 @@ def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
             assert "factor 'much': expected" in bad.json["error"]
             crawl.act("resume")
             before = crawl.gauges["pages"]
-            end = time.monotonic() + 30
+            end = time.monotonic() + 120
             while request(url + "/stats.json").json["numbers"]["pages"] <= before:
                 assert time.monotonic() < end
 
@@ -175,7 +175,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
     """Also when the loop is closed already, and only threads are waited for."""
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     ran = subprocess.run(
-        [sys.executable, "-c", TWO_SIGNALS], cwd=tmp_path, env=environment, timeout=60,
+        [sys.executable, "-c", TWO_SIGNALS], cwd=tmp_path, env=environment, timeout=120,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (ran.stdout, ran.stderr, ran.returncode) == ("closed\n", "", -signal.SIGINT)

@@ -116,7 +116,7 @@ def test_stats_json_is_safe_in_any_page(served: Callable[..., Served], demo_craw
 
 def listen(site: Served, ticks: int) -> list[Any]:
     """The first ticks that a new window gets."""
-    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=120)
     connection.request("GET", "/events")
     answer = connection.getresponse()
     assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"

@@ -387,7 +387,7 @@ def test_another_spelling_of_a_page_is_followed_after_a_restart(
 def test_a_ring_of_spellings_ends(scripted_server: Start, tmp_path: Path) -> None:
     """/a and /A are one page by our comparison and redirect to each other."""
     server = scripted_server({"/a": onward("/A"), "/A": onward("/a")})
-    crawl(server.url("/a"), tmp_path, LARM_MAX_REDIRECTS="4", timeout=30)
+    crawl(server.url("/a"), tmp_path, LARM_MAX_REDIRECTS="4", timeout=120)
     assert pages_asked(server) == ["/a", "/A"]
     last = records(tmp_path / "crawl" / "fetch.log")[-1]
     ring = [server.url(path) for path in ("/A", "/a", "/A")]

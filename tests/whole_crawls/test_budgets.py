@@ -131,7 +131,7 @@ def test_a_clock_that_jumps_ahead_makes_no_server_slow(
     routes = {"/": "<a href=/1>x</a>", "/1": "<a href=/2>x</a>", "/2": "x"}
     server = scripted_server(routes)
     arguments = ["crawl", "intranet", "-a", f"start={server.url()}"]
-    ran = scrapy(*arguments, cwd=tmp_path, settings_module="stepped_settings", timeout=30)
+    ran = scrapy(*arguments, cwd=tmp_path, settings_module="stepped_settings", timeout=120)
     assert ran.status == 0, ran.err
     assert [request.target for request in server.log] == ["/robots.txt", "/", "/1", "/2"]
 

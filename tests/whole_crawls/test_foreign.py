@@ -86,7 +86,7 @@ def folder(tmp_path: Path) -> Path:
 def run(server: ScriptedServer, folder: Path) -> Ran:
     options = ["-a", f"url={server.url('/')}"]
     return scrapy(
-        "crawl", "foreign", *options, cwd=folder, settings_module="foreign_settings", timeout=60
+        "crawl", "foreign", *options, cwd=folder, settings_module="foreign_settings", timeout=120
     )
 
 
@@ -106,7 +106,7 @@ def run_until(server: ScriptedServer, folder: Path, path: str) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not server.requests(path) and time.monotonic() < end:
             time.sleep(0.02)
         state = folder / "crawl" / "frontier" / "data.mdb"
@@ -210,7 +210,7 @@ def test_scrapys_own_commands_leave_no_crawl(
 ) -> None:
     """fetch, parse and shell work in the project folder without a crawl's directory."""
     server = scripted_server({"/": "<p>hello"})
-    ran = scrapy(*[part.format(server.url()) for part in command], cwd=tmp_path, timeout=40)
+    ran = scrapy(*[part.format(server.url()) for part in command], cwd=tmp_path, timeout=120)
     assert ran.status == 0, ran.err
     assert shows in ran.out, ran.err
     assert list(tmp_path.iterdir()) == []
@@ -362,7 +362,7 @@ def run_over_the_frontier(server: ScriptedServer, folder: Path, *options: str) -
     (folder / "foreign.py").write_text(FRONTIER_SPIDER)
     (folder / "foreign_settings.py").write_text(FRONTIER_SETTINGS)
     arguments = ["crawl", "foreign", "-a", f"url={server.url('/')}", *options]
-    return scrapy(*arguments, cwd=folder, settings_module="foreign_settings", timeout=60)
+    return scrapy(*arguments, cwd=folder, settings_module="foreign_settings", timeout=120)
 
 
 def test_an_item_without_links_is_found_by_search(

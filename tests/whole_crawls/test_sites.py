@@ -292,7 +292,7 @@ def test_requests_of_a_foreign_spider(scripted_server: Start, tmp_path: Path) ->
         settings = ["-s", "DOWNLOAD_DELAY=0", "-s", "LARM_SITES_FILE=sites.toml", "-s",
                     "LARM_FILTER_LOGS=yes"]  # fmt: skip
         ran = scrapy(
-            "runspider", "foreign.py", "-s", "LOG_LEVEL=DEBUG", *settings, cwd=tmp_path, timeout=60
+            "runspider", "foreign.py", "-s", "LOG_LEVEL=DEBUG", *settings, cwd=tmp_path, timeout=120
         )
         assert [target for _, target in own.log] == [server.url("/proxied")]
         assert "proxy-authorization" not in own.heads[0].lower()

@@ -297,5 +297,5 @@ def secured_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]
         for client in clients:
             client.close()
         server.terminate()
-        server.wait(20)
+        server.wait(60)
         log.close()

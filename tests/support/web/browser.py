@@ -27,7 +27,7 @@ FLAGS = (
     "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1",
     "--lang=en-US", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE localhost",
 )  # fmt: skip
-WAIT_SECS = 30.0
+WAIT_SECS = 120.0
 
 
 class Browser:

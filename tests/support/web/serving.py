@@ -116,7 +116,7 @@ class Served:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(120)
         return self
 
     def __exit__(
@@ -137,7 +137,7 @@ class Served:
 
     def wait(self) -> None:
         """Until the server has stopped."""
-        self._thread.join(30)
+        self._thread.join(120)
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
