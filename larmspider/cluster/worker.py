@@ -258,6 +258,14 @@ class ClusterWorker:
         except UNREACHABLE:
             return False
 
+    def stored_in_all(self) -> int | None:
+        """Pages that all workers have committed; None while Redis does not answer. In any
+        thread."""
+        try:
+            return self.membership.stored()
+        except UNREACHABLE:
+            return None
+
     def abandon(self) -> None:
         """The crawl could not be opened: give the name back."""
         self._leave()

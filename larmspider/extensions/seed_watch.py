@@ -32,6 +32,8 @@ from larmspider.urls.normalizer import forms_from_settings
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from larmspider.cluster.worker import ClusterWorker
+
 logger = logging.getLogger(__name__)
 
 SAY_SECS = 25.0
@@ -103,7 +105,8 @@ class SeedWatchExtension:
         self._name_hosts(scheduler, late=self._passed >= SAY_SECS)
         ends = self._anew and self.patience and not self._has_pages()
         if ends and self._passed >= self.patience and self._in_vain(scheduler):
-            self._end()
+            if self._closing is None:
+                self._closing = asyncio.get_running_loop().create_task(self._end(worker))
         elif not (ends or self._by_host or self._seeds) and self._loop.running:
             self._loop.stop()
 
@@ -171,8 +174,6 @@ class SeedWatchExtension:
         frontier = scheduler.frontier
         if frontier.control.paused or frontier.control.waiting_hosts or scheduler.searching:
             return False
-        if frontier.partitions is not None and frontier.partitions.stored_by_others:
-            return False
         left = list(self._hosts_left(scheduler))
         return bool(left) and all(
             self._has_failed(host)
@@ -188,9 +189,12 @@ class SeedWatchExtension:
             if counts.to_fetch or counts.leased:
                 yield host
 
-    def _end(self) -> None:
+    async def _end(self, worker: ClusterWorker | None) -> None:
+        """Not where another worker has stored a page, or Redis cannot be asked."""
+        if worker is not None and (stored := await asyncio.to_thread(worker.stored_in_all)) != 0:
+            self._anew, self._closing = stored is None, None
+            return
         self._loop.stop()
         after = duration(self.patience)
         logger.error("None of the seeds could be had in %s: the crawl ends", after)
-        close = self.crawler.engine.close_spider_async(reason=NO_SEED)
-        self._closing = asyncio.get_running_loop().create_task(close)
+        await self.crawler.engine.close_spider_async(reason=NO_SEED)

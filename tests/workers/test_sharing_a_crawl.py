@@ -13,6 +13,7 @@ import pytest
 from larmspider.crawl.worker_dirs import open_crawl
 from tests.support.crawling import Ran, scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import ScriptedServer
 from tests.support.workers.crew import SETTINGS, Crew
 from tests.support.workers.hosts import Hosts
 
@@ -152,6 +153,27 @@ def test_a_crawl_that_has_ended_is_gone_on_with_and_ends(crew: Crew) -> None:
     assert crew.wait() == [0, 0]
     assert len(crew.requests()) == asked
     crew.check_stores()
+
+
+def test_a_worker_whose_hosts_cannot_be_had_goes_on_where_another_has_pages(crew: Crew) -> None:
+    """None of its own hosts answers for longer than LARM_SEED_PATIENCE_SECS."""
+    dead = "".join(f"<a href=http://127.32.9.9:{port}/>x</a>" for port in range(1, 21))
+    with ScriptedServer({"/": dead}, "127.32.9.1") as site:
+        crawled = {"start": site.url(), "restrict": r"http://127\.32\.9\..*"}
+        crew.start("w1", "w2", LARM_SEED_PATIENCE_SECS="2", LARM_MONITOR_SECS="1", **crawled)
+        crew.until(lambda: crew.server.client().hexists(TOTALS, "stored"), "a page is committed")
+        for name in ("w1", "w2"):
+            looks = crew.said(name).count("[larmspider.status.monitor]") + 8
+            crew.until(
+                lambda name=name, looks=looks: (
+                    crew.said(name).count("[larmspider.status.monitor]") > looks
+                ),
+                f"{name} has looked for 8 s",
+            )
+            assert crew.workers[name].poll() is None, crew.said(name)
+        for name in ("w1", "w2"):
+            crew.signal(name, signal.SIGTERM)
+        assert crew.wait() == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["list", "set", "zset"])
