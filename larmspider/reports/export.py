@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from larmspider.crawl.api import Crawl, CrawledPage
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import defused, escaped, utc
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import Page
@@ -100,6 +100,10 @@ def export(
         raise ConfigError(f"{path}: expected the name of a file in a folder that exists")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; --force replaces it")
+    if what in (LINKS, HOSTS) and not crawl.directory.logs.size("links.log"):
+        raise CrawlDirError(
+            f"the crawl in {crawl.directory.path} has no links.log, or an empty one"
+        )
     write = _parquet_writer() if kind == "parquet" else _WRITERS[kind]
     draft = path.with_name(path.name + _SUFFIX)
     rows = 0

@@ -45,7 +45,7 @@ def test_what_a_full_disk_and_kills_leave_is_whole(tmp_path: Path) -> None:
         crawl = KilledCrawl(site, tmp_path, **SETTINGS)
         assert not crawl.run(None, file_limit=300_000, may_break=True)
         assert "the crawl broke off: " in crawl.log
-        for kill in [Kill("after-page-files", 20), *islice(kills(chance), 5)]:
+        for kill in [Kill("after-page-files", 20), *islice(kills(chance), 3)]:
             if crawl.run(kill):
                 break
         else:

@@ -162,10 +162,13 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(path: Path, tmp_pat
     copy = tmp_path / "crawl"
     copy.mkdir()
     for file in path.iterdir():
-        if not file.name.startswith("pagefile"):
+        if not file.name.startswith(("pagefile", "links.log")):
             (copy / file.name).symlink_to(file)
     (tmp_path / "a.warc.gz").write_text("mine")
-    with open_crawl(copy) as crawl, pytest.raises(CrawlDirError, match=r"pagefile_0.pfl: No such"):
-        export(crawl, "pages", tmp_path / "a.warc.gz", force=True)
+    with open_crawl(copy) as crawl:
+        with pytest.raises(CrawlDirError, match=r"pagefile_0.pfl: No such"):
+            export(crawl, "pages", tmp_path / "a.warc.gz", force=True)
+        with pytest.raises(CrawlDirError, match=r"has no links.log, or an empty one"):
+            export(crawl, "hosts", tmp_path / "a.csv")
     assert (tmp_path / "a.warc.gz").read_text() == "mine"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.warc.gz", "crawl"]

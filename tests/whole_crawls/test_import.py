@@ -55,7 +55,7 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
         sites.write_text(SITES)
         sites.chmod(0o600)
         options = [*FAST_OPTIONS, "-s", "LARM_RETRY_TIMES=0", "-s", f"ITEM_PIPELINES={WARC}"]
-        options += ["-s", f"LARM_SITES_FILE={sites}"]
+        options += ["-s", f"LARM_SITES_FILE={sites}", "-s", "LARM_RETRY_AFTER_MAX_SECS=0.1"]
         ran = scrapy("crawl", "intranet", *start, *options, cwd=tmp_path)
         assert ran.status == 0, ran.err
         (warc,) = warc_files(tmp_path / "crawl" / "warc").values()
