@@ -35,6 +35,7 @@ from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_backend import HEAD_ENTRIES, LmdbBackend
 from larmspider.frontier.storage.lmdb_env import FIRST_MAP_BYTES
 from larmspider.frontier.storage.records import (
+    FORGOTTEN,
     Counts,
     FetchRecord,
     MergedUrl,
@@ -164,6 +165,10 @@ class RedisBackend(LmdbBackend, SharedBackend):
     def take(self, loaded: Loaded) -> list[str]:
         """Own what was loaded from now on: the hosts that have or had URLs."""
         self._owned.take(loaded)
+        forgotten = [key for key, record in self._overlay.new.urls.items() if record == FORGOTTEN]
+        for key in forgotten:
+            if self.keys.partition_of_key(key) in loaded.tokens:  # by _is_outdated()
+                del self._overlay.new.urls[key]
         for host, counts in loaded.counts.items():
             self._counters.put(host, counts)
             self._revisits.forget(host)

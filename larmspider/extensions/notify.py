@@ -4,20 +4,23 @@
     LARM_NOTIFY = "https://chat.example/hooks/larm"    # a webhook: {"what": ..., "host": ..., ...}
 
 Looked for at each checkpoint. An approval lasts until a run begins that finds its pages gone or
-back, whatever becomes of the runs before. Each thing is told once, in however many runs it is
-found: the brake holds deletes of a host, a login has expired, a host is dead. It is told again if
-a run in between has found that it was over.
+back, whatever becomes of the runs before. Each thing is told once, in however many runs, and by
+however many workers that share LARM_DIR, it is found: the brake holds deletes of a host, a login
+has expired, a host is dead. It is told again if a run in between has found that it was over.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import shlex
 import time
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
@@ -26,7 +29,6 @@ from larmspider import options
 from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
 from larmspider.errors import ConfigError
-from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.scheduler.scheduler import scheduler_of
 
@@ -41,25 +43,23 @@ logger = logging.getLogger(__name__)
 TIMEOUT_SECS = 30.0
 """For the command or the webhook."""
 TOLD = "deletes-told.json"
-"""In LARM_DIR: what was told, and when."""
-_LOOK_SECS = 2.0
+"""In LARM_DIR, for all workers: what was told, and when."""
 
 
 class NotifyExtension:
-    """``target`` is LARM_NOTIFY, "" for nobody."""
+    """``target`` is LARM_NOTIFY, "" for nobody; ``root`` is LARM_DIR."""
 
-    def __init__(self, crawler: Crawler, target: str) -> None:
-        self.crawler, self.target = crawler, target
+    def __init__(self, crawler: Crawler, target: str, root: Path) -> None:
+        self.crawler, self.target, self.root = crawler, target, root
         self._approved: dict[str, dict[bytes, float]] = {}
         self._read = -1.0
         self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
-        self._told: dict[str, float] = {}
-        self._logged: set[str] = set()
+        self._found: set[str] = set()  # in this run
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        extension = cls(crawler, notify_target(crawler))
+        extension = cls(crawler, notify_target(crawler), options.crawl_root(crawler.settings))
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.look, signal=larm_signals.commit)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
@@ -73,8 +73,6 @@ class NotifyExtension:
         scheduler = self._scheduler
         if scheduler is None:
             return
-        with suppress(OSError, ValueError):  # a damaged file: it is told again
-            self._told = dict(json.loads((scheduler.directory.path / TOLD).read_bytes()))
         self._drop_done(scheduler)
         self._take_approvals(scheduler)
 
@@ -101,33 +99,30 @@ class NotifyExtension:
                 scheduler.wake()
 
     def _tell(self, scheduler: FrontierScheduler) -> None:
-        notices, now = scheduler.frontier.gate.notices, time.time()
-        for notice in notices:
-            name = f"{notice.what} {notice.host}"
-            if name not in self._logged:
-                self._logged.add(name)
+        found: dict[str, Notice] = {}
+        for notice in scheduler.frontier.gate.notices:
+            if (name := f"{notice.what} {notice.host}") not in self._found:
+                self._found.add(name)
+                found[name] = notice
                 logger.warning("%s", printable(notice.message))
-            if name in self._told:
-                continue
-            self._told[name] = now
-            if self.target:
-                task = asyncio.get_running_loop().create_task(self._send(notice))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-        if notices:
-            notices.clear()
-            self._keep_told(scheduler)
-
-    def _keep_told(self, scheduler: FrontierScheduler) -> None:
-        with suppress(OSError):  # not the frontier: that is closed when the last ones come
-            replace_file(scheduler.directory.path / TOLD, json.dumps(self._told).encode())
+        scheduler.frontier.gate.notices.clear()
+        if not found:
+            return
+        with _told(self.root / TOLD) as told:
+            new = found.keys() - told.keys()
+            told |= dict.fromkeys(new, time.time())
+        for name in sorted(new) if self.target else ():
+            task = asyncio.get_running_loop().create_task(self._send(found[name]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def _forget_over(self, scheduler: FrontierScheduler) -> None:
-        gate = scheduler.frontier.gate
-        lasting = {name: at for name, at in self._told.items() if not gate.is_over(*name.split())}
-        if lasting != self._told:
-            self._told = lasting
-            self._keep_told(scheduler)
+        """Of the hosts of this worker."""
+        gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
+        with _told(self.root / TOLD) as told:
+            for what, host in map(str.split, list(told)):
+                if host in hosts and gate.is_over(what, host):
+                    del told[f"{what} {host}"]
 
     async def _send(self, notice: Notice) -> None:
         """The crawl goes on whatever becomes of it."""
@@ -159,6 +154,29 @@ class NotifyExtension:
         if left != approved:
             with suppress(OSError):
                 write_approved(scheduler.directory.path, left)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[dict[str, float]]:
+    """What the file has, which nobody else changes meanwhile; a change is kept. Where there can be
+    no file, or it is damaged, nothing was told."""
+    told: dict[str, float] = {}
+    try:
+        file = path.open("a+")
+    except OSError:
+        yield told
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        with suppress(ValueError):
+            told.update(json.load(file))
+        before = dict(told)
+        yield told
+        if told != before:
+            with suppress(OSError):
+                file.truncate(0)
+                json.dump(told, file)
 
 
 def notify_target(crawler: Crawler) -> str:

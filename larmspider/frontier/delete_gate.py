@@ -288,6 +288,12 @@ class DeleteGate:
         mine.again.discard(key)
         return True
 
+    def is_held(self, host: str, key: bytes) -> bool:
+        """Whether a page that was judged is visited again in this run, after its host's
+        canaries."""
+        mine = self._hosts.get(host)
+        return mine is not None and (key in mine.held or key in mine.again)
+
     def has_lost(self, host: str, key: bytes, visit: FetchRecord) -> bool:
         """Whether a page is to leave, and waited for the canaries when this host's worker was
         killed, or another one had the host: nothing but its record knows of it any more."""

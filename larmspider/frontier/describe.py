@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.aliases import HostAliases, sentence
+from larmspider.frontier.deletes import DEAD_SECS
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
@@ -133,6 +134,9 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
     if due < inf and (closed := rule.why_closed(due, local_hour)):
         next_time = rule.opens(due, local_hour)
         reason = f"{reason}; {closed}" if reason else closed
+    if 0.0 < record.silent_since <= now - DEAD_SECS and counts.stored:
+        stale = f"stale, no answer since {utc(record.silent_since)[:10]}"
+        reason = f"{stale}; {reason}" if reason else stale
     state = _STATE_WORDS[record.state]
     if politeness.overrides.is_paused(record.host):
         state, next_time, reason = PAUSED, inf, "paused by the operator"

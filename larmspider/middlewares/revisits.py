@@ -135,7 +135,8 @@ class RevisitsMiddleware(WithScheduler):
             else:
                 judge = _Judge(refresh, entry, response, for_all=self._for_all(entry.url))
                 for judged in judge.judge(item):
-                    self._count(judged)
+                    if not refresh.gate.is_held(entry.host, entry.key):  # else it counts then
+                        self._count(judged)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
@@ -328,8 +329,9 @@ def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator
     request.meta[REVISITED] = decision.record
     counters = crawler.stats
     assert counters is not None
-    counters.inc_value(stats.REFRESH.format(seen=str(seen)))
     removed = refresh.delete(entry, seen, decision.reason, now) if decision.delete else ""
+    if not refresh.gate.is_held(entry.host, entry.key):
+        counters.inc_value(stats.REFRESH.format(seen=str(seen)))
     if isinstance(removed, Removed):
         request.meta[REVISITED] = None
         counters.inc_value(stats.REFRESH.format(seen=word_of(removed)))

@@ -211,6 +211,28 @@ def test_who_has_the_version_before_hears_that_it_counts_no_more(store, workers)
     assert [page.key for page in one.take_outdated()] == [gone.key]
 
 
+def test_a_version_that_counts_no_more_is_let_go_while_its_partition_comes(store, workers):
+    """Before the commit that forgets the own record: Redis and the other worker keep theirs."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    one.add(entries("1"))
+    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 1)])
+    one.checkpoint({})
+    pass_on(store, one, two)
+    (page,) = two.due("a:80", 60.0)
+    two.acknowledge([(page.key, replace(OK, time=OK.time + 1, due=9.0))])
+    two.checkpoint({})
+    one.checkpoint({})
+    assert [found.key for found in one.take_outdated()] == [page.key]
+    pass_on(store, two, one)
+    one.checkpoint({})
+    two.checkpoint({})
+    assert two.take_outdated() == []
+    assert one.visit(page.key).shard == "w2"
+    pass_on(store, one, two)
+    assert urls(two.due("a:80", 60.0)) == [page.url]
+
+
 def test_killed_before_each_command_of_a_commit_all_hear_once_of_what_it_replaced(store):
     one, keys = store.join("w1", BLOCKS), [e.key for e in entries(*"123456789")]
     one.add(entries(*"123456789"))

@@ -34,6 +34,7 @@ def run(
     seen: tuple[Observation, ...] = (),
     backend: Backend | None = None,
     killed: bool = False,
+    hosts: tuple[str, ...] = ("h:80",),
 ) -> dict[bytes, float]:
     """A run in which these things are found; what it makes due."""
     due: dict[bytes, float] = {}
@@ -41,14 +42,15 @@ def run(
         backend or MemoryBackend(), lambda _, keys, at: due.update(dict.fromkeys(keys, at))
     )
     scheduler: Any = SimpleNamespace(
-        frontier=SimpleNamespace(gate=gate, hosts={"h:80": None}),
+        frontier=SimpleNamespace(gate=gate, hosts=dict.fromkeys(hosts)),
         directory=SimpleNamespace(path=folder),
         closed=False,
         opened=True,
         wake=lambda: None,
     )
     monkeypatch.setattr(notify, "scheduler_of", lambda _: scheduler)
-    extension = NotifyExtension(None, f"sh -c 'cat >> {folder}/told'")  # type: ignore[arg-type]
+    command = f"sh -c 'cat >> {folder}/told'"
+    extension = NotifyExtension(None, command, folder)  # type: ignore[arg-type]
 
     async def crawl() -> None:
         extension.spider_opened()
@@ -78,6 +80,20 @@ def test_each_thing_is_told_once_over_all_runs(
     run(tmp_path, monkeypatch, DELETES)
     run(tmp_path, monkeypatch, DELETES)
     assert told(tmp_path).count("deletes of h:80") == 2
+
+
+def test_workers_tell_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker whose host another one has now does not take it for over."""
+    backend = MemoryBackend()
+    page = Waiting("http://h/a", "missing", "3 times", 1_000.5, "20 pages left")
+    backend.put_note(note_of("h:80"), pack_waiting({b"k" * 16: page}))
+    run(tmp_path, monkeypatch, DELETES, backend=backend)
+    run(tmp_path, monkeypatch, hosts=("other:80",))
+    run(tmp_path, monkeypatch, DELETES, backend=backend)
+    assert told(tmp_path) == ["deletes of h:80"]
+    (tmp_path / notify.TOLD).write_text("{dam")
+    run(tmp_path, monkeypatch, DELETES, backend=backend)
+    assert told(tmp_path) == ["deletes of h:80"] * 2
 
 
 def test_what_was_over_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

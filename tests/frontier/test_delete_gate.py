@@ -70,8 +70,11 @@ def test_canaries_are_visited_before_any_page_leaves() -> None:
     assert "asked first" in world.why_not(gone)
     assert len(world.due) == 6
     assert world.entries[0].key in world.due
+    assert world.gate.is_held(HOST, gone.key)
     world.canaries(Observation.SAME)
     assert world.due[gone.key] == 1.0
+    world.gate.saw(HOST, gone.key, Observation.MISSING)
+    assert not world.gate.is_held(HOST, gone.key)
     assert world.why_not(gone) == ""
 
 

@@ -14,6 +14,7 @@ from larmspider.frontier.describe import (
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour
 from larmspider.frontier.politeness import Limits
+from larmspider.frontier.refresh import DAY
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
@@ -55,6 +56,14 @@ def test_a_row_for_each_host(seen):
     assert (row.counts.queued, row.counts.stored) == (3, 1)
     assert row.gap == (2.0, "delay")
     assert rows["gone:80"].next_time == inf
+
+
+def test_the_pages_of_a_host_that_does_not_answer_any_more_are_stale(seen):
+    reader, politeness, now = seen
+    for passed, reason in ((89 * DAY, ""), (90 * DAY, "stale, no answer since 1970-01-12; ")):
+        rows = {row.host: row for row in host_rows(reader, politeness, now + passed)}
+        assert rows["a:80"].reason == f"{reason}HTTP 503, attempt 1 of 5"
+        assert rows["gone:80"].reason == "given up: no address found"
 
 
 @pytest.mark.parametrize(
