@@ -167,9 +167,9 @@ class SearchIndexPipeline(Store):
 
     def spider_idle(self) -> None:
         """Nothing is queued or in flight: update all link texts before the crawl ends."""
-        if self._up_to_date or self._writer is None or self._failure is not None:
-            return
         if self._refresh is None:
+            if self._up_to_date or self._writer is None or self._failure is not None:
+                return
             logger.info("Bringing the link texts in the search index up to date")
             self._refresh = asyncio.ensure_future(self._bring_up_to_date(self._writer))
         raise DontCloseSpider

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
 
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.search import Searcher
 from larmspider.index.version import META_NAME
+from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 
@@ -143,3 +146,31 @@ def test_an_index_of_an_earlier_version_is_made_anew(
         f"has version 2: it is made anew in version {SCHEMA_VERSION}" in line for line in told
     )
     assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
+
+
+def test_no_crawl_ends_while_link_texts_are_brought_up_to_date(
+    crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor when it is idle again meanwhile."""
+    store = SearchIndexPipeline.from_crawler(crawler_for())
+    store.open_spider()
+    may_end = threading.Event()
+
+    def refresh(_writer: IndexWriter, _stop: Callable[[], bool]) -> int:
+        may_end.wait(60)
+        return 0
+
+    monkeypatch.setattr(IndexWriter, "refresh_all_anchors", refresh)
+
+    async def idle() -> None:
+        for _ in range(3):
+            with pytest.raises(DontCloseSpider):
+                store.spider_idle()
+            await asyncio.sleep(0)
+        may_end.set()
+        assert store._refresh is not None
+        await store._refresh
+        store.spider_idle()
+        await store.close_spider()
+
+    asyncio.run(idle())
