@@ -58,7 +58,7 @@ def main() -> int:
                 arguments += ["-a", f"restrict={options.restrict}"]
             if options.fresh:
                 arguments += ["-a", f"fresh={options.fresh}"]
-            elif not options.workers and has_ended(Path(directory)):
+            elif has_ended(Path(directory)):
                 print(f"The crawl in {directory} has ended: it visits again what is due.")
                 arguments += ["-a", "refresh=due"]
         else:

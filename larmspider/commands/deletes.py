@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
+from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable, utc
+from larmspider.workdir.removals import Rule
 
 if TYPE_CHECKING:
     from larmspider.control.deletes import DeadHost, Row
+    from larmspider.crawl.reader import CrawlDir
 
 SAMPLES = 5
 
@@ -30,7 +34,8 @@ class Command(LarmCommand):
         return (
             "Pages wait where more are gone than the brake lets go, or where they are out of a"
             " scope that was narrowed. Each list is shown with its reasons and samples. Hosts that"
-            " have not answered for 90 days are named."
+            " have not answered for 90 days are named. Pages that have left by themselves are"
+            " fetched again with --undo."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -39,6 +44,11 @@ class Command(LarmCommand):
             "--approve",
             metavar="HOST",
             help="let the pages of this list go: host:port as shown, or scope",
+        )
+        parser.add_argument(
+            "--undo",
+            metavar="URL|PATTERN|HOST",
+            help="fetch these pages, which have left by themselves, again",
         )
         parser.add_argument(
             "-n", type=int, metavar="N", default=SAMPLES, help=f"pages a list (default {SAMPLES})"
@@ -57,7 +67,13 @@ class Command(LarmCommand):
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}")
         options.as_integer("-n", opts.n, minimum=0)
+        if opts.approve is not None and opts.undo is not None:
+            raise ConfigError("--approve and --undo: expected one of them")
         crawl = self.open_crawl()
+        if opts.undo is not None:
+            done = self._undo(crawl, opts.undo)
+            print_json({"done": done}) if opts.json else print(printable(done))
+            return
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
@@ -76,6 +92,27 @@ class Command(LarmCommand):
         if crawl.remark:
             print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
         _show(lists, dead, opts.n)
+
+    def _undo(self, crawl: CrawlDir, text: str) -> str:
+        # imported here, 0.2 s: as above
+        from larmspider.control.controller import RemoteController
+        from larmspider.control.remove import find_gone, queue_now
+
+        rule = Rule.of(text, crawl.forms)
+        entries = find_gone(crawl, rule)
+        if not entries:
+            raise ConfigError(
+                f"--undo {text}: expected pages that have left by themselves, as deleted.log in"
+                f" {crawl.path} has it, and that are not known again; scrapy remove --undo is for"
+                " those that somebody has taken out"
+            )
+        if RunState.of(crawl.path).state is State.RUNNING:
+            controller = RemoteController(lambda: [part.path for part in crawl.parts])
+            urls = " ".join(entry.url for entry in entries)
+            return asyncio.run(controller.act("seeds", {"urls": urls}, ""))
+        assert self.settings is not None
+        queued = queue_now(crawl, entries, self.settings)
+        return f"{counted(queued, 'URL')} queued again: the next refresh fetches them first"
 
 
 def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples: int) -> None:

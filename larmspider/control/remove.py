@@ -3,6 +3,7 @@
     found = find(crawl, Rule.of("http://wiki/hr/.*", crawl.forms))
     take_out(found, stores, backend)             # beside a crawl: `scrapy remove` asks it to
     take_out_now(crawl, rule, settings)          # no crawl runs
+    queue_now(crawl, find_gone(crawl, rule), settings)    # pages that left by themselves
 
 Each page is taken out of the search and of the counts, and its URL is refused from then on. What
 the logs and page files have of it goes with the next `scrapy compact`.
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from larmspider.crawl.reader import CrawlDir, has_page
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.records import QueuedUrl, host_of
+from larmspider.frontier.storage.records import QueuedUrl, UrlState, host_of, url_key
 from larmspider.items import Removed
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, DeletedLogPipeline
+from larmspider.pipelines.records import read_records
 from larmspider.pipelines.store import Store
 from larmspider.urls.canonical import Forms
 from larmspider.workdir.removals import FILE, REASON, Removals, Rule
@@ -129,3 +132,27 @@ def find_refused(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
             if visit.reason == REASON
             and Removals(FILE, [rule]).has(forms := crawl.forms(visit.url))
         ]
+
+
+def find_gone(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
+    """The URLs that the rule fits whose pages have left by themselves, as deleted.log has it, and
+    that nobody has queued since. Raises CrawlDirError."""
+    fitting, found = Removals(FILE, [rule]), dict[bytes, QueuedUrl]()
+    for path in (part.path / DeletedLogPipeline.file_name for part in crawl.parts):
+        rows = read_records(path, len(DELETED_LOG_COLUMNS)) if path.exists() else ()
+        for _, url, exact, reason in rows:
+            if reason != REASON and fitting.has(forms := crawl.forms(url)):
+                key = url_key(exact)
+                found[key] = _entry(url, forms, key, depth=1)
+    with crawl.frontier() as frontier:
+        if frontier is None:
+            raise CrawlDirError(f"{crawl.path}: there is no frontier of larmspider here")
+        return [one for key, one in found.items() if frontier.state(key) is UrlState.UNKNOWN]
+
+
+def queue_now(crawl: CrawlDir, entries: Sequence[QueuedUrl], settings: BaseSettings) -> int:
+    """Queue URLs in a crawl that does not run; how many were not known. Raises CrawlDirError,
+    ConfigError; then nothing has changed."""
+    from larmspider.control.offline import change
+
+    return change(crawl, settings, lambda _part, _stores, backend: sum(backend.add(entries)))

@@ -90,7 +90,7 @@ def build_frontier(
         clock=settings.get("FRONTIER_CLOCK") or time.time,  # of tests and benchmarks
     )
     if options.boolean(settings, "LARM_SITEMAPS"):
-        frontier.sources = Sources(backend)
+        frontier.sources = Sources(backend, frontier.clock)
     forms = UrlForms.from_settings(settings)
     frontier.refresh = revisiting(settings, frontier, forms)
     if forms.has_guesses:

@@ -87,8 +87,8 @@ class _OfHost:
 class Sources:
     """Those of all hosts, in memory as far as they were asked for; save() keeps them."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
+        self._backend, self._clock = backend, clock
         self._hosts: dict[str, _OfHost] = {}
         self._answered: set[str] = set()
         self._changed: set[str] = set()
@@ -107,8 +107,10 @@ class Sources:
         if found is None:
             found = self._hosts[host] = _OfHost()
             if data := self._backend.note(note_of(host)):
+                now = self._clock()
                 for fields in msgpack.unpackb(data):
                     source = Source(*fields)
+                    source.time = min(source.time, now)  # the clock may have been ahead
                     found.sources[source.url] = source
             found.reckon()
         return found

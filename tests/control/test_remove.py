@@ -12,7 +12,7 @@ import pytest
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
-from larmspider.control.remove import find, put_back_now, take_out_now
+from larmspider.control.remove import find, find_gone, put_back_now, queue_now, take_out_now
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.records import UrlState, url_key
@@ -21,7 +21,7 @@ from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
-from larmspider.workdir.removals import FILE, LOOK_SECS, Removals, Rule
+from larmspider.workdir.removals import FILE, LOOK_SECS, REASON, Removals, Rule
 from tests.support.crawling import records
 from tests.support.stored_crawl import StoredCrawl
 
@@ -105,6 +105,26 @@ def test_what_is_taken_out_is_gone_and_refused(
     with crawl.frontier() as frontier:
         assert frontier is not None
         assert [frontier.state(url_key(url)) for url in out] == [UrlState.QUEUED] * len(out)
+
+
+def test_pages_that_left_by_themselves_are_queued_again(
+    crawl: CrawlDir, crawler_for: Callable[..., Crawler]
+) -> None:
+    """Not those that somebody has taken out, or that are known again."""
+    settings = crawler_for().settings
+    known, gone, removed = URLS[1], "http://wiki/hr/gone", "http://wiki/hr/secret"
+    lines = ((known, "missing"), (gone, "missing"), (gone, "gone"), (removed, REASON))
+    (crawl.path / "deleted.log").write_text(
+        "".join(f"2026-01-31T12:00:00.000Z\t{url}\t{url}\t{why}\n" for url, why in lines)
+    )
+    assert find_gone(crawl, Rule.of("http://wiki/b.*", crawl.forms)) == []
+    found = find_gone(crawl, Rule.of("wiki", crawl.forms))
+    assert [entry.url for entry in found] == [gone]
+    assert queue_now(crawl, found, settings) == 1
+    with crawl.frontier() as frontier:
+        assert frontier is not None
+        assert frontier.state(url_key(gone)) is UrlState.QUEUED
+    assert find_gone(crawl, Rule.of("wiki", crawl.forms)) == []
 
 
 def test_a_crawl_of_workers_whose_redis_nobody_names_is_not_changed(

@@ -22,6 +22,11 @@ MOVED = (
     b"<title>301 Moved Permanently</title>",
 )
 
+NEEDS_REDIS = pytest.mark.skipif(
+    shutil.which("redis-server") is None,
+    reason="redis-server is not installed (Debian package redis-server)",
+)
+
 
 def first_crawl(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -30,7 +35,7 @@ def first_crawl(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 
@@ -66,13 +71,16 @@ def test_the_demo_is_kept_current_by_the_second_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.acceptance
+@pytest.mark.parametrize("more", [(), pytest.param(("--workers", "2"), marks=NEEDS_REDIS)])
 def test_a_crawl_that_has_ended_visits_what_is_due(
-    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     server = scripted_server({"/": "<title>Our wiki</title>in the cellar"})
-    options = ("--start", server.url(), "--dir", str(tmp_path / "crawl"))
-    first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
+    options = ("--start", server.url(), "--dir", str(tmp_path / "crawl"), *more)
+    first = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
+    assert "refresh=due" not in first.stdout
     again = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
+    assert "has ended: it visits again what is due" in again.stdout
     assert "refresh=due" in again.stdout
     assert again.returncode == 0, again.stderr
 
@@ -107,10 +115,7 @@ def test_a_scope_or_a_directory_without_a_start_is_no_demo(
 
 
 @pytest.mark.acceptance
-@pytest.mark.skipif(
-    shutil.which("redis-server") is None,
-    reason="redis-server is not installed (Debian package redis-server)",
-)
+@NEEDS_REDIS
 @pytest.mark.parametrize("more", [(), ("--workers", "2")])
 def test_the_demo_leaves_the_redis_of_the_environment_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]

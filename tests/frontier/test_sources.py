@@ -25,7 +25,7 @@ def backend() -> MemoryBackend:
 
 @pytest.fixture
 def sources(backend: MemoryBackend) -> Sources:
-    return Sources(backend)
+    return Sources(backend, lambda: NOW)
 
 
 def everything(sources: Sources, now: float, may: Callable[[str], bool] = allowed) -> list[str]:
@@ -48,10 +48,22 @@ def test_a_source_is_asked_once_a_day_and_after_the_first_page(
     assert everything(sources, NOW) == ["http://wiki/a.xml", MAP]
     assert everything(sources, NOW + EVERY_SECS / 2) == []
     sources.save()
-    later = Sources(backend)
+    later = Sources(backend, lambda: NOW + EVERY_SECS)
     later.host_answered(HOST, "http")
     assert everything(later, NOW + EVERY_SECS / 2) == []
     assert len(everything(later, NOW + EVERY_SECS)) == 2
+
+
+def test_a_clock_that_was_ahead_delays_no_source_by_more_than_a_day(
+    backend: MemoryBackend, sources: Sources
+) -> None:
+    sources.host_answered(HOST, "http")
+    assert everything(sources, NOW + 400 * EVERY_SECS) == [MAP]
+    sources.save()
+    later = Sources(backend, lambda: NOW)
+    later.host_answered(HOST, "http")
+    assert everything(later, NOW + EVERY_SECS / 2) == []
+    assert everything(later, NOW + EVERY_SECS) == [MAP]
 
 
 def test_a_request_that_was_not_made_is_made_again(sources: Sources) -> None:
@@ -110,4 +122,4 @@ def test_trust_is_learned_from_what_pages_turned_out_to_be(
         sources.judged(key, changed=True)  # visited once more, and nobody had named it
     assert sources.precision(MAP) == pytest.approx(3 / 12)
     sources.save()
-    assert Sources(backend).precision(MAP) == pytest.approx(3 / 12)
+    assert Sources(backend, lambda: NOW).precision(MAP) == pytest.approx(3 / 12)

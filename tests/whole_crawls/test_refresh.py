@@ -116,10 +116,12 @@ def test_a_page_leaves_when_it_was_missing_often_enough(crawl: Crawl) -> None:
     (line,) = records(crawl.folder / "crawl/deleted.log")
     assert line["url-exact"] == crawl.server.url("/b")
     crawl.site.pages["/b"] = "here again"
-    crawl.site.pages["/a"] = "other words <a href=/b>b</a>"  # a page that changed names it
+    undo = ("deletes", "--dir", "crawl", "--undo", crawl.server.url("/b"))
+    assert "1 URL queued again" in scrapy(*undo, cwd=crawl.folder).out
     crawl.days = 5
-    crawl.run("all")
+    assert "1 new" in crawl.run("due").out
     assert crawl.state("/b") is UrlState.STORED
+    assert scrapy(*undo, cwd=crawl.folder).status == 2
 
 
 def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
