@@ -6,7 +6,8 @@
 
 GITDIR is a git repository of Markdown or HTML files: each is a page, each commit that touches it a
 version of that moment. Simulated are, on one budget of visits and a clock of six-hour steps, the
-crawler's own policy (larmspider/frontier/refresh.py), one page after the other, and the rules of
+crawler's own policy (larmspider/frontier/refresh.py; one visit in 40 is to a page chosen at random,
+as in the crawler), one page after the other, and the rules of
 Nutch (AdaptiveFetchSchedule, 0.2/0.2, sync_delta) and StormCrawler (AdaptiveScheduler, x0.5/x1.5,
 1 h to 14 days); each without and with a feed that is asked once a day and names 95% of the changes.
 The feed's requests are not part of the budget; new pages are fetched at once, beyond it, and a page
@@ -45,7 +46,7 @@ import tantivy
 
 from benchmarks.generated_web import address, serving
 from benchmarks.meter import crawl_command, crawl_environment, measure
-from larmspider.frontier.refresh import DAY, KEPT_DAYS, learned, prior, value
+from larmspider.frontier.refresh import DAY, KEPT_DAYS, SAMPLED, learned, prior, value
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
@@ -116,6 +117,8 @@ class Policy(ABC):
     """Which pages are visited first."""
 
     name: str
+    sampled = 0
+    """One visit in so many is to a page chosen at random, 0: none."""
 
     def visited(self, copy: Copy, now: float, *, changed: bool, passed: float) -> None:  # noqa: B027
         """Learn from a visit; ``copy.changed`` is the time of the page's last change."""
@@ -164,6 +167,8 @@ class Nutch(_Intervals):
 
 class Value(Policy):
     """The crawler's own: the pages whose visit is worth most now."""
+
+    sampled = SAMPLED
 
     def __init__(self, *, dated: bool) -> None:
         self.dated = dated
@@ -236,7 +241,7 @@ class _World:
         self.visits = 0
         self._credit = self._next_day = 0.0
         self._named: list[str] = []
-        self._random = random.Random(1)
+        self._random, self._chance = random.Random(1), random.Random(2)
 
     @property
     def fresh(self) -> float:
@@ -265,10 +270,15 @@ class _World:
         self._credit = min(self._credit + self.per_day * STEP / DAY, KEPT_DAYS * self.per_day)
         number = int(self._credit)
         self._credit -= number
-        rank = self.policy.urgency
-        for path, copy in nlargest(
-            number, self.copies.items(), lambda item: (item[1].named, rank(item[1], now))
-        ):
+        rank, pages = self.policy.urgency, self.copies.items()
+        chosen = nlargest(number, pages, lambda item: (item[1].named, rank(item[1], now)))
+        if self.policy.sampled:  # in place of those that are worth least
+            for _ in range(int(number / self.policy.sampled + self._chance.random())):
+                if chosen and not chosen[-1][1].named:
+                    chosen[-1:] = []
+                    left = [one for one in pages if one not in chosen]
+                    chosen.insert(0, self._chance.choice(left))
+        for path, copy in chosen:
             self._visit(path, copy, now)
 
     def _visit(self, path: str, copy: Copy, now: float) -> None:

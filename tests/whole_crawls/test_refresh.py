@@ -223,6 +223,11 @@ def test_a_refresh_that_cannot_be_is_one_line(crawl: Crawl) -> None:
     assert done.status == 2
     assert done.err.strip().splitlines()[-1].endswith("there is none")
     assert not (crawl.folder / "crawl").exists()
+    crawl.run(CLOSESPIDER_PAGECOUNT="1", CONCURRENT_REQUESTS="1")
+    done = crawl.run("all")
+    assert done.status == 2
+    assert "has not ended yet; run the same command without refresh to continue it" in done.err
+    assert crawl.asked() == []
     crawl.run()
     for asked, said in {
         "dux": "expected due, watch, all",
@@ -241,6 +246,15 @@ def test_a_refresh_that_cannot_be_is_one_line(crawl: Crawl) -> None:
     assert done.status == 2
     assert "pagefile_0.pfl is gone: expected the files of the crawl" in done.err
     assert crawl.asked() == []
+
+
+def test_a_clock_that_was_set_back_keeps_no_page_from_its_visit(crawl: Crawl) -> None:
+    crawl.days = 400
+    crawl.run()
+    crawl.days = 0
+    crawl.site.pages["/a"] = "another text of this page"
+    assert "1 changed, 0 new, 3 as before" in crawl.run("due", LARM_REFRESH_PER_DAY="100").out
+    assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
 
 
 def test_robots_txt_takes_a_page_out_when_it_says_so_twice(crawl: Crawl) -> None:

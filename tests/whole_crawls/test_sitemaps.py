@@ -6,6 +6,8 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.crawling import crawl, records
 from tests.support.servers.scripted import Reply, Request, Route, ScriptedServer
 
@@ -58,3 +60,44 @@ def test_no_sitemap_is_asked_where_none_is_wanted(scripted_server: Start, tmp_pa
     server = scripted_server({"/": "page"})
     assert crawl(server.url("/"), tmp_path, LARM_SITEMAPS="no").status == 0
     assert [one.target for one in server.log] == ["/robots.txt", "/"]
+
+
+@pytest.mark.acceptance
+def test_sitemaps_that_lie_cost_a_word_each(scripted_server: Start, tmp_path: Path) -> None:
+    """What stood before the place counts; neither another host nor the network is asked, and what
+    is yet to come makes no page due."""
+    other = scripted_server({"*": "page"}, "127.60.0.9")
+
+    def urlset(*rows: str) -> bytes:
+        return f"<urlset>{''.join(f'<url><loc>{row}</url>' for row in rows)}</urlset>".encode()
+
+    lines = "".join(f"<!ENTITY b{n} '{f'&b{n - 1};' * 10}'>" for n in range(1, 10))
+    future = "/future-page</loc><lastmod>2199-01-01</lastmod>"
+    maps = {
+        "/future": urlset(future, "/a</loc><lastmod>2199-01-01</lastmod>"),
+        "/foreign": urlset(f"{other.url('/far')}</loc>", "file:///etc/passwd</loc>"),
+        "/index": f"<sitemapindex><sitemap><loc>{other.url('/map')}</loc></sitemap>".encode(),
+        "/big": gzip.compress(urlset("/first</loc>")[:-9] + b" " * 60_000_000 + b"</urlset>", 1),
+        "/broken": urlset("/before</loc>", "/after</loc><lastmod"),
+        "/bomb": f"<!DOCTYPE u [<!ENTITY b0 'a'>{lines}]>".encode() + urlset("/&b9;</loc>"),
+        "/file": b"<!DOCTYPE u [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>" + urlset("/&a;</loc>"),
+    }
+    routes: dict[str, Route] = {path: (200, {}, body) for path, body in maps.items()}
+    routes["/"] = "<a href=/a>a</a>"
+    routes |= dict.fromkeys(("/a", "/future-page", "/first", "/before", "/after"), "page")
+    server = scripted_server(routes)
+    named = "".join(f"Sitemap: {server.url(path)}\n" for path in maps)
+    robots = f"User-agent: *\nDisallow:\n{named}Sitemap: {other.url('/named')}\n"
+    server.routes["/robots.txt"] = (200, {"Content-Type": "text/plain"}, robots.encode())
+    ran = crawl(server.url("/"), tmp_path, LARM_SITEMAPS="yes")
+    assert ran.status == 0, ran.err
+    stored = {one["url"] for one in records(tmp_path / "crawl/store.log")}
+    assert stored >= {server.url(path) for path in ("/", "/a", "/future-page", "/first", "/before")}
+    assert server.url("/after") not in stored
+    assert not other.log
+    for said in ("/big: too-big, 1 URL", "/broken: broken, 1 URL", "/bomb: entities, 0 URLs"):
+        assert said in ran.err
+    assert "/file: entities, 0 URLs" in ran.err
+    again = crawl(server.url("/"), tmp_path, LARM_SITEMAPS="yes", refresh="due")
+    assert again.status == 0, again.err
+    assert "0 changed, 0 new" in again.out
