@@ -119,7 +119,9 @@ class NotifyExtension:
     def _forget_over(self, scheduler: FrontierScheduler) -> None:
         """Of the hosts of this worker."""
         gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
-        with _told(self.root / TOLD) as told:
+        if not (path := self.root / TOLD).exists():
+            return
+        with _told(path) as told:
             for what, host in map(str.split, list(told)):
                 if host in hosts and gate.is_over(what, host):
                     del told[f"{what} {host}"]
@@ -162,21 +164,22 @@ def _told(path: Path) -> Iterator[dict[str, float]]:
     no file, or it is damaged, nothing was told."""
     told: dict[str, float] = {}
     try:
-        file = path.open("a+")
+        file = path.open("a+b", buffering=0)
     except OSError:
         yield told
         return
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        with suppress(ValueError):
-            told.update(json.load(file))
+        with suppress(ValueError, TypeError):
+            told.update(json.loads(file.read()))
         before = dict(told)
         yield told
         if told != before:
             with suppress(OSError):
                 file.truncate(0)
-                json.dump(told, file)
+                file.write(json.dumps(told).encode())
 
 
 def notify_target(crawler: Crawler) -> str:
