@@ -563,6 +563,17 @@ LARM_SQL_BODIES = True
 # environment.
 LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 
+# Where `ObjectsReceiver` writes: `s3://bucket/folder`, `gs://`, `az://` or `file:///folder`.
+# Credentials are those of the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).
+LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
+
+# The server of `StreamReceiver`: `redis://:password@host:6379/0` or
+# `nats://user:password@host:4222`, by the environment.
+LARM_STREAM_URL = os.environ.get("LARM_STREAM_URL", "")
+
+# The key of the Redis stream; stream and subject of NATS.
+LARM_STREAM_NAME = "larm-pages"
+
 CONCURRENT_ITEMS = 1
 ITEM_PROCESSOR = "larmspider.pipelines.store.StorageChain"
 ITEM_PIPELINES = {

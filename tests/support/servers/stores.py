@@ -1,0 +1,145 @@
+"""Real servers that pages go to: SeaweedFS with its S3 interface, and NATS with JetStream.
+
+Each on free loopback ports, with its data in a folder of its own; it ends by its pid. A killed one
+comes up again on the same port, with what it had.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from tests.support.servers.processes import end, free_port, listens, wait_for
+
+HOST = "127.0.0.1"
+_PROGRAMS = Path(sys.executable).parent
+
+
+class StoreServer(ABC):
+    program: str
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def folder(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name)
+
+    @abstractmethod
+    def command(self) -> list[str]: ...
+
+    @abstractmethod
+    def answers(self) -> bool: ...
+
+    def start(self) -> None:
+        log = self.folder / "output"
+        with log.open("ab") as output:
+            self._child = subprocess.Popen(
+                [str(_PROGRAMS / self.program), *self.command()],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        wait_for(self._child, log, self.answers, 120)
+
+    def kill(self) -> None:
+        if self._child is not None:
+            end(self._child, signal.SIGKILL)
+            self._child = None
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{self.program}-")
+        self.port = free_port(HOST)
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        assert self._folder is not None
+        self._folder.cleanup()
+
+
+class SeaweedServer(StoreServer):
+    """``environment`` is for the receiver."""
+
+    program = "weed"
+    key, secret = "larm", "s3cr3t-s3cr3t"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": self.key,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_ENDPOINT_URL": f"http://{HOST}:{self.port}",
+            "AWS_REGION": "us-east-1",
+        }
+
+    def store(self, bucket: str) -> S3Store:
+        return S3Store(
+            bucket,
+            endpoint=f"http://{HOST}:{self.port}",
+            access_key_id=self.key,
+            secret_access_key=self.secret,
+            region="us-east-1",
+            client_options={"allow_http": True, "timeout": "10s"},
+        )
+
+    def command(self) -> list[str]:
+        config = self.folder / "s3.json"
+        credentials = [{"accessKey": self.key, "secretKey": self.secret}]
+        user = {"name": "larm", "credentials": credentials, "actions": ["Admin", "Read", "Write"]}
+        config.write_text(json.dumps({"identities": [user]}))
+        ports = getattr(self, "_ports", None) or [free_port(HOST) for _ in range(3)]
+        self._ports = ports
+        master, volume, filer = ports
+        return [
+            *("server", f"-dir={self.folder}", f"-ip={HOST}", f"-ip.bind={HOST}"),
+            *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
+            *("-s3", f"-s3.port={self.port}", f"-s3.config={config}"),
+            *("-master.volumeSizeLimitMB=64", "-volume.max=8"),
+        ]
+
+    def answers(self) -> bool:
+        try:
+            self.store("started").put("x", b"x", use_multipart=False)
+        except BaseError:
+            return False
+        return True
+
+
+class NatsServer(StoreServer):
+    program = "nats-server"
+    password = "s3cr3t"
+
+    @property
+    def url(self) -> str:
+        return f"nats://larm:{self.password}@{HOST}:{self.port}"
+
+    def command(self) -> list[str]:
+        return [
+            *("-a", HOST, "-p", str(self.port), "-js", "-sd", str(self.folder)),
+            *("--user", "larm", "--pass", self.password),
+        ]
+
+    def answers(self) -> bool:
+        return listens(HOST, self.port)
