@@ -138,7 +138,7 @@ class TrapWatch:
             changed = self._not_traps.stat().st_mtime_ns
             if changed == self._read:
                 return False
-            self._names = frozenset(self._not_traps.read_text("utf-8").splitlines())
+            self._names = frozenset(self._not_traps.read_text("utf-8").split("\n"))
         except (OSError, ValueError):
             return False
         self._read = changed

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import replace_file
+from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
 from larmspider.frontier.traps import ClassRecord, HostTraps, group_of, name_of
@@ -85,7 +86,7 @@ def traps_in(crawl: CrawlDir) -> list[Trap]:
         for record in traps.blocked():
             samples = [_sample(*one, crawl, searcher) for one in record.samples or ()]
             name, why = name_of(host, record.text), record.in_words()
-            line, drop = rules.line(record), _changes_nothing(samples)
+            line, drop = rules.line(record), changes_nothing(samples)
             found.append(Trap(name, host, why, record.pages, record.held, samples, line, drop))
     return sorted(found, key=lambda trap: (-trap.held, trap.name))
 
@@ -109,22 +110,17 @@ def _parameters(url: str) -> dict[str, str]:
     return dict(one.partition("=")[::2] for one in re.split("[&;]", query) if one)
 
 
-def _changes_nothing(samples: Iterable[Sample]) -> str:
-    """The parameter in which all samples differ from what they repeat, and in nothing else."""
+def changes_nothing(samples: Iterable[Sample]) -> str:
+    """The parameter that all samples have more than the page that they repeat."""
     found = set[str]()
     for one in samples:
-        if not one.repeats.startswith("http") or _path(one.url) != _path(one.repeats):
-            return ""
         asked, there = _parameters(one.url), _parameters(one.repeats)
-        differ = {name for name in asked.keys() | there if asked.get(name) != there.get(name)}
-        if len(differ) != 1:
+        more = asked.keys() - there
+        is_one = len(more) == 1 and there.items() <= asked.items()
+        if not is_one or one.url.partition("?")[0] != one.repeats.partition("?")[0]:
             return ""
-        found |= differ
+        found |= more
     return found.pop() if len(found) == 1 else ""
-
-
-def _path(url: str) -> str:
-    return url.partition("?")[0]
 
 
 class _Rules:
@@ -146,8 +142,8 @@ class _Rules:
     def line(self, record: ClassRecord) -> str:
         """The shortest that fits the class, "" where none does."""
         path, query, names = record.text.partition("?")
-        if not path.startswith("/") or " with " in path:
-            return ""
+        if not path.startswith("/") or " with " in path or not record.text.isprintable():
+            return ""  # what is no line of a file could be two
         for rule in _candidates(self._traps.host, path, names if query else None):
             found = PatternSet([rule], name="rule", mode="search").match
             fits = all(found(self._form(url)) for url, _ in record.samples or ())
@@ -196,24 +192,34 @@ def rules_file(settings: Settings, crawl: CrawlDir) -> Path | None:
     return Path(name).expanduser() if name else None
 
 
+def rules_in(file: Path) -> str:
+    """Its text, or the packaged rules where it is not there. Raises ConfigError."""
+    try:
+        return file.read_text("utf-8-sig") if file.exists() else packaged_rules()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}; expected a file to read, in UTF-8") from error
+
+
 def accept(trap: Trap, file: Path | None) -> Path:
     """Add the rule of a trap to the operator's file, which is made of the packaged rules where it
     is not there. Raises ConfigError."""
     if not trap.line:
-        raise ConfigError(f"--accept {trap.name}: expected a class with a rule, it has none")
+        raise ConfigError(
+            f"{trap.name}: no rule fits this class alone: expected a class that has one"
+        )
     if file is None:
         raise ConfigError(
-            f"--accept {trap.name}: {_FILE} is empty: expected the name of a file for the line"
+            f"{trap.name}: {_FILE} is empty: expected the name of a file for the line"
             f" {trap.line}, in the settings of the project or by -s"
         )
-    try:
-        before = file.read_text("utf-8-sig") if file.exists() else packaged_rules()
-        if trap.line not in before.splitlines():
-            said = f"\n# {trap.name}: {trap.why}\n{trap.line}\n"
-            KnownPathsFilter.from_text(before + said, str(file))
-            replace_file(file, (before.rstrip("\n") + "\n" + said).encode())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: {error}; expected a file to write, in UTF-8") from error
+    before = rules_in(file)
+    if trap.line not in before.splitlines():
+        said = f"{before}\n# {printable(trap.name)}: {trap.why}\n{trap.line}\n"
+        KnownPathsFilter.from_text(said, str(file))
+        try:
+            replace_file(file, said.encode())
+        except OSError as error:
+            raise ConfigError(f"{file}: {error.strerror}; expected a file to write") from error
     return file
 
 

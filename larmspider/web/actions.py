@@ -14,12 +14,14 @@ from aiohttp import web
 from larmspider.control.deletes import approve, waiting_lists
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
-from larmspider.reports.mirrors import accept, resolver_file
+from larmspider.formatting import printable
+from larmspider.reports import mirrors, traps
 from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
 from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of
 from larmspider.web.views.mirrors import mirrors_of
+from larmspider.web.views.traps import traps_of
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ FAILED_SECS = 1.0
 PREVIEW = "scope-preview"
 APPROVE_DELETES = "approve-deletes"
 ACCEPT_MIRROR = "accept-mirror"
+ACCEPT_TRAP, REJECT_TRAP = "accept-trap", "reject-trap"
 EDITED = ("synonyms", "best-bets")
 """Files of the search; the field of the form has the name of the act."""
 
@@ -92,6 +95,8 @@ async def act(request: web.Request) -> web.Response:
             done = await site.work.run(lambda: _approve_deletes(site, form))
         elif name == ACCEPT_MIRROR:
             done = await site.work.run(_accept_mirror, site, form.get("host", ""))
+        elif name in (ACCEPT_TRAP, REJECT_TRAP):
+            done = await site.work.run(_judge_trap, site, name, form.get("name", ""))
         elif site.source.controller is None:
             raise HttpError("No crawl runs here that could be controlled.", 409)
         else:
@@ -131,11 +136,27 @@ def _accept_mirror(site: Site, host: str) -> str:
     found = {mirror.host: mirror for mirror in mirrors_of(site.source)}
     if host not in found:
         raise HttpError(f"{host[:300]!r} is no mirror of another host.", 409)
-    file = resolver_file(site.source.settings, site.source.crawl)
+    file = mirrors.resolver_file(site.source.settings, site.source.crawl)
     line = found[host].line
-    path = accept(found[host], file)
+    path = mirrors.accept(found[host], file)
     logger.info("Control: %s added to %s", line, path)
     return f"{line} is in {path}, for crawls that begin"
+
+
+def _judge_trap(site: Site, act: str, name: str) -> str:
+    """Add the rule of a class to the operator's file, or let go of its URLs. Raises
+    LarmspiderError."""
+    found = {trap.name: trap for trap in traps_of(site.source)}
+    if name not in found:
+        raise HttpError(f"{name[:300]!r} is no class that is held.", 409)
+    if act == REJECT_TRAP:
+        path = traps.reject(found[name], site.source.crawl)
+        done = f"{name} is no trap ({path}): its URLs will be fetched"
+    else:
+        path = traps.accept(found[name], traps.rules_file(site.source.settings, site.source.crawl))
+        done = f"the rule of {name} is in {path}, for crawls that begin"
+    logger.info("Control: %s", printable(done))
+    return done
 
 
 def _back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:

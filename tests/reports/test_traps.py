@@ -9,7 +9,7 @@ import pytest
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.known_paths import KnownPathsFilter
-from larmspider.reports.traps import Trap, traps_in
+from larmspider.reports.traps import Sample, Trap, changes_nothing, traps_in
 from tests.support.crawling import Ran, scrapy
 from tests.support.frontier.walk import H, Walk, wiki
 from tests.support.stored_crawl import StoredCrawl
@@ -48,6 +48,23 @@ def test_each_class_has_its_evidence_and_a_rule_that_fits_it_alone(crawl: CrawlD
         assert (rule.reject_reason(f"{H}/wiki{url}") is not None) is is_rejected
 
 
+@pytest.mark.parametrize(
+    "repeats, found",
+    [
+        (("?n=1", "?n=2"), "sid"),
+        (("?n=1", "?n=1"), ""),
+        (("?n=1&sid=b", "?n=2"), ""),
+        (("?n=1", ""), ""),
+    ],
+)
+def test_a_parameter_that_changes_nothing_is_named(repeats: tuple[str, str], found: str) -> None:
+    samples = [
+        Sample(f"{H}/shop?n={n}&sid=a", "", f"{H}/shop{other}")
+        for n, other in enumerate(repeats, 1)
+    ]
+    assert changes_nothing(samples) == found
+
+
 @pytest.mark.acceptance
 def test_an_operator_accepts_or_rejects_a_class_by_command(crawl: CrawlDir, tmp_path: Path) -> None:
     def run(*words: str) -> Ran:
@@ -58,7 +75,7 @@ def test_an_operator_accepts_or_rejects_a_class_by_command(crawl: CrawlDir, tmp_
     assert run("--json", "-n", "1").json["traps"][0]["name"] == "h:80/wiki with 2 parameters"
     for words, why in (
         (["--accept", "h:80/x"], "--accept h:80/x: expected a class that is held: h:80/wiki"),
-        (["--accept", EDIT], f"--accept {EDIT}: LARM_KNOWN_PATHS_FILE is empty: expected"),
+        (["--accept", EDIT], f"{EDIT}: LARM_KNOWN_PATHS_FILE is empty: expected"),
         (["-n", "0"], "-n 0: expected"),
     ):
         refused = run(*words)

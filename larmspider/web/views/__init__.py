@@ -11,6 +11,7 @@ from larmspider.web.views import (
     queries,
     search,
     service,
+    traps,
     url,
 )
 
@@ -25,6 +26,7 @@ PAGES = (
     *queries.PAGES,
     *deletes.PAGES,
     *mirrors.PAGES,
+    *traps.PAGES,
     *service.PAGES,
 )
 """All pages; a new page is a line here."""
