@@ -53,6 +53,7 @@ def test_the_class_that_is_the_content_is_never_held(backend: LmdbBackend) -> No
     assert states["/wiki?id=*"] is ClassState.OPEN
 
 
+@acceptance
 @pytest.mark.parametrize("mode", [REPORT, OFF])
 def test_nothing_is_held_where_that_is_not_wanted(mode: str, backend: LmdbBackend) -> None:
     walk = Walk(wiki, backend, mode).run(most=999)
@@ -70,6 +71,7 @@ def late(target: str) -> Reply:
     return page("Item", document(number) if number >= 200 else "Not in stock.")
 
 
+@acceptance
 def test_a_class_that_turns_out_new_is_fetched_whole(backend: LmdbBackend) -> None:
     """But for those of which it is true that they say nothing."""
     walk = Walk(late, backend).run()
