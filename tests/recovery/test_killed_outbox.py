@@ -11,16 +11,17 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from larmspider.files import replace_file
 from larmspider.pipelines.outbox.spool import standings
 from tests.support.crawling import begin, scrapy
 from tests.support.forking import Forked
-from tests.support.recovery.killed_crawl import SETTINGS, Site, wait_until
+from tests.support.recovery.killed_crawl import SETTINGS, Site
 from tests.support.recovery.receivers import check_database, stored_pages
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 
@@ -31,7 +32,7 @@ SQL = "larmspider.pipelines.outbox.sql.SqlReceiver"
 SECOND = f"{MODULE}.SecondReceiver"
 GATE = f"{MODULE}.GateReceiver"
 DUMMY = "larmspider.pipelines.outbox.dummy.DummyReceiver"
-FOR_ALL = {**SETTINGS, "CONCURRENT_REQUESTS_PER_DOMAIN": "1", "LARM_LANGUAGES": ""}
+FOR_ALL = {**SETTINGS, "LARM_LANGUAGES": "", "LARM_OUTBOX_END_SECS": "240"}
 
 
 def senders_of(crawler: int) -> list[int]:
@@ -43,6 +44,18 @@ def senders_of(crawler: int) -> list[int]:
             if int(parent) == crawler and b"outbox.sender" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
     return found
+
+
+def open_gate(folder: Path, entries: int) -> None:
+    """For so many, in all."""
+    replace_file(folder / "open", str(entries).encode())
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 240
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +94,7 @@ class SendingCrawl:
 
     def end(self, process: Forked) -> str:
         """Wait until it has ended by itself; what it said."""
-        status, said = process.wait(300), self.said.read_text("utf-8")
+        status, said = process.wait(480), self.said.read_text("utf-8")
         assert status == 0, said
         return said
 
@@ -146,12 +159,9 @@ def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The crawl ends without it, and says what waits; scrapy outbox shows and sends that."""
-    (tmp_path / "ready").touch()
+    open_gate(tmp_path, 100)
     crawl = SendingCrawl(site, tmp_path, GATE, GATE_FOLDER=str(tmp_path))
-    process = crawl.begin(LARM_OUTBOX_END_SECS="0.5")
-    wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "a page that was taken")
-    (tmp_path / "ready").unlink()
-    said = crawl.end(process)
+    said = crawl.end(crawl.begin(LARM_OUTBOX_END_SECS="1"))
     assert "GateReceiver has not taken" in said
     assert re.search(r"^sent .* to GateReceiver, .* wait: scrapy outbox --send", said, re.MULTILINE)
     for name, value in crawl.variables.items():
@@ -159,7 +169,7 @@ def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
     ran = scrapy("outbox", "--send", cwd=tmp_path, settings_module=MODULE)
     assert ran.status == 1
     assert re.search(r"GateReceiver: .* taken; .* deletes wait: the gate is closed", ran.out)
-    (tmp_path / "ready").touch()
+    open_gate(tmp_path, 1_000_000)
     ran = scrapy("outbox", "--send", "--json", cwd=tmp_path, settings_module=MODULE)
     assert ran.status == 0, ran.err
     pages = stored_pages(crawl.crawl)
@@ -171,15 +181,13 @@ def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
 
 def test_a_full_outbox_holds_the_crawl_and_says_for_whom(site: Site, tmp_path: Path) -> None:
     """It goes on when the receiver is back, and ends complete."""
-    (tmp_path / "ready").touch()
+    open_gate(tmp_path, 100)
     crawl = SendingCrawl(site, tmp_path, GATE, GATE_FOLDER=str(tmp_path))
     process = crawl.begin(LARM_OUTBOX_BYTES="100000", LARM_MONITOR_SECS="0.5")
-    wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "a page that was taken")
-    (tmp_path / "ready").unlink()
     held = "; waiting for GateReceiver, the gate is closed: the outbox is full"
     wait_until(lambda: held in crawl.said.read_text("utf-8"), "a line of the monitor")
     assert process.poll() is None
-    (tmp_path / "ready").touch()
+    open_gate(tmp_path, 1_000_000)
     said = crawl.end(process)
     assert "Nothing is fetched until there is room: waiting for GateReceiver, " in said
     assert "The outbox has room again" in said

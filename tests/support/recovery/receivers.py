@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from scrapy.settings import BaseSettings, Settings
 
+from larmspider.pipelines.outbox import sender
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
 from larmspider.pipelines.outbox.sql import SqlReceiver
@@ -28,7 +29,7 @@ class SecondReceiver(SqlReceiver):
 
 
 class GateReceiver(Receiver):
-    """Writes URLs into GATE_FOLDER/taken while there is a file "ready" beside it."""
+    """Writes URLs into GATE_FOLDER/taken, about as many as the file "open" beside it says."""
 
     max_entries = 50
 
@@ -39,12 +40,14 @@ class GateReceiver(Receiver):
     def connect(self) -> None:
         if not Path(os.environ["GATE_FOLDER"]).exists():
             raise RefusedError("no such folder")
+        sender.MAX_SECS = 0.5
 
     def send(self, batch: Sequence[Entry]) -> Sent:
         folder = Path(os.environ["GATE_FOLDER"])
-        if not (folder / "ready").exists():
-            raise AwayError("the gate is closed", 0.1)
-        with (folder / "taken").open("a") as taken:
+        with (folder / "taken").open("a+") as taken:
+            taken.seek(0)
+            if sum(1 for _ in taken) >= int((folder / "open").read_text()):
+                raise AwayError("the gate is closed")
             taken.writelines(f"{entry.url}\n" for entry in batch)
         return Sent()
 
