@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SECONDS = 2.0
-ACT_SECONDS = 15.0
+ACT_SECONDS = 60.0
 ANSWER_BYTES = 1_000_000
 NOT_REACHED = "The crawl's own server cannot be reached."
 ONCE = frozenset({"seeds"})
