@@ -295,6 +295,7 @@ def test_what_our_components_write_is_theirs() -> None:
         "crawl.json",
         "lock",
         "removed.txt",
+        "not-traps.txt",
         "queries.sqlite",
         "rules/",
     }  # a new crawl keeps them
