@@ -144,10 +144,12 @@ def test_bad_urls_are_refused_without_saying_them(url: str) -> None:
 
 def test_files_that_are_no_database_or_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database, " * 100)
-    with pytest.raises(RefusedError, match="not a database"):
-        receiver_for(f"sqlite:{tmp_path / 'x'}").connect()
-    with pytest.raises(AwayError, match="unable to open"):
-        receiver_for(f"sqlite:{tmp_path / 'none' / 'x'}").connect()
+    for path, kind, said in (
+        (tmp_path / "x", RefusedError, "not a database"),
+        (tmp_path / "none" / "x", AwayError, "unable to open"),
+    ):
+        with closing(receiver_for(f"sqlite:{path}")) as one, pytest.raises(kind, match=said):
+            one.connect()
 
 
 def test_a_locked_or_full_database_is_away(tmp_path: Path) -> None:
@@ -186,8 +188,8 @@ def test_what_postgresql_says_is_told_without_the_password(
         (postgres.url + "x", RefusedError, 'database "larmx" does not exist'),
         (postgres.url + "?options=-csearch_path%3Dnone", RefusedError, "no schema has been select"),
     ):
-        with pytest.raises(kind, match=said) as refused:
-            receiver_for(url).connect()
+        with closing(receiver_for(url)) as one, pytest.raises(kind, match=said) as refused:
+            one.connect()
         assert secret not in str(refused.value)
         assert "\n" not in str(refused.value)
 
