@@ -53,7 +53,7 @@ class Ran:
 
 
 def scrapy(
-    *arguments: str, cwd: Path, timeout: float = 120, settings_module: str = "larmspider.settings"
+    *arguments: str, cwd: Path, timeout: float = 300, settings_module: str = "larmspider.settings"
 ) -> Ran:
     """Run ``scrapy ARGUMENTS`` in ``cwd``, with the project importable but not its scrapy.cfg."""
     own = environment(cwd, settings_module)
@@ -124,7 +124,7 @@ def scrapy_for(
 def crawl(
     start: str,
     cwd: Path,
-    timeout: float = 120,
+    timeout: float = 300,
     settings_module: str = "larmspider.settings",
     **settings: str,
 ) -> Ran:
