@@ -151,7 +151,7 @@ reader = ExtractionProcess(30, 1 << 30)
 Path(sys.argv[1]).write_bytes(b"another egg")
 for _ in range(2):
     page = asyncio.run(reader.read("text/html", b"<title>T</title>", "http://h/", "text/html"))
-    reader._end()
+    reader.end()
     Path(sys.argv[1]).unlink(missing_ok=True)
     print(page.title)
 reader.close()
