@@ -60,12 +60,18 @@ def is_locked(path: Path) -> bool:
 
 
 def replace_file(
-    path: Path, content: bytes, *, draft: Path | None = None, private: bool = False
+    path: Path,
+    content: bytes,
+    *,
+    draft: Path | None = None,
+    private: bool = False,
+    synced: bool = False,
 ) -> None:
     """Give a file new content in one step: whoever reads it, and a crash, finds the old or the new.
 
     ``draft`` is written first, by default ``path`` with ".new" appended. ``private``: only its
-    owner may read the file. Raises OSError, and then leaves no draft.
+    owner may read the file. ``synced``: it is on the disk before its name is, for a machine may
+    lose its power. Raises OSError, and then leaves no draft.
     """
     draft = draft or path.with_name(path.name + ".new")
     try:
@@ -74,6 +80,9 @@ def replace_file(
         file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(file, "wb") as out:
             out.write(content)
+            if synced:
+                out.flush()
+                os.fsync(out.fileno())
         draft.replace(path)
     except OSError:
         with suppress(OSError):

@@ -11,13 +11,14 @@ index; a page names its own::
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgpack
+
+from larmspider.files import replace_file
 
 if sys.version_info >= (3, 14):
     from compression.zstd import (
@@ -87,12 +88,8 @@ class PackedPages:
         except ZstdError:  # too little text, or none in common
             return
         path = self._directory / _NAME.format(self._number + 1)
-        draft = path.with_suffix(".new")
-        with draft.open("wb") as file:
-            file.write(dictionary.dict_content)
-            file.flush()
-            os.fsync(file.fileno())  # before the commit that has pages which need it
-        draft.replace(path)
+        # before the commit that has pages which need it
+        replace_file(path, dictionary.dict_content, synced=True)
         self._use(dictionary)
 
     def unpack(self, packed: bytes) -> dict[str, Any]:

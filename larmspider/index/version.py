@@ -10,7 +10,6 @@ of another version is refused with a message that says what to do; rebuild.py ma
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import replace_file
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
@@ -93,10 +93,8 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             )
     else:
         # synced before the index exists, for an index without it is refused
-        with meta.open("w", encoding="utf-8") as file:
-            json.dump({"schema": SCHEMA_VERSION, "stemmer": stemmer}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        record = {"schema": SCHEMA_VERSION, "stemmer": stemmer}
+        replace_file(meta, json.dumps(record).encode(), synced=True)
     try:
         if not tantivy.Index.exists(str(directory)):
             _create(directory)
@@ -115,9 +113,7 @@ def _create(directory: Path) -> None:
         "docstore_compression": "none",
         "docstore_compress_dedicated_thread": False,
     }
-    replacement = path.with_suffix(".new")
-    replacement.write_text(json.dumps(meta))
-    replacement.replace(path)
+    replace_file(path, json.dumps(meta).encode())
 
 
 def _prepare(index: tantivy.Index, stemmer: str, version: int) -> tantivy.Index:

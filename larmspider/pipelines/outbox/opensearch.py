@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
+
+from w3lib.http import basic_auth_header
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -104,8 +105,8 @@ class OpenSearchReceiver(Receiver):
         self._host, self._port, self._tls = parts.hostname, port, parts.scheme == "https"
         self._headers = {"Accept": "application/json"}
         if parts.username is not None:
-            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = "Basic " + b64encode(user.encode()).decode()
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            self._headers["Authorization"] = basic_auth_header(user, password, "utf-8").decode()
         self._query = ""
         self._connection: HTTPConnection | None = None
 
