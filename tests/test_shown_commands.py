@@ -46,6 +46,7 @@ ELSEWHERE = {
     r"scrapy crawl intranet -a start=http://127": "tests/examples/test_demo_site.py",
     r"scrapy crawl intranet -a start=file:": "tests/whole_crawls/test_files.py",
     r"python -m examples\.intranet": "tests/examples/test_demo_site.py",
+    r"python -m examples\.applications": "tests/examples/test_applications.py",
     r"kinit ": "tests/fetch/sites/test_curl.py",
     r"curl -H": "tests/web/test_control.py",
     r"scrapyd-deploy|curl -n|node=": "tests/deploy/test_scrapyd.py",

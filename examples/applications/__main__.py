@@ -1,0 +1,55 @@
+"""An intranet of real applications, as Debian has them: wikis, repositories, listings, an archive.
+
+    $ python -m examples.applications
+    dokuwiki             http://127.0.0.1:40123/doku.php     409 documents
+    ...
+
+Names choose some of them; what is not installed is named with its packages. Ctrl-C ends them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from tests.support.servers.applications import APPLICATIONS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.applications", description="Serve an intranet of applications."
+    )
+    parser.add_argument(
+        "name", nargs="*", help=f"default: all that are installed of {', '.join(APPLICATIONS)}"
+    )
+    parser.add_argument("--documents", type=int, default=400, help="of each, about (default 400)")
+    options = parser.parse_args(argv)
+    if unknown := [name for name in options.name if name not in APPLICATIONS]:
+        parser.error(f"{unknown[0]}: expected {', '.join(APPLICATIONS)}")
+    if options.documents < 10:
+        parser.error(f"--documents {options.documents}: expected an integer >= 10")
+    with ExitStack() as running:
+        started = 0
+        for name in options.name or APPLICATIONS:
+            app = APPLICATIONS[name](options.documents)
+            if missing := app.missing():
+                wanted = f"apt-get install {' '.join(app.packages)}"
+                print(f"{name:20} {', '.join(missing)} missing: {wanted}", file=sys.stderr)
+                continue
+            running.enter_context(app)
+            print(f"{name:20} {app.seed:34} {len(app.documents()):>4} documents", flush=True)
+            started += 1
+        if started:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            try:
+                signal.pause()
+            except KeyboardInterrupt:
+                return 0
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
