@@ -16,7 +16,8 @@ all link texts as a third field, and for `larmspider.index.search.Searcher` as i
     question   how do I use join()          a name in one of `QUESTIONS` in turn
     typo       jion()                       one mistake in a word of five letters or more: a letter
                                             left out, put in, changed, or two swapped
-    inflected  listener for listeners       the last word in the other number; names of plain words
+    inflected  listener for listeners       the last word in the other number; names of plain words;
+                                            of German manuals names of one word (`FORMEN`)
     flag       --prefix                     entries that begin with a dash
     quoted     "join()"                     a name in quotes
     code       asyncio.Queue.join()         owner and name, as in a program; names with signs
@@ -31,6 +32,7 @@ manuals and their halves are those of benchmarks/manuals.py::
 ``--questions`` types those of benchmarks/questions.tsv instead, as persons would put them, and says
 where a right page is among the first ten.
 
+``--stemmer german`` makes indexes with this stemmer alone, whatever language the pages are in.
 ``--json`` writes the figures to a file, ``--beside`` takes such a file, of other code, into the
 table. Indexes are kept in ``--keep`` for the next run.
 """
@@ -47,13 +49,17 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import tantivy
+from scrapy.settings import Settings
 
 from benchmarks.manuals import HELD_OUT, MANUALS, TUNED, Entry, Manual, installed
+from larmspider import options as options_of_crawls
 from larmspider.errors import QueryError
+from larmspider.extraction.language import Languages
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
@@ -76,6 +82,12 @@ FRAGEN = (
     "wo finde ich etwas über {}",
     "wozu dient {}?",
 )
+
+FORMEN = {
+    "ungen": "ung", "ung": "ungen", "heit": "heiten", "keit": "keiten", "en": "e", "e": "en",
+    "er": "ern", "el": "eln", "or": "oren", "chen": None, "s": None, "": "e",
+}  # fmt: skip
+"""Endings of German nouns, and those of another number or case; the first that fits."""
 
 Search = Callable[[str], Sequence[str]]
 """A query's first ten URLs."""
@@ -103,10 +115,16 @@ def measure(cases: Iterable[Case], search: Search) -> Scores:
     )
 
 
-def build(directory: Path, all_pages: Iterable[Page]) -> Searcher:
-    """The product's index of the pages, as a finished crawl leaves it."""
-    with Simhasher() as hasher, IndexWriter(directory, simhashes=hasher.submit) as writer:
+def build(directory: Path, all_pages: Iterable[Page], stemmer: str = "") -> Searcher:
+    """The product's index of the pages, as a finished crawl leaves it, or with one stemmer."""
+    guessed = "" if stemmer else options_of_crawls.defaults()["LARM_LANGUAGES"]
+    with (
+        Simhasher() as hasher,
+        closing(Languages.from_settings(Settings({"LARM_LANGUAGES": guessed}))) as languages,
+        IndexWriter(directory, stemmer=stemmer or "english", simhashes=hasher.submit) as writer,
+    ):
         for page in all_pages:
+            page.language = None if stemmer else languages.of_now(page)
             writer.add(page)
             writer.add_anchors(
                 page.name,
@@ -215,6 +233,14 @@ def _inflected(name: str) -> str | None:
     return name + ("es" if name.endswith(("x", "ch", "sh")) else "s")
 
 
+def _flektiert(name: str) -> str | None:
+    if not re.fullmatch("[A-ZÄÖÜ][a-zäöüß]{3,}", name):
+        return None
+    ending = next(ending for ending in FORMEN if name.endswith(ending))
+    other = FORMEN[ending]
+    return None if other is None else name.removesuffix(ending) + other
+
+
 def _as_code(entry: Entry, separator: str) -> str | None:
     owner = re.fullmatch(
         r"(?:class |built-in |in module |module |in )*([\w.:]*\w)"
@@ -247,7 +273,7 @@ def cases(form: str, entries: Sequence[Entry], manual: Manual, count: int) -> li
             elif form == "typo":
                 wanted = _mistyped(name, draw)
             elif form == "inflected":
-                wanted = None if manual.name.endswith("-de") else _inflected(name)
+                wanted = (_flektiert if manual.name.endswith("-de") else _inflected)(name)
                 wanted = None if wanted in names else wanted
             elif form == "flag":
                 wanted = name if name.startswith("-") else None
@@ -300,6 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, action="append", help="other manuals: directories")
     parser.add_argument("--keep", type=Path, help="keep the indexes here")
     parser.add_argument("--product-only", action="store_true", help="without BM25")
+    parser.add_argument("--stemmer", default="", help="one stemmer for all pages")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--beside", type=Path, help="figures of other code, for the table")
     options = parser.parse_args(arguments)
@@ -327,7 +354,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pages = list(manual.pages())
             entries = manual.entries(page.url for page in pages)
             kept = (options.keep or Path(scratch)) / manual.name
-            searcher = Searcher.open(kept) if kept.exists() else build(kept, pages)
+            searcher = Searcher.open(kept) if kept.exists() else build(kept, pages, options.stemmer)
             searches = {"larmspider": product(searcher)}
             if not options.product_only:
                 searches["BM25"] = baseline(pages)
