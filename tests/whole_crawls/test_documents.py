@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import pypdfium2
 import pytest
 
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.items import part_url
-from tests.support.crawling import crawl, records, scrapy
+from tests.support.crawling import FAST, crawl, records, scrapy
 from tests.support.documents import corpus
 from tests.support.documents.corpus import SAMPLES
 from tests.support.servers.scripted import Route, ScriptedServer
@@ -131,3 +133,30 @@ def test_an_index_made_anew_has_the_parts(crawled: tuple[Path, str]) -> None:
     searcher = Searcher.open(folder / "crawl" / "index")
     for sample in SAMPLES.values():
         assert searcher.search(f'"{sample.phrase}"').total == 1
+
+
+ERLANG = Path("/usr/share/doc/erlang-doc")
+
+
+def test_pages_of_real_pdfs_are_found(tmp_path: Path) -> None:
+    """Erlang's 38 PDFs: a word leads to those that explain it, at a page that has it."""
+    if not ERLANG.exists():
+        pytest.skip("needs Debian's erlang-doc")
+    settings = FAST | {"LARM_FILE_ROOTS": str(ERLANG), "LARM_WEB": "no"}
+    ran = scrapy(
+        *("crawl", "intranet", "-a", f"start={ERLANG.as_uri()}/", "-a", r"restrict=.*(/|\.pdf)"),
+        *(f"-s{name}={value}" for name, value in settings.items()),
+        cwd=tmp_path,
+    )
+    assert ran.status == 0, ran.err
+    names = {path.name for path in ERLANG.rglob("*.pdf")}
+    stored = {page["url"].rpartition("/")[2] for page in records(tmp_path / "crawl" / "store.log")}
+    assert names <= stored
+    hits = scrapy("search", "--json", "--type", "pdf", "supervisor", cwd=tmp_path).json["hits"]
+    titles = [hit["title"] for hit in hits]
+    assert {"Erlang/OTP System Documentation", "STDLIB"} <= set(titles[:5])
+    for hit in hits:
+        path, page = hit["url"].removeprefix("file://"), hit["page"]
+        with closing(pypdfium2.PdfDocument(path)) as document:
+            text = document[page - 1].get_textpage().get_text_range()
+        assert "supervisor" in text.lower(), hit["url"]
