@@ -9,6 +9,10 @@ CPU a page, best of several rounds for each page, for the whole of ``extract`` a
 - walk: collect hrefs, anchors, text and metadata
 - links: resolve them and make Link objects
 - text: join the text and collapse its white space
+- main: which of it is the main text, or not seen
+
+and what languages and copies take of the crawl's own thread beside that: their texts are handed to
+other processes, that of the language for each page that says none, all here.
 
 With ``--articles`` it reads the 181 pages of scrapinghub/article-extraction-benchmark, which the
 folder has, and writes their main texts to output/larmspider.json there, for its evaluate.py.
@@ -17,20 +21,26 @@ folder has, and writes their main texts to output/larmspider.json there, for its
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
+from scrapy.settings import Settings
 from selectolax.lexbor import LexborHTMLParser
 
+from larmspider import options
 from larmspider.extraction import html
 from larmspider.extraction.charset import to_utf8
+from larmspider.extraction.language import Languages
 from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.page_builder import page_text
+from larmspider.extraction.page_builder import page_text, regions
+from larmspider.extraction.simhasher import Simhasher
 from larmspider.items import Page
 
 DEFAULT = "/usr/share/doc/python3.11-doc/html"
@@ -60,8 +70,26 @@ def measure(path: Path) -> tuple[dict[str, float], int, int]:
     costs["walk"] = cost(lambda: html.read(markup)) - costs["parse"]
     builder = html.read(markup)
     costs["text"] = cost(lambda: page_text(builder.pieces))
-    costs["links"] = cost(lambda: builder.fill(Page(url))) - costs["text"]
+    text = page_text(builder.pieces)
+    costs["main"] = cost(lambda: regions(text))
+    costs["links"] = cost(lambda: builder.fill(Page(url))) - costs["text"] - costs["main"]
     return costs, len(builder.links), len(body)
+
+
+async def beside(pages: Sequence[Page]) -> tuple[float, float]:
+    """Milliseconds a page in this thread while its language is guessed, and its simhash taken."""
+    settings = Settings({"LARM_LANGUAGES": options.defaults()["LARM_LANGUAGES"]})
+    with closing(Languages.from_settings(settings)) as languages, Simhasher() as hasher:
+        await languages.of(Page("http://a.example/", text="of these words none is measured " * 9))
+        start = time.thread_time_ns()
+        for page in pages:
+            await languages.of(page)
+        middle = time.thread_time_ns()
+        asked = [hasher.submit([("a.example", page.text)]) for page in pages]
+        end = time.thread_time_ns()
+        for answer in asked:
+            answer.result()
+    return (middle - start) / len(pages) / 1e6, (end - middle) / len(pages) / 1e6
 
 
 def read_articles(folder: Path) -> None:
@@ -99,6 +127,11 @@ def main() -> None:
             f"{part:8} {statistics.median(values):7.3f} {total / len(pages):7.3f}"
             f"  {total / links * 100:13.3f}  {total / kilobytes * 40:9.3f}"
         )
+    texts = [html.extract(path.read_bytes(), "http://a.example/", None) for path in paths[:1000]]
+    for page in texts:
+        page.language = None
+    language, copies = asyncio.run(beside(texts))
+    print(f"\nof the crawl's thread, a page: language {language:.3f}, copies {copies:.3f}")
 
 
 if __name__ == "__main__":
