@@ -75,7 +75,7 @@ SHARED = (
     "CONCURRENT_REQUESTS_PER_DOMAIN", "LARM_CRAWL_DELAY_MAX_SECS", "LARM_DELAY_RESPONSE_FACTOR",
     "LARM_STRATEGY", "LARM_LEASE_SECS", "USER_AGENT", "ROBOTSTXT_USER_AGENT", "LARM_GROUP_BY",
     "LARM_REFRESH", "LARM_REFRESH_PER_DAY", "LARM_REFRESH_ORDER", "LARM_FIELDS",
-    "LARM_FILE_ROOTS",
+    "LARM_FILE_ROOTS", "LARM_TRAPS",
 )  # fmt: skip
 """Settings in which workers that run at the same time may not differ: hosts pass between them."""
 LIMITS = (

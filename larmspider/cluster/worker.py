@@ -37,6 +37,7 @@ from larmspider.cluster.membership import (
     cluster_settings,
 )
 from larmspider.cluster.memory import LOOK_SECS, MemoryWatch
+from larmspider.cluster.owned import Loaded
 from larmspider.cluster.placement import BusyHosts, Rebalance
 from larmspider.cluster.redis_client import (
     UNREACHABLE,
@@ -466,12 +467,20 @@ class ClusterWorker:
         self._given, self._new_run = {}, set()
         return given, new_run
 
-    def _enter(self, loaded: object, new_run: set[int]) -> None:
+    def _enter(self, loaded: Loaded, new_run: set[int]) -> None:
         hosts = self.partitions.enter(loaded, new_run=new_run)
         assert self._busy_hosts is not None
-        self._busy_hosts.came(self._moved)
-        self._moved = set()
-        logger.debug("%s, %d hosts came", self.partitions, hosts)
+        moved = self._moved & loaded.tokens.keys()  # not what a beat has given meanwhile
+        self._moved -= moved
+        self._busy_hosts.came(moved)
+        if names := [name for name in hosts if self.backend.partition_of(name) in moved]:
+            logger.info(
+                "From a worker with more to do %s came here: %s%s",
+                counted(len(names), "host"),
+                ", ".join(names[:5]),
+                ", ..." if names[5:] else "",
+            )
+        logger.debug("%s, %d hosts came", self.partitions, len(hosts))
 
     # Termination detection. A worker that has nothing to fetch, nothing uncommitted and no
     # partition on its way says so in Redis; its next commit, or partition, takes that back in the

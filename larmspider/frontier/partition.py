@@ -145,8 +145,8 @@ class Partitions:
 
     # coming
 
-    def enter(self, loaded: Any, new_run: Collection[int] = ()) -> int:
-        """Take partitions that were loaded; returns how many hosts came with them. A gap from now
+    def enter(self, loaded: Any, new_run: Collection[int] = ()) -> list[str]:
+        """Take partitions that were loaded; returns the hosts that came with them. A gap from now
         they may be asked.
 
         ``new_run``: partitions that no worker had in this run, whose given-up hosts are tried
@@ -171,7 +171,7 @@ class Partitions:
         self._committed_pages += came
         if came and frontier.refresh is not None:
             frontier.refresh.entered()
-        return len(names)
+        return list(names)
 
     # going
 

@@ -82,6 +82,7 @@ def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
         ("LARM_GROUP_BY", "address", '"host" there, "address" here'),
         ("LARM_SITES_FILE", str(sites), '"https://git.example:*", "wiki.example"'),
         ("LARM_CANONICAL_RULES", "folder-file=never", "here"),
+        ("LARM_TRAPS", "report", '"learn" there, "report" here'),
     ):
         with pytest.raises(ConfigError, match=name) as refused:
             join(membership(server, "w2"), link, KEYS, crawler(**{name: value}))
