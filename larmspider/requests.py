@@ -57,6 +57,9 @@ CUT_BYTES = "larm_cut_bytes"
 WITHOUT_SECRETS = "larm_without_secrets"
 """Request.meta: credentials, cookies, headers and client certificates of the sites file are not
 sent."""
+PROOF = "larm_proof"
+"""Request.meta of a host with a login: how often it had been proved, when this was sent, that
+somebody is signed in."""
 _RUNTIME = (
     LEASE,
     REQUEUED,
@@ -67,6 +70,7 @@ _RUNTIME = (
     LOOK_AGAIN,
     TIMING,
     VALIDATORS,
+    PROOF,
     "download_started",
     "download_latency",
     "download_slot",

@@ -56,6 +56,11 @@ ROBOTS_REJECTED = "larm/robots/rejected"
 SOURCES_ASKED = "larm/sources/asked/{answer}"
 """SourceFetch: requests for sitemaps and feeds, by what came of them: 200, http-404, a kind of
 failure, or what was wrong with the document (broken, entities, too-big, too-many, no-sitemap)"""
+LOGIN = "larm/login/{event}"
+"""LoginFetch: hosts with a login: made, refused (for this run), failed (tried again), and pages
+that were turned_away, which are asked again"""
+LOGIN_WAITS = "larm/login/waits"
+"""LoginFetch: hosts that wait for their login, each with the reason, as one text"""
 PROBES = "larm/refresh/made_up"
 """SourceFetch: requests for a URL that nobody has, which show what a host answers there"""
 SOURCES_NEW = "larm/sources/new"

@@ -140,6 +140,9 @@ class PageBuilder:
             text = attributes.get("title") or ""
         rel = attributes.get("rel")
         nofollow = rel is not None and "nofollow" in rel.lower().split()
+        if "data-method" in attributes or "data-turbo-method" in attributes:
+            method = attributes.get("data-method") or attributes.get("data-turbo-method") or ""
+            nofollow |= method.strip().lower() not in ("", "get")
         self.links.append((href or "", ORDINARY, text, nofollow))
 
     def section(self, anchor: str, heading: str) -> None:

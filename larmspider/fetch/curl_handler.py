@@ -42,8 +42,9 @@ from larmspider.fetch.limits import LONGEST_MS, Limits
 from larmspider.fetch.proxies import apply_proxy, check_target
 from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.fetch.sites.session import Sessions
 from larmspider.fetch.transfer import Transfer, response_of, set_timing
-from larmspider.requests import TIMING, TOO_LARGE, WITHOUT_SECRETS
+from larmspider.requests import PROOF, TIMING, TOO_LARGE, WITHOUT_SECRETS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -148,6 +149,7 @@ class CurlHandler:
         self.limits = Limits.from_settings(settings)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
+        self.sessions = Sessions.from_crawler(crawler, self.sites)
         self.dns = DnsCache.from_crawler(crawler)
         self._setup = setup_from_settings(settings, self.limits)
         self._decode = options.scrapys_boolean(settings, "COMPRESSION_ENABLED")
@@ -173,16 +175,22 @@ class CurlHandler:
         url = url_for_curl(request.url)
         total = self.limits.total_of(request)
         lines, waited = await self._look_up(url, _proxy_of(request, site), total)
+        session = None if site is None else self.sessions.of_site(site)
         transfer = self._take(site)
         try:
             self._prepare(transfer, request, site, lines, total - waited, waited)
+            if session is not None:
+                request.meta[PROOF] = session.proof
             try:
                 code, words = await self._loop.start(transfer.curl)
             except asyncio.CancelledError:
                 self._loop.cancel(transfer.curl)
                 raise
             set_timing(transfer, request, waited)
-            return self._answer(transfer, request, code, words, total)
+            response = self._answer(transfer, request, code, words, total)
+            if session is not None:
+                session.take_cookies(response, request.url)
+            return response
         except BaseException:
             transfer.dirty = True
             raise
@@ -273,6 +281,10 @@ class CurlHandler:
             headers = transfer.set.pop(pycurl.HTTPHEADER)  # the site's are among them now
             if site.options.proxy is not None and not own_proxy:
                 check_target(self.deny, request.url)
+            session = self.sessions.of_site(site)
+            cookies = b"" if session is None else session.cookies_for(request.url)
+            if cookies:
+                headers = [*headers, b"Cookie: " + cookies]
             apply_site(transfer.curl, site, request.url, headers, proxy=not own_proxy)
 
     def _answer(

@@ -33,7 +33,7 @@ _MESSAGE_CHARS = 300
 
 
 def kind_of(error: BaseException) -> str:
-    """scope, address, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
+    """scope, address, login, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
     bad-response or error; frontier/politeness.py knows what each means for URL and host.
 
     Errors of our download handler carry their kind; those of Scrapy's are told apart by class and
@@ -85,6 +85,12 @@ class Disallowed(IgnoreRequest):
     """robots.txt does not allow any more to visit a page again."""
 
     kind = "robots"
+
+
+class SignedOut(IgnoreRequest):
+    """A page that shows the login form, or leads there, although its host's login is well."""
+
+    kind = "login"
 
 
 class DeniedAddress(IgnoreRequest):

@@ -241,6 +241,8 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
         return None
     if host.resolving or host.leaving or host.paused or frontier.gate.is_probing(record.host):
         return None
+    if frontier.logins is not None and frontier.logins.is_out(record):
+        return None
     if frontier.robots is not None and host.in_flight and record.robots_until <= frontier.clock():
         return None  # the rules are renewed when nothing of the host is in flight
     waiting = _waiting(frontier, record.host)
@@ -326,6 +328,8 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
             return None
         record.change(HostState.LOADING)
         return _begin(frontier, host, None, now)
+    if frontier.logins is not None and (url := frontier.logins.take(record)):
+        return _begin(frontier, host, None, now, url, is_login=True)
     if source := _due_source(frontier, host, now):
         return _begin(frontier, host, None, now, source)
     entry = _next_allowed(frontier, host, now)
@@ -394,7 +398,13 @@ def _next_new(frontier: Frontier, name: str, now: float) -> QueuedUrl | None:
 
 
 def _begin(
-    frontier: Frontier, host: Host, entry: QueuedUrl | None, now: float, source: str = ""
+    frontier: Frontier,
+    host: Host,
+    entry: QueuedUrl | None,
+    now: float,
+    source: str = "",
+    *,
+    is_login: bool = False,
 ) -> Lease:
     record = host.record
     host.in_flight += 1
@@ -404,7 +414,8 @@ def _begin(
     slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
     url = source or (record.robots_url if entry is None else entry.url)
     probe = record.slot_secs is None
-    lease = Lease(url, host, entry, now, slot, is_probe=probe, is_source=bool(source))
+    lease = Lease(url, host, entry, now, slot, is_probe=probe)
+    lease.is_login, lease.is_source = is_login, bool(source) and not is_login
     if entry is not None and entry.visit is not None and frontier.robots is not None:
         lease.disallowed = not frontier.robots.of(record.host).allowed(entry.url)
     return lease

@@ -31,7 +31,15 @@ from larmspider.frontier import dispatch
 from larmspider.frontier.control import Control
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
-from larmspider.frontier.hosts import Group, Host, HostState, HostTable, Lease, local_hour
+from larmspider.frontier.hosts import (
+    Group,
+    Host,
+    HostState,
+    HostTable,
+    Lease,
+    Logins,
+    local_hour,
+)
 from larmspider.frontier.links import (
     MAX_HOST,
     Added,
@@ -118,6 +126,8 @@ class Frontier:
         """Merges URLs that are one page; None where no host has anything to prove."""
         self.sources: Sources | None = None
         """Sitemaps and feeds; None where none is asked."""
+        self.logins: Logins | None = None
+        """Who signs in where pages are for those alone who have; None: nobody has to."""
         self.gate = DeleteGate(backend, self._make_due, shared=shared is not None)
         """Stands before every removal of a page that is gone."""
         self.refresh: Revisiting | None = None
@@ -471,7 +481,10 @@ class Frontier:
         self._free_slot(lease)
         if lease.overdue:
             host.record.slot_secs = max(self.clock() - lease.since, self.slots.slow_secs)
-        if lease.is_source:
+        if lease.is_login:
+            assert self.logins is not None
+            self.logins.released(host.record)
+        elif lease.is_source:
             if self.gate.is_probe(host.record.host, lease.url):
                 self.gate.probe_released(host.record.host)
             elif self.sources is not None:
@@ -508,6 +521,11 @@ class Frontier:
         """
         if lease.is_source:
             self.source_read(lease, kind, seconds, retry_after=retry_after)
+            return False
+        if lease.is_login:
+            assert self.logins is not None
+            self.logins.released(lease.host.record)
+            self.login_read(lease, kind, seconds, retry_after=retry_after)
             return False
         now, host = self.clock(), lease.host
         self._free_slot(lease)
@@ -590,6 +608,21 @@ class Frontier:
         elif self.sources is not None:
             self.sources.asked(lease.url, self.clock(), answer, entries)
         schedule(self, lease.host)
+
+    def login_read(
+        self, lease: Lease, answer: str, seconds: float, *, retry_after: float | None = None
+    ) -> None:
+        """A step of signing in is over. ``answer`` is its HTTP status or a kind of failure, which
+        blames the host."""
+        self._free_slot(lease)
+        self._judge(lease, answer, seconds, retry_after)
+        schedule(self, lease.host)
+
+    def park(self, host: Host, until: float, reason: str) -> None:
+        """Leave the host alone; ``until`` is inf for the rest of this run."""
+        host.record.change(HostState.PARKED, until, reason)
+        self.hosts.touch(host)
+        schedule(self, host)
 
     def _make_due(self, host: str, keys: Iterable[bytes], at: float) -> None:
         """Pages are to be visited again, before those that are due later than ``at``."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
+from typing import Protocol
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.slots import Slot
@@ -44,6 +45,19 @@ _ALLOWED = {
     HostState.SNOOZED: {HostState.NEW, HostState.READY, HostState.SNOOZED, HostState.PARKED},
     HostState.PARKED: {HostState.NEW, HostState.READY, HostState.PARKED},
 }
+
+
+class Logins(Protocol):
+    """Who signs in to hosts, a step at a time (scheduler/login_fetch.py)."""
+
+    def take(self, record: HostRecord) -> str:
+        """The URL of the step that is asked now, before anything else of the host; "" for none."""
+
+    def is_out(self, record: HostRecord) -> bool:
+        """Whether a step is being asked: nothing else is, meanwhile."""
+
+    def released(self, record: HostRecord) -> None:
+        """The step was not asked."""
 
 
 @dataclass(slots=True)
@@ -302,7 +316,7 @@ class Host:
 @dataclass(slots=True, eq=False)
 class Lease:
     """One fetch that the frontier handed out: a page, a host's robots.txt (``entry`` is None), or
-    one of its sitemaps or feeds (``is_source``, too).
+    one of its sitemaps or feeds (``is_source``, too), or a step of signing in (``is_login``, too).
 
     ``since``: when it was handed out. ``slot`` is held until the response is complete, then None;
     ``reached`` is a time by which the request had come to its host. ``judged``: the answer has
@@ -322,18 +336,20 @@ class Lease:
     is_probe: bool = field(default=False, repr=False)
     overdue: bool = field(default=False, repr=False)
     is_source: bool = field(default=False, repr=False)
+    is_login: bool = field(default=False, repr=False)
 
     @property
     def is_own(self) -> bool:
         """A fetch of the scheduler's own, of no page. That of robots.txt ends with
-        Frontier.robots_loaded(), failed() or release(), that of a source with source_read()."""
+        Frontier.robots_loaded(), failed() or release(), that of a source with source_read(), that
+        of a login with login_read()."""
         return self.entry is None
 
     disallowed: bool = field(default=False, repr=False)
 
     @property
     def is_robots(self) -> bool:
-        return self.entry is None and not self.is_source
+        return self.entry is None and not (self.is_source or self.is_login)
 
 
 class Group:

@@ -42,6 +42,7 @@ KINDS = {
     "too-big": FailureKind(retry=False, blames_host=False),
     "bad-response": FailureKind(retry=True, blames_host=False),
     "address": FailureKind(retry=False, blames_host=False),
+    "login": FailureKind(retry=False, blames_host=False),
     "bad-url": FailureKind(retry=False, blames_host=False),
 }
 """By the fetch layer's word; any other word: retried, the host not blamed."""

@@ -31,7 +31,6 @@ from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import LOGIN_EXPIRED
 from larmspider.frontier.deletes import PRESENT, TABLE, Decision, Observation, decide
-from larmspider.frontier.hosts import HostState
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -534,9 +533,7 @@ class Revisiting:
             after.due = now + AGAIN_SECS
         expired = self.gate.saw(entry.host, entry.key, seen)
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
-            host.record.change(HostState.PARKED, inf, LOGIN_EXPIRED)
-            self._frontier.hosts.touch(host)
-            dispatch.schedule(self._frontier, host)
+            self._frontier.park(host, inf, LOGIN_EXPIRED)
         if self._frontier.sources is not None:
             self._frontier.sources.judged(entry.key, changed=seen is Observation.CHANGED)
         return decision._replace(record=after)

@@ -14,7 +14,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from larmspider import stats
 from larmspider.fetch.downloader import Stopped
-from larmspider.fetch.errors import kind_of, message_of, retry_after
+from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE
@@ -36,6 +36,13 @@ class AnswersMiddleware(WithScheduler):
         if lease is None or lease.is_own:
             return response
         scheduler, seconds = self.lessor, elapsed(request)
+        turned_away = scheduler.logins.turned_away(request, response)
+        if isinstance(turned_away, SignedOut):
+            self.process_exception(request, turned_away)
+            raise turned_away
+        if turned_away:
+            scheduler.frontier.answered(lease, seconds)
+            return scheduler.leases.release(request)
         kind = f"http-{response.status}"
         if not failure_kind(kind).blames_host:
             scheduler.frontier.answered(lease, seconds)

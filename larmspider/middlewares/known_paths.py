@@ -7,6 +7,9 @@ same format (a copy of the packaged one is a good start):
     # a comment
     url   [?&]c=[nmsd][;&]o=[ad]$     a regular expression, searched in the canonical URL
     host  *.ads.example               a host pattern with * and ?
+
+On hosts with a login (docs/sites.md) URLs that act are refused as well (urls/acting.py), whatever
+the file says.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.acting import acts
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
 
@@ -35,19 +40,23 @@ class KnownPathsFilter(UrlFilter):
     name = "known-paths"
     remembers = True
 
-    def __init__(self, patterns: Iterable[str], hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self, patterns: Iterable[str], hosts: Iterable[str] = (), sites: Sites | None = None
+    ) -> None:
+        self.sites = sites if sites is not None and sites.has_logins else None
         self.patterns = PatternSet(list(patterns), name="known path", mode="search")
         self._hosts = tuple(hosts)
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         path = options.text(settings, "LARM_KNOWN_PATHS_FILE")
+        sites = Sites.from_settings(settings)
         if path:
-            return cls.from_text(_read(Path(path).expanduser()), path)
-        return cls.from_text(packaged_rules(), "known_paths.txt")
+            return cls.from_text(_read(Path(path).expanduser()), path, sites)
+        return cls.from_text(packaged_rules(), "known_paths.txt", sites)
 
     @classmethod
-    def from_text(cls, text: str, source: str) -> Self:
+    def from_text(cls, text: str, source: str, sites: Sites | None = None) -> Self:
         """The filter from a file's text. Raises ConfigError, naming source and line."""
         patterns, hosts = [], []
         for number, line in enumerate(text.splitlines(), 1):
@@ -68,7 +77,7 @@ class KnownPathsFilter(UrlFilter):
                     f"{source}:{number}: {line.strip()!r} is not understood: expected"
                     " 'url REGEX', 'host PATTERN' (letters, digits, . - * ?) or '# comment'"
                 )
-        return cls(patterns, hosts)
+        return cls(patterns, hosts, sites)
 
     def reject_reason(self, url: str) -> str | None:
         if self._hosts:
@@ -76,7 +85,18 @@ class KnownPathsFilter(UrlFilter):
             if is_known(host) or is_known(host.rsplit(":", 1)[0]):
                 return f"known host {host}"
         pattern = self.patterns.match(url)
+        if pattern is None and self.sites is not None:
+            return acts_signed_in(url, self.sites)
         return None if pattern is None else f"known path {pattern}"
+
+
+def acts_signed_in(url: str, sites: Sites) -> str | None:
+    """Why a URL is not asked for where somebody is signed in; None where nobody is, or it only
+    shows something. The form itself is asked by scheduler/login_fetch.py alone."""
+    site = sites.for_url(url)
+    if site is None or site.options.login is None or (word := acts(url)) is None:
+        return None
+    return f"acts on a host with a login: {word}"
 
 
 def packaged_rules() -> str:

@@ -1,4 +1,5 @@
-"""The last check before a fetch, as a downloader middleware: is this URL really in scope?
+"""The last check before a fetch, as a downloader middleware: is this URL really in scope, and does
+it only show something where somebody is signed in?
 
 The filters see every seed, link and Request of a spider's callbacks. What comes without them, such
 as a redirect that Scrapy's own middleware follows for a foreign spider, or what its errback yields,
@@ -17,7 +18,9 @@ from scrapy.http.request import NO_CALLBACK
 from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import Disallowed, OutOfScope
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.middlewares.known_paths import acts_signed_in
 from larmspider.middlewares.normalize import from_the_web
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import LEASE
@@ -39,17 +42,20 @@ class LastCheckMiddleware:
         scope: ScopeFilter,
         normalize: Callable[[str], str],
         counters: StatsCollector,
+        sites: Sites | None = None,
     ) -> None:
         self.crawler = crawler
         self.scope = scope
         self.normalize = normalize
         self.counters = counters
+        self.sites = sites if sites is not None and sites.has_logins else None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
         normalize = normalizer_from_settings(crawler.settings)
-        middleware = cls(crawler, ScopeFilter.build(crawler), normalize, crawler.stats)
+        sites = Sites.from_settings(crawler.settings)
+        middleware = cls(crawler, ScopeFilter.build(crawler), normalize, crawler.stats, sites)
         crawler.signals.connect(middleware.request_scheduled, signal=signals.request_scheduled)
         return middleware
 
@@ -76,6 +82,8 @@ class LastCheckMiddleware:
             # not meta["normalized"]: a redirected request inherits that of its source
             normalized = self.normalize(request.url)
             reason = self.scope.reject_reason(normalized) or from_the_web(request, normalized)
+            if reason is None and self.sites is not None:
+                reason = acts_signed_in(request.url, self.sites)
         except InvalidURL as error:
             reason = str(error)
         if reason is not None:

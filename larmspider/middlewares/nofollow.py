@@ -1,4 +1,8 @@
-"""nofollow: links that their page asks not to follow (<a rel=nofollow>, <meta name=robots>)."""
+"""nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>.
+
+So are those that a script sends by another method than GET, as Rails and Turbo write them: <a
+data-method=delete>.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ class NofollowFilter(UrlFilter):
     def reject_link(self, link: Link, page: Page) -> str | None:
         if page.nofollow:
             return "the page says nofollow"
-        return "the link says nofollow" if link.nofollow else None
+        return "the link says nofollow, or a method (data-method)" if link.nofollow else None
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if page.nofollow:

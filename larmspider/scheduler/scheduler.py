@@ -38,6 +38,7 @@ from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
+from larmspider.scheduler.login_fetch import LoginFetch
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.scheduler.source_fetch import SourceFetch
@@ -104,6 +105,7 @@ class FrontierScheduler:
         self._converter = RequestConverter(crawler)
         self._robots = RobotsFetch(self)
         self.sources = SourceFetch(self)
+        self.logins = LoginFetch(self)
         self._probes = Probes(self, probe_secs(crawler.settings))
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
         self._ready: deque[Request] = deque()
@@ -181,6 +183,7 @@ class FrontierScheduler:
         assert self.crawler.stats is not None
         self._directory, self._frontier = directory, frontier
         frontier.gate.links_to = self._links_to
+        frontier.logins = self.logins if self.logins.sessions.any else None
         self._leases = Leases(frontier, self.crawler.stats)
         counts = frontier.audit()
         if directory.resumed:
@@ -417,6 +420,8 @@ class FrontierScheduler:
             return None
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
+            if lease.is_login:
+                return self._probes.watch(self.logins.request(lease))
             if lease.is_source:
                 return self._probes.watch(self.sources.request(lease))
             if lease.is_own:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
+from larmspider.frontier.describe import waits_for_login
 from larmspider.frontier.storage.records import Counts
 from larmspider.pipelines.outbox.spool import Standing, standings
 from larmspider.status.crawl_view import Source
@@ -52,6 +53,8 @@ class Status:
     pages: float
     bytes: float
     hosts: Mapping[str, int]
+    logins: Mapping[str, int]
+    """URLs of hosts that wait for their login, by host and reason."""
     totals: Totals
     history: History
     forecast: Forecast
@@ -90,7 +93,8 @@ class CrawlStatus:
         self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
         self._freshness = RefreshingCache(self._read_freshness, FRESH_SECS)
         self._forecast = RefreshingCache(self._make_forecast, CURVES_SECS)
-        self._table: tuple[object, dict[str, int], dict[str, int]] = (None, {}, {})
+        self._table: tuple[object, dict[str, int], dict[str, int], dict[str, int]]
+        self._table = (None, {}, {}, {})
 
     def status(self, gauges: Gauges | None, *, wait: bool = False) -> Status:
         """``wait`` as in RefreshingCache.get(). Raises CrawlDirError where there is no crawl."""
@@ -104,7 +108,7 @@ class CrawlStatus:
 
     def _status(self, gauges: Gauges | None, *, wait: bool) -> Status:
         source, now = self.source, self._clock()
-        urls, hosts = self._sums(wait=wait)
+        urls, hosts, logins = self._sums(wait=wait)
         if gauges is not None and gauges.urls:
             urls = dict(gauges.urls)
         if gauges is not None and (since := gauges.hosts - sum(hosts.values())) > 0:
@@ -124,6 +128,7 @@ class CrawlStatus:
             pages=pages,
             bytes=size,
             hosts=hosts,
+            logins=logins,
             totals=totals,
             history=past,
             forecast=self._forecast.get(wait=wait),
@@ -134,15 +139,21 @@ class CrawlStatus:
             outbox=standings(source.directories),
         )
 
-    def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int]]:
-        """URLs and hosts by state; summed once for each table of hosts."""
+    def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """URLs and hosts by state, and URLs of hosts that wait for their login; summed once for
+        each table of hosts."""
         rows = self.source.hosts(wait=wait)
         if self._table[0] is not rows:
             counts = [row.counts for row in rows.values()]
             urls = {name: sum(getattr(one, name) for one in counts) for name in Counts.__slots__}
             states = Counter(row.state for row in rows.values())
-            self._table = (rows, urls, dict(states.most_common()))
-        return self._table[1], self._table[2]
+            logins = {
+                f"{row.host}: {row.reason}": row.counts.to_fetch
+                for row in rows.values()
+                if waits_for_login(row.record)
+            }
+            self._table = (rows, urls, dict(states.most_common()), logins)
+        return self._table[1], self._table[2], self._table[3]
 
     def _read_history(self) -> History:
         return together([history([path / "Monitor.log"]) for path in self.source.directories])

@@ -52,6 +52,8 @@ class Summary:
     failed: dict[str, int]
     urls: dict[str, int]
     """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
+    logins: str = ""
+    """Hosts that wait for their login, with the reasons."""
     given_up: int = 0
     """Hosts that are left alone until the next run."""
     broken: str = ""
@@ -115,6 +117,7 @@ class Summary:
             rejected=rejected,
             failed=failed,
             urls=urls,
+            logins=str(get(stats.LOGIN_WAITS, "")),
             given_up=get(stats.HOSTS_GIVEN_UP, 0),
             broken=str(get(stats.BROKEN, "")),
             has_fetch_log="fetch.log" in files,
@@ -237,6 +240,8 @@ class Summary:
                 f"{'merged':<9} {counted(merged, 'URL')} whose page has another URL{which};"
                 " scrapy links --aliases lists them"
             )
+        if self.logins:
+            yield f"{'waits':<9} {self.logins}"
         yield from self._left(count("queued", 0))
 
     def _left(self, queued: int) -> Iterator[str]:

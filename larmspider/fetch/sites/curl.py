@@ -60,7 +60,7 @@ def apply_site(
     options = site.options
     if options.credentials is not None:
         _apply_credentials(curl, options.credentials)
-    if options.headers or options.cookies:
+    if options.headers or options.cookies or options.login:
         curl.setopt(pycurl.HTTPHEADER, list(_with_site_headers(options, headers)))
     if options.client_certificate is not None:
         _apply_client_certificate(curl, options.client_certificate)

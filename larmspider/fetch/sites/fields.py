@@ -21,7 +21,7 @@ from typing import Any
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.curl_options import check_method
-from larmspider.fetch.sites.model import ClientCertificate, Credentials, Proxy, Secret
+from larmspider.fetch.sites.model import ClientCertificate, Credentials, Login, Proxy, Secret
 from larmspider.urls.host_resolver import canonical_host
 
 _FORMS = 'a string, { env = "NAME" } or { file = "PATH" }'
@@ -178,6 +178,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 _FIELD_VALUE = re.compile(r"[!-~](?:[ -~\t]*[!-~])?")  # RFC 9110 5.5, ASCII alone
 _COOKIE_VALUE = re.compile(r'("?)[!#-+\--:<-\[\]-~]*\1')  # RFC 6265 4.1.1
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 2.1
+_LOGIN = re.compile(r"(?:https?://[^\x00-\x20/?#@\\]+)?/(?![/\\])[^\x00-\x20#]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NOT_BY_HAND = {
     "cookie": ": use cookies",
@@ -222,6 +223,23 @@ def read_headers(table: SiteTable) -> tuple[tuple[str, Secret], ...] | None:
         if name.lower() == "authorization" and table.has("auth"):
             raise table.refuse(f"headers.{name}", "and auth are given: expected one of them")
     return headers
+
+
+def read_login(table: SiteTable) -> Login | None:
+    keys = ("login", "login_fields", "login_check")
+    url, fields, check = table.text(keys[0]), table.secrets(keys[1]), table.text(keys[2])
+    if url is None and fields is None and check is None:
+        return None
+    if missing := [key for key, value in zip(keys, (url, fields, check), strict=True) if not value]:
+        raise table.refuse(missing[0], f"is missing or empty: {', '.join(keys)} go together")
+    assert url is not None
+    assert fields is not None
+    assert check is not None
+    if not _LOGIN.fullmatch(url):
+        raise table.expected("login", "a path such as /login, or a URL without user name", url)
+    for name, secret in fields:
+        check_text(table, f"login_fields.{name}", secret)
+    return Login(url, fields, check)
 
 
 def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> None:

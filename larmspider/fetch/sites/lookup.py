@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from larmspider.fetch.sites.fields import (
     read_cookies,
     read_credentials,
     read_headers,
+    read_login,
     read_proxy,
     read_tls_min,
 )
@@ -79,9 +81,13 @@ class Sites:
     def has_credentials(self) -> bool:
         return bool(self.protected)
 
+    @property
+    def has_logins(self) -> bool:
+        return any(rule.options.login for rule in self.rules)
+
     def for_url(self, url: str, *, secrets: bool = True) -> Site | None:
         """What applies to ``url``, one object for all URLs of an origin; None: no rule does.
-        Without ``secrets`` credentials, cookies, headers and client certificate are left out.
+        Without ``secrets`` credentials, cookies, headers, login, client certificate are left out.
 
         0.4 us for a known origin, whatever the number of rules; 0.05 us without rules.
         """
@@ -101,6 +107,8 @@ class Sites:
         if not meant:
             return None
         of_all = reduce(SiteOptions.or_else, (rule.options for rule in meant))
+        if of_all.login and origin_of(of_all.login.url) not in (None, (scheme, host, port)):
+            of_all = replace(of_all, login=None)  # that of another host of the table
         return Site((scheme, host, port), of_all, tuple(rule.where for rule in meant))
 
 
@@ -169,6 +177,7 @@ def _rule(table: SiteTable) -> SiteRule:
         credentials=read_credentials(table),
         cookies=read_cookies(table),
         headers=read_headers(table),
+        login=read_login(table),
         client_certificate=read_client_certificate(table),
         ca_file=read_ca_file(table),
         tls_min=read_tls_min(table),
@@ -180,7 +189,15 @@ def _rule(table: SiteTable) -> SiteRule:
         raise table.refuse("hosts", "stand alone: the table says nothing of them (docs/sites.md)")
     if options.has_secrets:
         _check_bounds(table, patterns)
-    return SiteRule(table.where, patterns, _schemes(table, schemes, patterns, options), options)
+    rule = SiteRule(table.where, patterns, _schemes(table, schemes, patterns, options), options)
+    login = options.login
+    if login is not None and (at := origin_of(login.url)) and not rule.matches(*at):
+        raise table.refuse(
+            "login",
+            f"= {login.url!r} is on none of its hosts: a login stays on one origin, and is"
+            ' for https alone unless the table says scheme = "http"',
+        )
+    return rule
 
 
 def _hosts(table: SiteTable) -> tuple[HostPattern, ...]:
@@ -198,9 +215,9 @@ def _check_bounds(table: SiteTable, patterns: Iterable[HostPattern]) -> None:
         if not pattern.is_bounded:
             raise table.refuse(
                 "hosts:",
-                f"{str(pattern)!r} cannot stand beside auth, cookies or headers: its last part has"
-                " a wildcard, so hosts of strangers match; expected a pattern such as wiki.example,"
-                " *.intra.example or 10.1.*",
+                f"{str(pattern)!r} cannot stand beside auth, cookies, headers or login: its last"
+                " part has a wildcard, so hosts of strangers match; expected a pattern such as"
+                " wiki.example, *.intra.example or 10.1.*",
             )
 
 

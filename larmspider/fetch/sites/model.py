@@ -82,12 +82,23 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """A form to sign in with: its ``url`` (or path), what is written into which field, and a text
+    that pages have only while signed in."""
+
+    url: str
+    fields: tuple[tuple[str, Secret], ...]
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
 class SiteOptions:
     """None: not set here."""
 
     credentials: Credentials | None = None
     cookies: tuple[tuple[str, Secret], ...] | None = None
     headers: tuple[tuple[str, Secret], ...] | None = None
+    login: Login | None = None
     client_certificate: ClientCertificate | None = None
     ca_file: Path | None = None
     tls_min: str | None = None
@@ -98,7 +109,7 @@ class SiteOptions:
     def has_secrets(self) -> bool:
         """Whether a request with these sends its server a secret. A client certificate does not (it
         proves its key), nor the password of a proxy, which goes to the proxy alone."""
-        return bool(self.credentials or self.cookies or self.headers)
+        return bool(self.credentials or self.cookies or self.headers or self.login)
 
     @property
     def opens_doors(self) -> bool:
@@ -127,6 +138,9 @@ class SiteOptions:
         for what, pairs in (("cookie", self.cookies), ("header", self.headers)):
             if pairs:
                 parts.append(f"{what} " + ", ".join(name for name, _ in pairs))
+        if self.login:
+            names = ", ".join(name for name, _ in self.login.fields)
+            parts.append(f"signs in at {self.login.url} (fields {names})")
         if self.client_certificate:
             parts.append(f"client certificate {self.client_certificate.certificate}")
         if self.ca_file:
@@ -170,9 +184,14 @@ class Site:
     rules: tuple[str, ...] = field(default=())
 
     def without_secrets(self) -> Site:
-        """A copy without credentials, cookies, headers and client certificate."""
+        """A copy without credentials, cookies, headers, login and client certificate."""
         bare = replace(
-            self.options, credentials=None, cookies=None, headers=None, client_certificate=None
+            self.options,
+            credentials=None,
+            cookies=None,
+            headers=None,
+            login=None,
+            client_certificate=None,
         )
         return replace(self, options=bare)
 

@@ -139,6 +139,8 @@ def test_the_setting_names_the_file(tmp_path: Path) -> None:
 
 
 CANARY = "canary-7d1f"
+FIELDS = 'login_fields = { u = "joe", p = "canary-7d1f" }\n'
+CHECKED = f'{FIELDS}login_check = "x"\n'
 BASIC = 'auth = "basic"\nuser = "joe"\n'
 
 Read = Callable[[str], Sites]
@@ -207,6 +209,18 @@ def read(tmp_path: Path) -> Read:
         ),
         ('hosts = "wiki*"\nauth = "negotiate"', "'wiki*' cannot stand beside auth"),
         ('hosts = "*"\ncookies = {a = "canary-7d1f"}', "'*' cannot stand beside auth"),
+        ('hosts = "h"\nlogin = "/in"', "login_fields is missing or empty: login, login_fields, l"),
+        (f'hosts = "h"\n{FIELDS}login_check = "x"', "login is missing or empty"),
+        (f'hosts = "h"\n{FIELDS}login = "/in"\nlogin_check = ""', "login_check is missing"),
+        (f'hosts = "h"\n{CHECKED}login = "in"', "login = 'in': expected a path"),
+        (f'hosts = "h"\n{CHECKED}login = "//e/in"', "login = '//e/in': expected"),
+        (f'hosts = "h"\n{CHECKED}login = "http://h/in"', "is on none of its hosts"),
+        (f'hosts = "h"\n{CHECKED}login = "https://e/in"', "on none of its hosts"),
+        (f'hosts = "h*"\n{CHECKED}login = "/in"', "'h*' cannot stand beside auth"),
+        (
+            'hosts = "h"\nlogin = "/i"\nlogin_fields = {p = {env = "canary-7d1f"}}',
+            "login_fields.p names an environment variable that is not set",
+        ),
         ('hosts = "h"\nclient_key = "key.pem"', "client_key = '"),
         ('hosts = "h"\nclient_key = "empty"', "client_cert is missing beside client_key"),
         ('hosts = "h"\nclient_cert = "empty"', "client_cert = '"),
@@ -449,7 +463,7 @@ def test_examples_are_accepted(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,7 +477,7 @@ def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     read_sites_file(path)
     secrets = {"user", "password", "token", "client_key_password", "proxy_user", "proxy_password"}
     columns = " ".join(re.findall(r"^\| (.*?) \|", DOCS, re.MULTILINE)) + " `cookies` `headers`"
-    assert len(asked) == 15
+    assert len(asked) == 18
     for key in asked | secrets:
         assert f"`{key}`" in columns, key
 
@@ -505,3 +519,22 @@ def test_is_revealed_on_purpose_and_compared_by_value() -> None:
 def test_a_log_record_does_not_hold_it(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("test").warning("with %s and %r", Secret(CANARY), Secret(CANARY))
     assert CANARY not in caplog.text
+
+
+def test_a_login_belongs_to_one_origin(read: Read) -> None:
+    """A path is that of each host, a URL is on its host alone."""
+    keys = f'{FIELDS}login_check = "Sign out"\n'
+    sites = read(
+        f'[[site]]\nhosts = ["a", "b"]\nlogin = "/in"\n{keys}'
+        f'[[site]]\nhosts = ["c", "d"]\nlogin = "https://c/in"\n{keys}verify = true\n'
+    )
+    found = {name: sites.for_url(f"https://{name}/") for name in "abcd"}
+    logins = {name: site.options.login for name, site in found.items() if site is not None}
+    assert [name for name, login in logins.items() if login is not None] == ["a", "b", "c"]
+    assert sites.protected == ["a", "b", "c", "d"]
+    assert "signs in at /in (fields u, p)" in str(found["a"])
+    assert CANARY not in str(found["a"]) + repr(found["a"])
+    assert sites.for_url("http://a/") is None, "for https alone"
+    bare = sites.for_url("https://a/", secrets=False)
+    assert bare is not None
+    assert bare.options.login is None

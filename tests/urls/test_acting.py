@@ -1,0 +1,59 @@
+"""larmspider/urls/acting.py: what acts, and what only looks as if it did."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.urls.acting import acts
+
+
+@pytest.mark.parametrize(
+    "url, word",
+    [
+        ("http://w/logout", "logout"),
+        ("http://w/user/log-out.php", "logout"),
+        ("http://w/admin/blog/entry/7/delete/", "delete"),
+        ("http://w/delete/17", "delete"),
+        ("http://w/page/delete;jsessionid=1", "delete"),
+        ("http://w/edit.php?id=4", "edit"),
+        ("http://w/user_edit.php", "edit"),
+        ("http://w/pages/deletepage.action?id=3", "delete"),
+        ("http://w/delete-page/5", "delete"),
+        ("http://w/doku.php?id=start&do=revert&rev=7", "revert"),
+        ("http://w/doku.php?do=profile_delete", "delete"),
+        ("http://w/lib/exe/mediamanager.php?ns=&delete=a.png", "delete"),
+        ("http://w/doku.php?id=a&do=x&sectok=ab", "sectok"),
+        ("http://w/index.php?title=X&action=watch", "watch"),
+        ("http://w/index.php?title=Special:UserLogout", "userlogout"),
+        ("http://w/x?op=deleteItem", "delete"),
+        ("http://w/x?task[]=remove", "remove"),
+        ("http://w/x?_method=put", "put"),
+        ("http://w/x?a=1;_wpnonce=ab", "_wpnonce"),
+        ("http://w/course/view.php?sesskey=ab", "sesskey"),
+    ],
+)
+def test_acts(url: str, word: str) -> None:
+    assert (acts(url) or "").startswith(f'"{word}" in ')
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://w/",
+        "http://w",
+        "http://delete/",
+        "http://w/wiki/Delete",
+        "http://w/docs/how-to-delete-a-page",
+        "http://w/docs/deletion.html",
+        "http://w/editorial.php",
+        "http://w/start",
+        "http://w/blog/archive/2024",
+        "http://w/doku.php?id=how_to_delete",
+        "http://w/doku.php?id=start&do=show",
+        "http://w/index.php?title=Logout_(album)",
+        "http://w/search?q=delete&sort=1",
+        "http://w/a%zz?%zz=%zz&&;=",
+    ],
+)
+def test_shows(url: str) -> None:
+    assert acts(url) is None

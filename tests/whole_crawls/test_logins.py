@@ -1,0 +1,178 @@
+"""Hosts with a login in whole crawls: all pages, and nothing that acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import crawl_with, records, scrapy, stored
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.servers.signed_in import SignedInSite
+
+pytestmark = pytest.mark.acceptance
+Start = Callable[..., ScriptedServer]
+LINKS = (
+    "<a href=/logout>out</a> <a href=/p1/delete>x</a> <a href='/p2?action=remove'>x</a>"
+    "<a href=/p3 data-method=delete>x</a>"
+)
+PAGES = {
+    "/": "<title>start</title>" + "".join(f"<a href=/p{n}>{n}</a> " for n in range(12)) + LINKS,
+    **{
+        f"/p{n}": f"<title>page {n}</title>the text of page {n} <a href=/p{n}/edit>edit</a>"
+        for n in range(12)
+    },
+}
+TITLES = {"/": "start"} | {f"/p{n}": f"page {n}" for n in range(12)}
+
+
+def table(server: ScriptedServer, site: SignedInSite) -> str:
+    return f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\n{site.toml}'
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_all_pages_and_nothing_done(
+    scripted_server: Start, tmp_path: Path, connections: int
+) -> None:
+    """One attempt; no secret, cookie or token of the form is in a log or in the directory."""
+    site = SignedInSite(PAGES)
+    server = scripted_server({"*": site.answer})
+    ran = crawl_with(
+        table(server, site),
+        server.url(),
+        tmp_path,
+        CONCURRENT_REQUESTS_PER_DOMAIN=str(connections),
+        LOG_LEVEL="DEBUG",
+        LARM_FILTER_LOGS="yes",
+    )
+    assert ran.status == 0
+    assert stored(tmp_path) == TITLES
+    assert site.changed == []
+    assert site.forms == 1
+    written = all_bytes(tmp_path / "crawl") + ran.out.encode() + ran.err.encode()
+    assert [secret for secret in (site.word, *site.given) if secret.encode() in written] == []
+    log = (tmp_path / "crawl" / "KnownPathsFilter.log").read_text()
+    assert re.search(r"/p1/delete\treject\tacts on a host with a login: \"delete\" in", log)
+    explained = scrapy("explain", server.url("/p7/edit"), cwd=tmp_path)
+    assert 'acts on a host with a login: "edit" in the path' in explained.out
+
+
+def test_nobody_else_sees_it(scripted_server: Start, tmp_path: Path) -> None:
+    """Pages behind a login are as those behind a password."""
+    site = SignedInSite(PAGES)
+    server = scripted_server({"*": site.answer})
+    crawl_with(table(server, site), server.url(), tmp_path)
+    assert (tmp_path / "crawl").stat().st_mode & 0o777 == 0o700
+    manifest = (tmp_path / "crawl" / "crawl.json").read_text()
+    assert f"http://127.0.0.1:{server.port}" in manifest.split('"credentials"')[1]
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        ({"word": "other"}, "login refused: the form came back: wrong user or password?"),
+        ({"check": "Welcome"}, "login not proved: behind the form is not the text of login_check"),
+        ({"fields": "name"}, "login at /login: no form with the fields name, word"),
+    ],
+)
+def test_a_login_that_fails(
+    scripted_server: Start, tmp_path: Path, change: dict[str, str], reason: str
+) -> None:
+    """The host waits, with the reason; nothing is stored and nothing lost."""
+    site = SignedInSite(PAGES)
+    server = scripted_server({"*": site.answer})
+    text = table(server, site)
+    text = text.replace(site.word, change.get("word", site.word))
+    text = text.replace("Signed in as joe", change.get("check", "Signed in as joe"))
+    text = text.replace("{ user", f"{{ {change.get('fields', 'user')}")
+    ran = crawl_with(text, server.url(), tmp_path, LARM_SEED_PATIENCE_SECS="2")
+    assert ran.status == 1
+    assert reason in ran.err
+    assert stored(tmp_path) == {}
+    explained = scrapy("explain", server.url(), cwd=tmp_path)
+    assert reason.partition(":")[0] in explained.out
+    again = crawl_with(table(server, site), server.url(), tmp_path, LARM_SEED_PATIENCE_SECS="2")
+    if "fields" in change:  # it is still waited for
+        assert reason in scrapy("hosts", cwd=tmp_path).out
+    else:
+        assert again.status == 0
+        assert stored(tmp_path) == TITLES
+
+
+def test_the_password_changes_midway(scripted_server: Start, tmp_path: Path) -> None:
+    """Everybody is signed out, and the new password is not known: what is stored stays, what is
+    queued waits. A run with the new one stores the rest."""
+    site = SignedInSite(PAGES)
+
+    def answer(request: Request) -> Reply:
+        if request.path == "/p6" and site.word == "canary-41aa":
+            site.word = "canary-other"
+            site.sessions.clear()
+        return site.answer(request)
+
+    server = scripted_server({"*": answer})
+    text = table(server, site)
+    waits = r"Host 127.0.0.1:\d+ waits: login expired, soon after it was made"
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": "1", "CLOSESPIDER_TIMEOUT": "4"}
+    ran = crawl_with(text, server.url(), tmp_path, **settings)
+    assert re.search(waits, ran.err)
+    first = stored(tmp_path)
+    assert 0 < len(first) < len(TITLES)
+    assert first.items() <= TITLES.items()
+    assert "login expired" in scrapy("hosts", cwd=tmp_path).out
+    assert "login expired" in scrapy("explain", server.url("/p6"), cwd=tmp_path).out
+    assert [
+        one for one in records(tmp_path / "crawl" / "fetch.log") if one["result"] == "login"
+    ] == []
+    assert site.changed == []
+
+
+def test_a_page_that_is_for_others(scripted_server: Start, tmp_path: Path) -> None:
+    """It shows the form to everybody: it fails, and holds no other page up."""
+    site = SignedInSite(PAGES)
+
+    def answer(request: Request) -> Reply:
+        return Reply(302, {"Location": "/login"}) if request.path == "/p4" else site.answer(request)
+
+    server = scripted_server({"*": answer})
+    ran = crawl_with(table(server, site), server.url(), tmp_path)
+    assert ran.status == 0
+    assert stored(tmp_path) == {url: title for url, title in TITLES.items() if url != "/p4"}
+    failed = [one for one in records(tmp_path / "crawl" / "fetch.log") if one["result"] == "login"]
+    assert [one["url"] for one in failed] == [server.url("/p4")]
+    assert site.forms == 1
+
+
+def test_what_was_queued_before_is_checked_again(scripted_server: Start, tmp_path: Path) -> None:
+    """A crawl that goes on with a login does not ask for what acts, though it is queued."""
+    pages = {"/": "<a href=/p1/delete>x</a>", "/p1": "<title>page</title>"}
+    site = SignedInSite(pages)
+    server = scripted_server({"/": pages["/"], "*": Reply(503)})
+    crawl_with("", server.url(), tmp_path, CLOSESPIDER_PAGECOUNT="1", LARM_SEED_PATIENCE_SECS="2")
+    server.routes.clear()
+    server.routes["*"] = site.answer
+    crawl_with(table(server, site), server.url(), tmp_path)
+    assert site.changed == []
+
+
+def test_a_refresh_signs_in_and_keeps_what_it_has(scripted_server: Start, tmp_path: Path) -> None:
+    """With a wrong password no page is visited again, and none is overwritten or taken out."""
+    site = SignedInSite(PAGES)
+    server = scripted_server({"*": site.answer})
+    text = table(server, site)
+    crawl_with(text, server.url(), tmp_path)
+    site.pages["/p1"] = "<title>changed</title>another text"
+    crawl_with(text.replace(site.word, "wrong"), server.url(), tmp_path, refresh="all")
+    assert stored(tmp_path) == TITLES
+    assert site.forms == 2
+    ran = crawl_with(text, server.url(), tmp_path, refresh="all")
+    assert ran.status == 0
+    assert stored(tmp_path) == TITLES | {"/p1": "changed"}
+    assert site.forms == 3
+    assert site.changed == []
