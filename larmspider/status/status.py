@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from larmspider import options, stats
@@ -93,6 +93,7 @@ class CrawlStatus:
         self._disk = RefreshingCache(lambda: disk_usage(source.path), DISK_SECS)
         self._freshness = RefreshingCache(self._read_freshness, FRESH_SECS)
         self._forecast = RefreshingCache(self._make_forecast, CURVES_SECS)
+        self._stored = 0
         self._table: tuple[object, dict[str, int], dict[str, int], dict[str, int]]
         self._table = (None, {}, {}, {})
 
@@ -113,6 +114,7 @@ class CrawlStatus:
             urls = dict(gauges.urls)
         if gauges is not None and (since := gauges.hosts - sum(hosts.values())) > 0:
             hosts = {**hosts, UNCOMMITTED: since}
+        self._stored = urls.get("stored", 0)
         past = self._history.get(wait=wait)
         pages, size = self._rates(gauges)
         run_state = source.run_state
@@ -131,7 +133,7 @@ class CrawlStatus:
             logins=logins,
             totals=totals,
             history=past,
-            forecast=self._forecast.get(wait=wait),
+            forecast=self._expected(now, run_state, wait=wait),
             disk=disk,
             disk_free=free,
             memory=None if gauges is None else gauges.memory,
@@ -162,16 +164,26 @@ class CrawlStatus:
         with self.source.crawl.frontier() as frontier:
             return Freshness() if frontier is None else freshness(frontier, self._clock())
 
-    def _make_forecast(self) -> Forecast:
+    def _expected(self, now: float, run_state: RunState, *, wait: bool) -> Forecast:
+        """The end of a crawl that runs comes nearer while the forecast stays the same."""
+        made, found = self._forecast.get(wait=wait)
+        if run_state.state is not State.RUNNING or not found.seconds:
+            return found
+        return replace(found, seconds=max(0.0, found.seconds - (now - made)))
+
+    def _make_forecast(self) -> tuple[float, Forecast]:
+        """When, and what was expected."""
         now, past = self._clock(), self._history.get(wait=True)
         limit = options.integer(self.source.settings, "LARM_MAX_PAGES", minimum=0)
         rows = self.source.hosts(wait=True).values()
         running = self.source.run_state.state is State.RUNNING
         if running and not any(row.counts.discovered for row in rows):
-            return Forecast(None, ["No forecast yet; it comes with the first checkpoint."])
-        most = max(0, limit - sum(row.counts.stored for row in rows)) if limit else None
+            none = "No forecast yet; it comes with the first checkpoint."
+            return now, Forecast(None, [none])
+        stored = max(self._stored, sum(row.counts.stored for row in rows))
+        most = max(0, limit - stored) if limit else None
         loads = (HostLoad.of(row, now) for row in rows)
-        return forecast(loads, past.late_pages, past.late_found, most=most)
+        return now, forecast(loads, past.late_pages, past.late_found, most=most)
 
     def _rates(self, gauges: Gauges | None) -> tuple[float, float]:
         recent = self._recent

@@ -15,6 +15,7 @@ import pytest
 
 from larmspider import stats
 from larmspider.errors import CrawlDirError
+from larmspider.status.forecast import Forecast
 from larmspider.status.refreshing import STALE, RefreshingCache
 from larmspider.status.snapshot import Gauges
 from larmspider.status.status import CURVES_SECS, UNCOMMITTED, CrawlStatus
@@ -60,6 +61,31 @@ def test_hosts_are_counted_before_the_first_checkpoint(
     assert Gauges.from_json(gauges.as_json()).hosts == 3
     known = CrawlStatus(source).status(None).host_count
     assert known == CrawlStatus(source).status(replace(gauges, hosts=0)).host_count > 0
+
+
+def test_the_end_comes_nearer_while_the_forecast_stays(
+    demo_crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And pages count for LARM_MAX_PAGES before a checkpoint has them."""
+    crawl, now, most = tmp_path / "crawl", [0.0], []
+    shutil.copytree(demo_crawl, crawl)
+
+    def foreseen(*_: object, **given: object) -> Forecast:
+        most.append(given["most"])
+        return Forecast(30.0, [])
+
+    monkeypatch.setattr("larmspider.status.status.forecast", foreseen)
+    source = Served(crawl).source
+    source.settings.set("LARM_MAX_PAGES", 110, priority="cmdline")
+    crawl_status = CrawlStatus(source, clock=lambda: now[0])
+    gauges = Gauges(1.0, 0.0, 107, 0, 0, 0, 0, 0, paused=False, waiting="", broken="")
+    gauges = replace(gauges, urls={"stored": 107})
+    with (crawl / LOCK).open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert crawl_status.status(gauges).forecast.seconds == 30
+        now[0] = 4.0
+        assert crawl_status.status(gauges).forecast.seconds == 26
+    assert most == [3]
 
 
 def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path: Path) -> None:

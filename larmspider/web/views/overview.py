@@ -34,7 +34,7 @@ def update_parts(
         "paths": shown["paths"],
         "pieces": {
             "forecast": piece("forecast", status, shown["texts"], shown["running"]),
-            "tables": piece("counts", shown["tables"]),
+            "tables": piece("counts", shown["tables"], shown["empty"]),
         },
         "states": {"crawl": status.run_state.state.value},
     }
@@ -69,7 +69,7 @@ def parts(status: Status) -> dict[str, Any]:
             "bytes-top": size(sizes.top),
             "first": when(moments[0]) if moments else "",
             "last": when(moments[-1]) if moments else "",
-            "runs": counted(past.runs, "run"),
+            "runs": counted(max(past.runs, running), "run"),
             "end": "unknown" if seconds is None else duration(seconds),
             "end-time": when(status.time + seconds) if seconds and running else "",
         },
@@ -89,6 +89,7 @@ def parts(status: Status) -> dict[str, Any]:
             **_refresh_tables(status),
             **_outbox_tables(status),
         },
+        "empty": "None as of the last checkpoint." if running else "None.",
         "running": running,
         "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
         "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
