@@ -233,7 +233,7 @@ class IndexWriter:
                     self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
-                self.anchors.close()
+                self.anchors.close(tidy=not hurry())
                 self._share()
 
     def _share(self) -> None:

@@ -236,3 +236,55 @@ def test_a_write_that_a_full_disk_cut_short_is_named_so(
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=12_288))
     assert in_words(error, tmp_path) == "No space left on device (12,288 bytes are free)"
     assert in_words(lmdb.Error("mdb_put: MDB_BAD_TXN"), tmp_path) == "mdb_put: MDB_BAD_TXN"
+
+
+def wasteful(folder: Path) -> dict[str, int]:
+    """A table of which much is in no use; its sizes."""
+    with closing(AnchorTable(folder)) as table:
+        for text in ("one", "another", "a third"):
+            for page in range(3_000):
+                links = {(f"{VPN}/{random.Random(page * n).random()}", text) for n in range(4)}
+                table.add(f"http://h/{page}", links | {(VPN, f"to {page % 50}")})
+            table.flush({VPN: 2})
+        return table.sizes()
+
+
+def content(folder: Path) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    with lmdb.open(str(folder), readonly=True, lock=False, max_dbs=6) as env, env.begin() as txn:
+        names = [name for name, _ in txn.cursor()]
+        return {name: list(txn.cursor(env.open_db(name, txn, create=False))) for name in names}
+
+
+def test_a_table_with_much_in_no_use_is_written_anew_when_a_crawl_ends(tmp_path: Path) -> None:
+    sizes, size = wasteful(tmp_path), (tmp_path / "data.mdb").stat().st_size
+    before = content(tmp_path)
+    AnchorTable(tmp_path).close(tidy=True)
+    assert (tmp_path / "data.mdb").stat().st_size < size / 2
+    assert content(tmp_path) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.mdb", "lock.mdb"]
+    tidied = (tmp_path / "data.mdb").stat()
+    with closing(AnchorTable(tmp_path)) as table:  # and it is gone on with
+        assert table.sizes() == sizes
+        table.add("http://h/more", {(VPN, "one more")})
+        table.flush()
+        assert "one more" in table.texts(VPN)
+        table.close(tidy=True)
+    assert (tmp_path / "data.mdb").stat().st_ino == tidied.st_ino
+
+
+def test_a_table_that_cannot_be_written_anew_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wasteful(tmp_path)
+    before = content(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("larmspider.index.anchors.AnchorTable._tables", lambda table: {b"x": None})
+        patch.setattr("larmspider.index.anchors.AnchorTable._is_wasteful", lambda table: True)
+        patch.setattr("larmspider.index.anchors._ANEW", "no/such/folder")
+        AnchorTable(tmp_path).close(tidy=True)
+    assert content(tmp_path) == before
+    (tmp_path / "anew").mkdir()
+    (tmp_path / "anew" / "data.mdb").write_bytes(b"what a killed process left")
+    AnchorTable(tmp_path).close()
+    assert not (tmp_path / "anew").exists()
+    assert content(tmp_path) == before
