@@ -7,7 +7,7 @@ must match, an excluded word must not.
 
 The weights were chosen on the first half of the manuals of benchmarks/manuals.py and judged by the
 other half (`python -m benchmarks.findability`; docs/search.md has the figures). None is delicate:
-halving or doubling one moved the mean MRR of names by 0.014 at most (title at 1.0).
+halving or doubling one moved the mean MRR of names by 0.015 at most.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FORM_WEIGHT = 0.8
 FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
-LABEL_WEIGHT = 1.0
+LABEL_WEIGHT = 2.0
 """Of a link text that is the query, times its rarity."""
 SYNONYM_WEIGHT = 0.8
 """Of what a synonym earns; of a word and its synonyms the best one counts."""
