@@ -315,9 +315,11 @@ class AnchorTable:
     def _is_wasteful(self) -> bool:
         with self._env.begin() as txn:
             stats = [txn.stat(db) for db in self._tables().values()]
-        kinds = ("branch_pages", "leaf_pages", "overflow_pages")
-        used = sum(stat[kind] for stat in stats for kind in kinds) * stats[0]["psize"]
-        wasted = (self._env.info()["last_pgno"] + 1) * stats[0]["psize"] - used
+        size = stats[0]["psize"]
+        used = size * sum(
+            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
+        )
+        wasted = size * (self._env.info()["last_pgno"] + 1) - used
         return wasted >= max(LEAST_WASTE, used // 2) and used <= MOST_COPIED
 
     def _copied(self, directory: Path) -> bool:
