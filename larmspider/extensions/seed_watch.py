@@ -22,7 +22,7 @@ from scrapy.utils.asyncio import create_looping_call
 from larmspider import options, stats
 from larmspider.fetch.dns import DnsCache
 from larmspider.formatting import counted, duration
-from larmspider.frontier.describe import failure_in_words, waits_for_login
+from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.hosts import Host, name_of
 from larmspider.frontier.storage.records import UrlState, host_of
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
@@ -140,12 +140,12 @@ class SeedWatchExtension:
 
     def _has_failed(self, host: Host) -> bool:
         record = host.record
-        if waits_for_login(record):
+        if record.waits_for_login:
             return True
         return bool(record.failures or record.parks) and record.last_failure >= self._began
 
     def _why(self, host: Host) -> str:
-        if waits_for_login(host.record):
+        if host.record.waits_for_login:
             return host.record.reason
         name, kind = name_of(host.record.host), host.record.last_kind
         words = failure_in_words(kind)

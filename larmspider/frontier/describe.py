@@ -119,11 +119,6 @@ def trouble_of(record: HostRecord, limits: Limits) -> str:
     return f"{words}, attempt {record.failures} of {limits.max_failures}" if words else ""
 
 
-def waits_for_login(record: HostRecord) -> bool:
-    """Whether the host is left alone because nobody is signed in there."""
-    return record.state is HostState.PARKED and record.reason.startswith("login")
-
-
 def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) -> list[HostRow]:
     """By a column of HOST_COLUMNS, equal ones by name."""
     by_name = sorted(rows, key=lambda row: row.host)

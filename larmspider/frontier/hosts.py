@@ -107,12 +107,18 @@ class HostRecord:
             self.change(HostState.READY if self.robots_until else HostState.NEW)
 
     def restart(self) -> None:
-        """A new run: robots.txt in flight is requested again, and a host that was given up."""
+        """A new run: robots.txt in flight is requested again, and a host that was given up or waits
+        for its login, which may have another password now."""
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
-        elif self.until == inf:
+        elif self.until == inf or self.waits_for_login:
             self.parks = self.failures = self.level = 0
             self.wake()
+
+    @property
+    def waits_for_login(self) -> bool:
+        """Whether the host is left alone because nobody is signed in there."""
+        return self.state is HostState.PARKED and self.reason.startswith("login")
 
     def move(self) -> None:
         """Another worker takes the host: robots.txt in flight is requested again."""

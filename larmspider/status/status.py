@@ -18,7 +18,6 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
-from larmspider.frontier.describe import waits_for_login
 from larmspider.frontier.storage.records import Counts
 from larmspider.pipelines.outbox.spool import Standing, standings
 from larmspider.status.crawl_view import Source
@@ -152,7 +151,7 @@ class CrawlStatus:
             logins = {
                 f"{row.host}: {row.reason}": row.counts.to_fetch
                 for row in rows.values()
-                if waits_for_login(row.record)
+                if row.record.waits_for_login
             }
             self._table = (rows, urls, dict(states.most_common()), logins)
         return self._table[1], self._table[2], self._table[3]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+import signal
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import crawl_with, records, scrapy, stored
+from larmspider.crawl.api import open_crawl
+from tests.support.crawling import FAST, begin, crawl_with, records, scrapy, stored
+from tests.support.servers.application import Application
+from tests.support.servers.django_admin import DjangoAdmin
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.servers.signed_in import SignedInSite
+from tests.support.servers.wikis import DokuWiki, MediaWiki
 
 pytestmark = pytest.mark.acceptance
 Start = Callable[..., ScriptedServer]
@@ -97,12 +104,9 @@ def test_a_login_that_fails(
     assert stored(tmp_path) == {}
     explained = scrapy("explain", server.url(), cwd=tmp_path)
     assert reason.partition(":")[0] in explained.out
-    again = crawl_with(table(server, site), server.url(), tmp_path, LARM_SEED_PATIENCE_SECS="2")
-    if "fields" in change:  # it is still waited for
-        assert reason in scrapy("hosts", cwd=tmp_path).out
-    else:
-        assert again.status == 0
-        assert stored(tmp_path) == TITLES
+    again = crawl_with(table(server, site), server.url(), tmp_path)
+    assert again.status == 0
+    assert stored(tmp_path) == TITLES
 
 
 def test_the_password_changes_midway(scripted_server: Start, tmp_path: Path) -> None:
@@ -176,3 +180,142 @@ def test_a_refresh_signs_in_and_keeps_what_it_has(scripted_server: Start, tmp_pa
     assert stored(tmp_path) == TITLES | {"/p1": "changed"}
     assert site.forms == 3
     assert site.changed == []
+
+
+WORD = "canary-of-the-crawler-7"
+WIKI = (
+    'login = "/doku.php?id=start&do=login"\nlogin_check = "Logged in as"\n'
+    f'login_fields = {{ u = "crawler", p = "{WORD}" }}\n'
+)
+REAL = {
+    DokuWiki: (WIKI, "/.*", "crawler"),
+    MediaWiki: (
+        'login = "/index.php?title=Special:UserLogin"\nlogin_check = "Log out"\n'
+        f'login_fields = {{ wpName = "Crawler", wpPassword = "{WORD}" }}\n',
+        "/.*",
+        "Crawler",
+    ),
+    DjangoAdmin: (
+        'login = "/admin/login/"\nlogin_check = "Log out"\n'
+        f'login_fields = {{ username = "crawler", password = "{WORD}" }}\n',
+        "/admin/(|logout/|library/.*)",
+        "crawler",
+    ),
+}
+"""Keys of the sites file, what is to be crawled (the administration lists its users in a thousand
+ways), and who signs in."""
+
+
+def started(kind: type[DokuWiki | MediaWiki | DjangoAdmin]) -> DokuWiki | MediaWiki | DjangoAdmin:
+    app = kind(30, users={REAL[kind][2]: WORD})
+    if app.missing():
+        pytest.skip(f"needs {' '.join(app.packages)}")
+    return app
+
+
+def shown(app: Application, cwd: Path) -> set[str]:
+    """Documents that are stored."""
+    found = {url for url, title in stored(cwd).items() if not title[:1].isdigit()}
+    return {app.document_of(app.url(url)) for url in found} - {""}
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_real_applications(kind: type[DokuWiki | MediaWiki | DjangoAdmin], tmp_path: Path) -> None:
+    """All that the application lists is stored, and by its own log nobody has changed anything, or
+    signed out."""
+    keys, restrict, _ = REAL[kind]
+    with started(kind) as app:
+        text = f'[[site]]\nhosts = "http://127.0.0.1:{app.port}"\n{keys}'
+        ran = crawl_with(
+            text,
+            app.seed,
+            tmp_path,
+            restrict=re.escape(app.url("")) + restrict,
+            LARM_MAX_PAGES="300",
+            LOG_LEVEL="DEBUG",
+        )
+        assert ran.status == 0
+        assert app.changes() == []
+        assert app.documents() - shown(app, tmp_path) == set()
+        assert "'larm/login/made': 1" in ran.err
+        written = all_bytes(tmp_path / "crawl") + ran.err.encode()
+        assert WORD.encode() not in written
+        if isinstance(app, DokuWiki):
+            ids = [one.name[5:] for one in (app.folder / "sessions").glob("sess_*")]
+            assert ids
+            assert not [one for one in ids if one.encode() in written]
+        if isinstance(app, DjangoAdmin):
+            assert app.sessions() == 1, "and nobody has signed out"
+
+
+def test_the_password_of_a_real_wiki_changes_midway(tmp_path: Path) -> None:
+    """What is stored stays as it is, the host waits with the reason. So it does in a run with the
+    old password, and one with the new password stores the rest."""
+    with started(DokuWiki) as wiki:
+        assert isinstance(wiki, DokuWiki)
+        text = f'[[site]]\nhosts = "http://127.0.0.1:{wiki.port}"\n{WIKI}'
+        (tmp_path / "sites.toml").write_text(text)
+        words = ["crawl", "intranet", "-a", f"start={wiki.seed}"]
+        settings = FAST | {"DOWNLOAD_DELAY": "0.1", "LARM_CHECKPOINT_SECS": "0.2"}
+        settings |= {"LARM_SITES_FILE": str(tmp_path / "sites.toml")}
+        words += [word for pair in settings.items() for word in ("-s", "=".join(pair))]
+        with (tmp_path / "log").open("w") as out:
+            process = begin(*words, cwd=tmp_path, out=out)
+            until(lambda: len(stored_so_far(tmp_path)) >= 8)
+            wiki.set_password("crawler", "another")
+            until(lambda: "login expired" in (tmp_path / "log").read_text())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        before = shown(wiki, tmp_path)
+        titles = stored(tmp_path)
+        assert 0 < len(before) < len(wiki.documents())
+        assert "login expired" in scrapy("hosts", cwd=tmp_path).out
+        assert "waits     127.0.0.1:" in (tmp_path / "log").read_text(), "in the summary"
+        ran = crawl_with(text, wiki.seed, tmp_path)
+        assert stored(tmp_path) == titles
+        assert "waits     127.0.0.1:" in ran.out
+        assert "login refused: the form came back" in ran.out
+        links = (one["to-page"] for one in records(tmp_path / "crawl" / "links.log"))
+        left = (one for one in links if wiki.document_of(one) in wiki.documents() - before)
+        explained = scrapy("explain", next(left), cwd=tmp_path).out
+        assert "login refused: the form came back" in explained
+        ran = crawl_with(text.replace(WORD, "another"), wiki.seed, tmp_path)
+        assert ran.status == 0
+        assert shown(wiki, tmp_path) == wiki.documents()
+        assert wiki.changes() == []
+
+
+def stored_so_far(cwd: Path) -> list[str]:
+    log = cwd / "crawl" / "store.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def until(holds: Callable[[], bool]) -> None:
+    last = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < last
+        time.sleep(0.05)
+
+
+def test_each_worker_signs_in_to_its_hosts(tmp_path: Path) -> None:
+    sites = [SignedInSite(PAGES) for _ in range(4)]
+    servers = [
+        ScriptedServer({"*": site.answer}, f"127.0.7.{n}") for n, site in enumerate(sites, 1)
+    ]
+    with ExitStack() as running:
+        for server in servers:
+            running.enter_context(server)
+        tables = "".join(
+            f'[[site]]\nhosts = "http://{server.host}:{server.port}"\n{site.toml}'
+            for server, site in zip(servers, sites, strict=True)
+        )
+        (tmp_path / "sites.toml").write_text(tables)
+        settings = FAST | {"LARM_SITES_FILE": str(tmp_path / "sites.toml"), "LARM_BLOCKS": "8"}
+        words = [word for pair in settings.items() for word in ("-s", "=".join(pair))]
+        start = " ".join(server.url() for server in servers)
+        ran = scrapy("workers", "-n", "2", "-a", f"start={start}", *words, cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    found = sorted(page.url for page in open_crawl(tmp_path / "crawl").pages())
+    assert len(found) == len(set(found)) == len(servers) * len(TITLES)
+    assert all(1 <= site.forms <= 2 for site in sites), "once by each worker that had the host"
+    assert [site.changed for site in sites] == [[]] * len(sites)

@@ -62,12 +62,8 @@ class DokuWiki(Application):
         return super().environment() | {"PHP_CLI_SERVER_WORKERS": "2"}
 
     def _prepare(self) -> list[str | Path]:
-        settings = [
-            "<?php",
-            "$conf['indexdelay'] = 0;",
-            "$conf['title'] = 'The wiki';",
-            "$conf['useacl'] = 1;",
-        ]
+        settings = ["<?php", "$conf['title'] = 'The wiki';", "$conf['useacl'] = 1;"]
+        settings += ["$conf['indexdelay'] = 0;", "$conf['auth_security_timeout'] = 1;"]
         settings += [f"$conf['savedir'] = '{self.folder}/data';", "$conf['superuser'] = '@admin';"]
         self.write("conf/local.php", "\n".join(settings))
         rights = "*\t@ALL\t0\n*\t@user\t16\n" if self._users else "*\t@ALL\t1\n"
