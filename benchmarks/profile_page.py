@@ -82,6 +82,8 @@ _OURS = (
     ),
     ("larmspider.frontier.frontier:Frontier.known", "frontier: known"),
     ("larmspider.frontier.merging:Merger.admit", "frontier: merger"),
+    ("larmspider.frontier.trap_watch:TrapWatch.admits", "frontier: traps"),
+    ("larmspider.frontier.trap_watch:TrapWatch.saw", "frontier: traps"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.enqueue_request", "frontier: push"),
     ("larmspider.scheduler.scheduler:FrontierScheduler.next_request", "frontier: pop"),
     ("larmspider.scheduler.leases:Leases.acknowledge", "frontier: done"),
