@@ -93,6 +93,9 @@ class Command(CrawlCommand):
             if summary.complaint:
                 self.complain(summary.complaint)
             self.exitcode = summary.exit_status
+            for damage in getattr(crawler.spider, "damages", ()):
+                self.complain(damage)
+                self.exitcode = self.exitcode or 1
 
     def _reindex(self, opts: argparse.Namespace) -> None:
         """A crawl that makes no request: scrapy reindex."""

@@ -31,7 +31,3 @@ class Command(CrawlCommand):
             raise UsageError("expected WARC files, or folders of mirrors by HTTrack or wget")
         opts.spargs["paths"] = args
         super().run([ArchiveSpider], opts)  # type: ignore[list-item]
-        spider = self.crawler.spider if self.crawler is not None else None
-        for damage in spider.archive.damages if isinstance(spider, ArchiveSpider) else ():
-            self.complain(damage)
-            self.exitcode = self.exitcode or 1

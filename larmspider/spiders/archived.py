@@ -1,8 +1,9 @@
-"""`scrapy import`: the pages of archives go through filters, extraction and stores as if they were
-fetched now; the time of each is that of its capture."""
+"""`scrapy import`, and WARC files as seeds: the pages of archives go through filters, extraction and
+stores as if they were fetched now; the time of each is that of its capture."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,7 @@ from larmspider.fetch.archives import Archive
 from larmspider.items import Kept, Page
 from larmspider.requests import page_request
 from larmspider.spiders.intranet import IntranetSpider
+from larmspider.urls.file_urls import FileRoots, is_archive, path_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -61,7 +63,7 @@ class ArchiveSpider(IntranetSpider):
             raise ConfigError(f"scheme={scheme}: expected http or https")
         archive = Archive([Path(path).expanduser() for path in paths], scheme)
         for name in kwargs:
-            if name not in ("restrict", "hostresolver", "fresh"):
+            if name not in ("restrict", "hostresolver", "fresh") and not name.startswith("_"):
                 raise ConfigError(f"-a {name}: expected restrict, hostresolver, fresh or scheme")
         settings = crawler.settings
         for name, value in SETTINGS.items():
@@ -72,6 +74,26 @@ class ArchiveSpider(IntranetSpider):
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.archive = archive
         return spider
+
+    @classmethod
+    def from_seeds(
+        cls, crawler: Crawler, seeds: Sequence[str], roots: FileRoots, **kwargs: Any
+    ) -> Self:
+        """The pages of the WARC files that are the ``seeds``, below ``roots``. Raises ConfigError."""
+        paths = []
+        for seed in seeds:
+            if not is_archive(seed):
+                raise ConfigError(f"start={seed}: expected no other seeds beside WARC files")
+            real = os.path.realpath(path_of(seed))
+            if roots.place_of(real) is None:
+                raise ConfigError(f"start={seed}: it leads out of LARM_FILE_ROOTS (docs/files.md)")
+            paths.append(os.fsdecode(real))
+        kwargs.pop("start", None)
+        return cls.from_crawler(crawler, paths=paths, **kwargs)
+
+    @property
+    def damages(self) -> Sequence[str]:  # type: ignore[override]
+        return self.archive.damages
 
     async def start(self) -> AsyncIterator[Any]:
         self.languages.start()

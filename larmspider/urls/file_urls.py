@@ -35,6 +35,11 @@ def is_file(url: str) -> bool:
     return url.startswith(SCHEME)
 
 
+def is_archive(url: str) -> bool:
+    """Whether ``url`` names a WARC file by its ending."""
+    return is_file(url) and url.lower().endswith((".warc", ".warc.gz"))
+
+
 def path_of(url: str) -> bytes:
     """The path of a file URL, without its query."""
     return unquote_to_bytes(url.removeprefix(FILES).partition("?")[0])

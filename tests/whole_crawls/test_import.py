@@ -80,16 +80,53 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
                 assert times[0] is not None
                 assert times[0].replace(microsecond=0) == times[1]
             assert set(imported.links()) == set(crawl.links())
+        roots = ["-s", f"LARM_FILE_ROOTS={tmp_path / 'crawl'}"]
+        seed = ["crawl", "intranet", "-a", f"start={warc.as_uri()}", *roots, *FAST_OPTIONS]
+        ran = scrapy(*seed, "-s", "LARM_DIR=seeded", cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert len(server.requests()) == asked
+        with open_crawl(tmp_path / "seeded") as seeded:
+            assert {page.url: page.body for page in seeded.pages()} == {
+                url: page.body for url, page in before.items()
+            }
         whole = warc.read_bytes()
         warc.write_bytes(whole[: len(whole) * 2 // 3])
         ran = scrapy("import", str(warc), "-s", "LARM_DIR=cut", *FAST_OPTIONS, cwd=tmp_path)
         assert ran.status == 1
         assert ran.err.splitlines()[-1].endswith(" pages before that")
         assert records(tmp_path / "cut" / "store.log")
+        ran = scrapy(*seed, "-s", "LARM_DIR=seeded cut", cwd=tmp_path)
+        assert ran.status == 1
+        assert ran.err.splitlines()[-1].endswith(" pages before that")
+        warc.write_bytes(whole[:20])
+        ran = scrapy(*seed, "-s", "LARM_DIR=no", cwd=tmp_path)
+        assert ran.status == 2
+        assert ran.err.splitlines()[-1].startswith(f"scrapy crawl: {warc}: it is damaged behind ")
         ran = scrapy("import", "none", "-s", "LARM_DIR=no", *FAST_OPTIONS, cwd=tmp_path)
         last = ran.err.splitlines()[-1]
         assert (ran.status, last) == (2, "scrapy import: none: there is no such file or folder")
         assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ("{root}/none.warc.gz", "there is no such file or folder"),
+        ("{root}/out.warc.gz", "out.warc.gz: it leads out of LARM_FILE_ROOTS (docs/files.md)"),
+        ("{root}/a.warc http://wiki/", "http://wiki/: expected no other seeds beside WARC files"),
+        ("{root}/../b.warc", "no file below LARM_FILE_ROOTS (docs/files.md)"),
+    ],
+)
+def test_a_warc_that_is_no_seed_is_refused(tmp_path: Path, start: str, said: str) -> None:
+    """Status 2, and nothing is made."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "out.warc.gz").symlink_to(tmp_path / "b.warc")
+    options = ["-a", f"start={start.format(root=root.as_uri())}", "-s", f"LARM_FILE_ROOTS={root}"]
+    ran = scrapy("crawl", "intranet", *options, cwd=tmp_path)
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1].endswith(said)
+    assert not (tmp_path / "crawl").exists()
 
 
 def test_links_that_an_archive_lacks_are_fetched_later(tmp_path: Path) -> None:
