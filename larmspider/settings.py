@@ -523,6 +523,10 @@ LARM_VERSIONS = 0
 # (docs/formats.md#compression). Empty: they are not.
 LARM_COMPRESSION = ""
 
+# Where the bodies of pages lie: `page-files`, or `warc`, in the files that `WarcPipeline` writes
+# anyway (docs/warc.md#without-page-files).
+LARM_BODIES = "page-files"
+
 # The size of a WARC file, at most; a page that is larger has one of its own. For
 # `larmspider.pipelines.warc.WarcPipeline`, where it is added to `ITEM_PIPELINES` (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000

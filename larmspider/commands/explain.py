@@ -48,7 +48,7 @@ def print_text(explanation: Explanation) -> None:
     else:
         rows.append(("fetched", "no"))
     if page is not None:
-        rows.append(("stored", f"pagefile_{page.page_file}.pfl at {page.offset}"))
+        rows.append(("stored", f"{page.file} at {page.offset}"))
         rows.append(("title", page.title))
     rows += [(name, ", ".join(values)) for name, values in explanation.fields.items()]
     rows += [("copy", url) for url in explanation.copied_at]

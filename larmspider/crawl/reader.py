@@ -26,11 +26,11 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
-from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, body_file, page_file_name, read_body
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
-from larmspider.workdir.frames import note_damage, open_stored, present, stored_size
+from larmspider.workdir.frames import note_damage, present, stored_size
 from larmspider.workdir.manifest import (
     EARLIER_RULES,
     FORMAT,
@@ -68,6 +68,11 @@ class StoredPage:
     """The URL by which frontier and index know the page: its exact form."""
     shard: str = ""
     """The directory of the worker that stored the page, in a crawl of many workers."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file that has the body."""
+        return page_file_name(self.page_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,17 +255,12 @@ class CrawlDir:
 
     def body(self, page: StoredPage) -> bytes:
         """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
-        path = self.path / page_file_name(page.page_file)
-        try:
-            with open_stored(path) as file:
-                file.seek(page.offset)
-                body = file.read(page.size)
-                end = file.seek(0, 2)
-        except OSError as error:
-            raise CrawlDirError(f"{path}: {error.strerror or error}") from None
+        body = read_body(self.path, page.page_file, page.offset, page.size)
         if len(body) != page.size:
+            path = body_file(self.path, page.page_file)
             raise CrawlDirError(
-                f"{path} ends at {end}, store.log names bytes up to {page.offset + page.size}"
+                f"{path} ends at {stored_size(path)}, store.log names {page.size} bytes at"
+                f" {page.offset}"
             )
         return body
 

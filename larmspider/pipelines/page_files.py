@@ -4,11 +4,15 @@ pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing 
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
 
 Of several lines of a URL the last counts. One with status 0 says that the page was taken out.
+
+With LARM_BODIES=warc the bodies lie in the files of WarcPipeline: page file -1 is the WARC file
+with number 0, -2 the next one, and the offset is that of the record.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -34,6 +38,7 @@ from larmspider.workdir.frames import SUFFIX, open_stored, present
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
 
 STORE_LOG_COLUMNS = (
@@ -50,9 +55,36 @@ STORE_LOG_COLUMNS = (
 )
 
 
+_PIECE = 1 << 16
+WARC = "warc"
+
+
 def page_file_name(number: int) -> str:
-    """Page files are numbered from 0."""
-    return f"pagefile_{number}.pfl"
+    """Page files are numbered from 0; -1 is the WARC file with number 0."""
+    return f"pagefile_{number}.pfl" if number >= 0 else f"*-{-1 - number:05}.warc.gz"
+
+
+def body_file(directory: Path, number: int) -> Path:
+    """The page file of this number, or the WARC file."""
+    name = page_file_name(number)
+    if number >= 0:
+        return directory / name
+    return next((directory / WARC).glob(name), directory / WARC / name)
+
+
+def bodies_in_warc(settings: BaseSettings) -> bool:
+    """LARM_BODIES. Raises ConfigError where WarcPipeline does not run before PageFilesPipeline."""
+    if options.choice(settings, "LARM_BODIES", ("page-files", WARC)) != WARC:
+        return False
+    listed = settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
+    order = {str(path).rpartition(".")[2].rstrip("'>"): at for path, at in listed.items()}
+    warc, pages = order.get("WarcPipeline"), order.get("PageFilesPipeline")
+    if warc is None or pages is None or warc >= pages:
+        raise ConfigError(
+            "LARM_BODIES=warc: expected larmspider.pipelines.warc.WarcPipeline in ITEM_PIPELINES,"
+            " with a lower number than PageFilesPipeline (docs/warc.md#without-page-files)"
+        )
+    return True
 
 
 class PageFilesPipeline(LogStore):
@@ -71,6 +103,7 @@ class PageFilesPipeline(LogStore):
         self.max_bytes = max_bytes
         self.counters = counters
         self.number = -1
+        self.in_warc = False
         self._file: AppendFile | None = None
         self._full: list[AppendFile] = []
         """Full files that are not synced yet."""
@@ -90,6 +123,7 @@ class PageFilesPipeline(LogStore):
         assert crawler.stats is not None
         store = cls(options.larm_dir(settings), max_bytes, crawler.stats)
         store.compressed = compression(settings)
+        store.in_warc = bodies_in_warc(settings)
         return store
 
     def open_spider(self) -> None:
@@ -121,16 +155,8 @@ class PageFilesPipeline(LogStore):
 
     def write(self, page: Page) -> None:
         size = len(page.body)
-        if size > self.max_bytes:
-            raise DropItem(
-                f"it has {size} bytes, a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
-            )
-        assert self._file is not None
-        if self._file.end + size > self.max_bytes:
-            self._open_file(self.number + 1)
-        offset = self._file.end
-        self._file.write(page.body)
-        page.stored_at = self.number, offset
+        number, offset = page.stored_at if self.in_warc and page.stored_at else self._put(page.body)
+        page.stored_at = number, offset
         self.log.append(
             without_userinfo(page.from_page),
             without_userinfo(page.url),
@@ -140,12 +166,26 @@ class PageFilesPipeline(LogStore):
             page.mime,
             str(size),
             page.title,
-            str(self.number),
+            str(number),
             str(offset),
         )
         self.counters.inc_value(stats.PAGE_FILES_PAGES)
         self.counters.inc_value(stats.PAGE_FILES_BYTES, size)
         self.counters.inc_value(stats.PAGE_FILES_STATUS.format(status=page.status))
+
+    def _put(self, body: bytes) -> tuple[int, int]:
+        """Append it; number and offset."""
+        size = len(body)
+        if size > self.max_bytes:
+            raise DropItem(
+                f"it has {size} bytes, a page file holds {self.max_bytes} (LARM_PAGEFILE_BYTES)"
+            )
+        assert self._file is not None
+        if self._file.end + size > self.max_bytes:
+            self._open_file(self.number + 1)
+        offset = self._file.end
+        self._file.write(body)
+        return self.number, offset
 
     def remove(self, removed: Removed) -> None:
         url, when = without_userinfo(removed.url), utc(removed.time)
@@ -188,13 +228,31 @@ def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], byte
 
 def read_body(directory: Path, number: int, offset: int, size: int) -> bytes:
     """A body by its page file and place there. Raises CrawlDirError."""
-    path = directory / page_file_name(number)
+    path = body_file(directory, number)
     try:
+        if number < 0:
+            return _read_warc(path, offset, size)
         with open_stored(path) as file:
             file.seek(offset)
             return file.read(size)
     except OSError as error:
         raise CrawlDirError(f"{path}: {error.strerror or error}") from error
+
+
+def _read_warc(path: Path, offset: int, size: int) -> bytes:
+    """The body of the record that begins at ``offset``. Raises OSError, CrawlDirError."""
+    record, unpack = bytearray(), zlib.decompressobj(31)
+    with path.open("rb") as file:
+        file.seek(offset)
+        try:
+            while not unpack.eof and (piece := file.read(_PIECE)):
+                record += unpack.decompress(piece)
+        except zlib.error as error:
+            raise CrawlDirError(f"{path}: no record can be read at {offset}: {error}") from None
+    head, _, block = record.partition(b"\r\n\r\n")
+    if b"\r\nWARC-Type: resource\r\n" not in head:
+        block = block.partition(b"\r\n\r\n")[2]
+    return bytes(block[:size])
 
 
 def sync_files(files: Iterable[AppendFile]) -> None:

@@ -30,7 +30,7 @@ from larmspider.index.schema import page_fields
 from larmspider.items import REDIRECT, Page
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT, Remarks, remarks_in
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
-from larmspider.pipelines.page_files import page_file_name, stored_pages
+from larmspider.pipelines.page_files import body_file, stored_pages
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.workdir.frames import present, stored_size
@@ -56,9 +56,9 @@ def reextracted(
     total, ends = 0, defaultdict[int, int](int)
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
         number, offset, size = map(int, (fields[8], fields[9], fields[6]))
-        ends[number] = max(ends[number], offset + size)
+        ends[number] = max(ends[number], offset + (size if number >= 0 else 1))
     for number, end in ends.items():
-        path = directory / page_file_name(number)
+        path = body_file(directory, number)
         if stored_size(path, missing=0) < end:
             raise ConfigError(
                 f"{path} is gone or cut short: expected all page files that store.log names,"

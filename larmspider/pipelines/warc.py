@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from larmspider import options, stats
 from larmspider.errors import CommittedGoneError, ConfigError
 from larmspider.files import replace_file
+from larmspider.pipelines.page_files import WARC, bodies_in_warc
 from larmspider.pipelines.records import AppendFile, truncate_file
 from larmspider.pipelines.store import Store
 from larmspider.pipelines.warc_records import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from larmspider.items import Page, Removed
 
-FOLDER = "warc"
+FOLDER = WARC
 _NUMBER = re.compile(r"-(\d{5,})\.warc\.gz\Z")
 _REMEMBERED = 32_768
 """Payloads of which a later one is a revisit; 300 bytes each."""
@@ -77,6 +78,8 @@ class WarcPipeline(Store):
         self._full: list[_Open] = []
         """Full files that are not synced yet."""
         self._originals: dict[str, Original] = {}
+        self.has_bodies = False
+        """Whether readers find bodies by ``Page.stored_at`` here (LARM_BODIES)."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -88,7 +91,9 @@ class WarcPipeline(Store):
         robots = "obey" if options.scrapys_boolean(settings, "ROBOTSTXT_OBEY") else "ignore"
         agent = options.text(settings, "USER_AGENT")
         about = {"robots": robots, "http-header-user-agent": agent}
-        return cls(directory, max_bytes, crawler.stats, about)
+        store = cls(directory, max_bytes, crawler.stats, about)
+        store.has_bodies = bodies_in_warc(settings)
+        return store
 
     def open_spider(self) -> None:
         options.writable_dir(self.directory)
@@ -132,17 +137,21 @@ class WarcPipeline(Store):
         digest = payload_digest(page.body)
         original = self._originals.get(digest) if page.body else None
         records = list(page_records(page, original, digest))
-        self._append(records)
+        offset = self._append(records)
         if original is None:
-            self._remember(digest, records[0])
+            original = Original(records[0].url, records[0].date, self.number, offset)
+            self._remember(digest, original)
         else:
             self.counters.inc_value(stats.WARC_REVISITS)
+        if self.has_bodies:
+            page.stored_at = -1 - original.file, original.offset
         self.counters.inc_value(stats.WARC_PAGES)
 
     def remove(self, removed: Removed) -> None:
         self._append([removed_record(removed)])
 
-    def _append(self, records: list[Record]) -> None:
+    def _append(self, records: list[Record]) -> int:
+        """The offset of the first one."""
         members = b"".join(record.member for record in records)
         assert self._open is not None
         if self._open.warc.end + len(members) > self.max_bytes and self._has_pages():
@@ -153,14 +162,15 @@ class WarcPipeline(Store):
         if records[0].payload:
             cdxj.write(cdxj_line(records[0], warc.path.name, at).encode())
         self.counters.inc_value(stats.WARC_BYTES, len(members))
+        return at
 
     def _has_pages(self) -> bool:
         return self._open is not None and self._open.cdxj.end > 0
 
-    def _remember(self, digest: str, record: Record) -> None:
+    def _remember(self, digest: str, original: Original) -> None:
         if len(self._originals) >= _REMEMBERED:
             del self._originals[next(iter(self._originals))]
-        self._originals[digest] = Original(record.url, record.date)
+        self._originals[digest] = original
 
     def flush(self) -> bytes:
         if self._open is None:
@@ -206,7 +216,9 @@ def _originals(path: Path) -> Iterator[tuple[str, Original]]:
     """The payloads that a CDXJ names, by digest."""
     for date, fields in cdxj_records(path):
         if fields["mime"] != "warc/revisit":
-            yield fields["digest"], Original(fields["url"], date)
+            match = _NUMBER.search(fields["filename"])
+            number = int(match[1]) if match else 0
+            yield fields["digest"], Original(fields["url"], date, number, int(fields["offset"]))
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -66,10 +66,12 @@ class Record(NamedTuple):
 
 
 class Original(NamedTuple):
-    """An earlier record with the same payload."""
+    """An earlier record with the same payload; ``file`` is the number of its WARC file."""
 
     url: str
     date: str
+    file: int = 0
+    offset: int = 0
 
 
 def payload_digest(body: bytes) -> str:

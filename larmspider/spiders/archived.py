@@ -1,5 +1,5 @@
-"""`scrapy import`, and WARC files as seeds: the pages of archives go through filters, extraction and
-stores as if they were fetched now; the time of each is that of its capture."""
+"""`scrapy import`, and WARC files as seeds: the pages of archives go through filters, extraction
+and stores as if they were fetched now; the time of each is that of its capture."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ArchiveSpider(IntranetSpider):
     def from_seeds(
         cls, crawler: Crawler, seeds: Sequence[str], roots: FileRoots, **kwargs: Any
     ) -> Self:
-        """The pages of the WARC files that are the ``seeds``, below ``roots``. Raises ConfigError."""
+        """With the pages of the WARC files that are the ``seeds``. Raises ConfigError."""
         paths = []
         for seed in seeds:
             if not is_archive(seed):

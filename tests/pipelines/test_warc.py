@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,15 @@ from larmspider.errors import CommittedGoneError, ConfigError, CrawlDirError
 from larmspider.fetch.transfer import ReceivedHeaders
 from larmspider.items import FRAME, REDIRECT, Link, Page, Removed
 from larmspider.pipelines import warc
+from larmspider.pipelines.page_files import PageFilesPipeline, stored_pages
 from larmspider.pipelines.warc import WarcPipeline, warc_files
 from larmspider.pipelines.warc_records import surt
+from larmspider.settings import ITEM_PIPELINES
 from larmspider.workdir.manifest import FORMAT
 from tests.support.warcs import check, pages_in
 
+WARC_PIPELINE = "larmspider.pipelines.warc.WarcPipeline"
+IN_WARC = ITEM_PIPELINES | {WARC_PIPELINE: 150}
 CrawlerFor = Callable[..., Crawler]
 NOON = 1_700_000_000.0
 
@@ -293,6 +298,43 @@ def test_a_full_disk_names_the_file_and_commits_nothing(
 def test_keys_are_sorted_by_host(url: str, key: str) -> None:
     """As the package surt makes them, but for its rules about session ids and IPv6."""
     assert surt(url) == key
+
+
+def test_bodies_are_read_back_from_warc_files(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Of responses, files and revisits, also of what an earlier run wrote; no page file has any."""
+    pages = [
+        *(_page("a", b"same\r\n\r\n"), _page("b", b"same\r\n\r\n"), _page("c")),
+        *(_page("big", os.urandom(300_000)), Page("file:///srv/d", body=b"\r\n\r\nd")),
+        *(_page("e", b"same\r\n\r\n"), _page("none", unread="too-large: it has 9 bytes")),
+    ]
+    pages[-1].body = b""
+    for batch in (pages[:3], pages[3:]):
+        crawler = crawler_for(LARM_BODIES="warc", ITEM_PIPELINES=IN_WARC, LARM_WARC_BYTES=1000)
+        stores: list[Any] = [
+            kind.from_crawler(crawler) for kind in (WarcPipeline, PageFilesPipeline)
+        ]
+        for store in stores:
+            store.open_spider()
+        for page in batch:
+            for store in stores:
+                store.process_item(page)
+        for store in stores:
+            store.close_spider()
+    crawl = tmp_path / "crawl"
+    assert [body() for _, body in stored_pages(crawl)] == [page.body for page in pages]
+    assert len({fields[8] for fields, _ in stored_pages(crawl)}) > 1
+    assert not (crawl / "pagefile_0.pfl").stat().st_size
+    _files(tmp_path)[0].unlink()
+    with pytest.raises(CrawlDirError, match=r"/\*-00000.warc.gz: No such file"):
+        next(stored_pages(crawl))[1]()
+
+
+@pytest.mark.parametrize("order", [None, 300])
+def test_bodies_in_warc_files_need_these(crawler_for: CrawlerFor, order: int | None) -> None:
+    """Written before store.log names their places."""
+    pipelines = IN_WARC | {WARC_PIPELINE: order}
+    with pytest.raises(ConfigError, match="LARM_BODIES=warc: expected larmspider"):
+        PageFilesPipeline.from_crawler(crawler_for(LARM_BODIES="warc", ITEM_PIPELINES=pipelines))
 
 
 def test_a_crawl_without_page_files_says_so(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider import open_crawl
 from larmspider.pipelines.warc import cdxj_of, warc_files
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.recovery.killed_crawl import Kill, KilledCrawl, Site, kills
@@ -20,7 +21,7 @@ SETTINGS = {
     "ITEM_PIPELINES": json.dumps(
         ITEM_PIPELINES
         | {f"tests.support.recovery.kill_points.{name}": at for name, at in _POINTS.items()}
-        | {"larmspider.pipelines.warc.WarcPipeline": 240}
+        | {"larmspider.pipelines.warc.WarcPipeline": 190}
     ),
     "LARM_WARC_BYTES": "400000",
 }
@@ -38,11 +39,20 @@ def _check_warcs(crawl: KilledCrawl) -> None:
     assert urls == sorted(crawl.site.answers)
 
 
-def test_what_a_full_disk_and_kills_leave_is_whole(tmp_path: Path) -> None:
+def _check_bodies(crawl: KilledCrawl) -> None:
+    """store.log says where in the WARC files each one is; there are no page files."""
+    with open_crawl(crawl.crawl) as found:
+        bodies = {page.url: page.body for page in found.pages()}
+    assert bodies == {url: one.body for url, one in crawl.site.answers.items()}
+    assert not sum(path.stat().st_size for path in crawl.crawl.glob("pagefile_*"))
+
+
+@pytest.mark.parametrize("bodies", ["page-files", "warc"])
+def test_what_a_full_disk_and_kills_leave_is_whole(tmp_path: Path, bodies: str) -> None:
     """RLIMIT_FSIZE ends the first run; named points and random moments end others."""
     chance = random.Random(19)
     with Site() as site:
-        crawl = KilledCrawl(site, tmp_path, **SETTINGS)
+        crawl = KilledCrawl(site, tmp_path, **SETTINGS, LARM_BODIES=bodies)
         assert not crawl.run(None, file_limit=300_000, may_break=True)
         assert "the crawl broke off: " in crawl.log
         for kill in [Kill("after-page-files", 20), *islice(kills(chance), 3)]:
@@ -50,5 +60,8 @@ def test_what_a_full_disk_and_kills_leave_is_whole(tmp_path: Path) -> None:
                 break
         else:
             assert crawl.run(None)
-        crawl.check_end()
+        if bodies == "warc":
+            _check_bodies(crawl)
+        else:
+            crawl.check_end()
         _check_warcs(crawl)

@@ -32,7 +32,7 @@ import msgpack
 from larmspider.errors import CommittedGoneError, CrawlDirError
 from larmspider.files import replace_file
 from larmspider.items import Page, Removed
-from larmspider.pipelines.page_files import read_body, sync_files
+from larmspider.pipelines.page_files import body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
 from larmspider.urls.syntax import without_userinfo
 
@@ -219,7 +219,8 @@ class Entry:
             number, offset, size = self.page["at"]
             body = read_body(self._crawl, number, offset, size)
             if len(body) != size:
-                raise CrawlDirError(f"pagefile_{number}.pfl: bytes are missing at {offset}")
+                name = body_file(self._crawl, number).name
+                raise CrawlDirError(f"{name}: bytes are missing at {offset}")
             return body
         kept: bytes = self.page.get("body", b"")
         return kept
@@ -319,7 +320,7 @@ def first_page_file(crawl: Path, committed: Position) -> int | None:
     offsets = [cursor.offset for cursor in cursors(directory).values()]
     start = max(min(offsets, default=0), min(segments(directory), default=0))
     for entry in read_entries(directory, start, committed.offset):
-        if "at" in entry.page:
+        if "at" in entry.page and entry.page["at"][0] >= 0:  # no WARC file
             return int(entry.page["at"][0])
     return None
 
