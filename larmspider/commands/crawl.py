@@ -25,6 +25,8 @@ from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
 from larmspider.frontier.factory import INDEX
+from larmspider.spiders.archived import ArchiveSpider, archives_of
+from larmspider.spiders.intranet import IntranetSpider
 from larmspider.status.summary import Summary
 
 if TYPE_CHECKING:
@@ -64,6 +66,12 @@ class Command(CrawlCommand):
         try:
             options.settle_scrapys(self.settings)
             crawler = self.crawler = self._create_crawler(args[0])
+            if crawler.spidercls is IntranetSpider:
+                start = opts.spargs.get("start") or self.settings.get("LARM_START") or ""
+                if paths := archives_of(start, self.settings):
+                    crawler = self.crawler = self._create_crawler(ArchiveSpider)
+                    opts.spargs.pop("start", None)
+                    opts.spargs["paths"] = paths
         except ConfigError as refused:
             self.complain(str(refused))
             self.exitcode = 2

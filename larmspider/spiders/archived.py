@@ -14,11 +14,15 @@ from larmspider.fetch.archives import Archive
 from larmspider.items import Kept, Page
 from larmspider.requests import page_request
 from larmspider.spiders.intranet import IntranetSpider
+from larmspider.urls.canonical import canonicalize
 from larmspider.urls.file_urls import FileRoots, is_archive, path_of
+from larmspider.urls.seeds import read_seeds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from larmspider.options import Settings
 
 _HANDLER = "larmspider.fetch.archive_handler.ArchiveHandler"
 SETTINGS: dict[str, Any] = {
@@ -75,22 +79,6 @@ class ArchiveSpider(IntranetSpider):
         spider.archive = archive
         return spider
 
-    @classmethod
-    def from_seeds(
-        cls, crawler: Crawler, seeds: Sequence[str], roots: FileRoots, **kwargs: Any
-    ) -> Self:
-        """With the pages of the WARC files that are the ``seeds``. Raises ConfigError."""
-        paths = []
-        for seed in seeds:
-            if not is_archive(seed):
-                raise ConfigError(f"start={seed}: expected no other seeds beside WARC files")
-            real = os.path.realpath(path_of(seed))
-            if roots.place_of(real) is None:
-                raise ConfigError(f"start={seed}: it leads out of LARM_FILE_ROOTS (docs/files.md)")
-            paths.append(os.fsdecode(real))
-        kwargs.pop("start", None)
-        return cls.from_crawler(crawler, paths=paths, **kwargs)
-
     @property
     def damages(self) -> Sequence[str]:  # type: ignore[override]
         return self.archive.damages
@@ -106,6 +94,21 @@ class ArchiveSpider(IntranetSpider):
             if capture is not None:
                 item.fetched = capture.time
             yield item
+
+
+def archives_of(start: str, settings: Settings) -> list[str]:
+    """The paths of the WARC files that are the seeds, where any is one. Raises ConfigError."""
+    seeds, roots, paths = read_seeds(start), FileRoots.from_settings(settings), []
+    for seed in seeds if any(map(is_archive, seeds)) else ():
+        if not is_archive(seed):
+            raise ConfigError(f"start={seed}: expected no other seeds beside WARC files")
+        real = os.path.realpath(path_of(seed))
+        why = roots.why_not(canonicalize(seed))
+        if why or roots.place_of(real) is None:
+            why = why or "it leads out of LARM_FILE_ROOTS"
+            raise ConfigError(f"start={seed}: {why} (docs/files.md)")
+        paths.append(os.fsdecode(real))
+    return paths
 
 
 def _seeds(urls: Iterable[str]) -> list[str]:

@@ -28,7 +28,7 @@ from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
 from larmspider.urls.canonical import canonicalize
-from larmspider.urls.file_urls import FileRoots, is_archive, is_file
+from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.media_types import announced_type
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
@@ -85,10 +85,6 @@ class IntranetSpider(Spider):
         for seed in filter(is_file, seeds):
             if why := roots.why_not(canonicalize(seed)):
                 raise ConfigError(f"start={seed}: {why} (docs/files.md)")
-        if cls is IntranetSpider and any(map(is_archive, seeds)):
-            from larmspider.spiders.archived import ArchiveSpider  # it is a subclass of this one
-
-            return ArchiveSpider.from_seeds(crawler, seeds, roots, **kwargs)  # type: ignore[return-value]
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.readers = Readers.from_settings(crawler.settings)
