@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import mimetypes
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,7 @@ SETTINGS = {
     "LARM_DENY_ADDRESSES": "0.0.0.0/0,::/0",
     "LARM_ALLOW_ADDRESSES": "127.0.0.0/8",
 }
+_NO_PATH = re.compile("%00|%(?![0-9A-Fa-f]{2})")
 _INDEX = ("index.html", "index.htm")
 _NAMED, _EXPLAINED = 50, 10
 """Missing files of a manual that are named, and of these how many the crawl is asked about."""
@@ -74,6 +76,14 @@ MANUALS = {
     "ffmpeg-doc": Manual(Path("usr/share/doc/ffmpeg/api"), "index.html"),
     "apache2-doc": Manual(Path("usr/share/doc/apache2-doc/manual"), "en/index.html"),
     "valgrind": Manual(Path("usr/share/doc/valgrind/html"), "index.html"),
+    "libboost1.74-doc": Manual(Path("usr/share/doc/libboost1.74-doc"), "doc/html/index.html"),
+    "postgresql-doc-15": Manual(Path("usr/share/doc/postgresql-doc-15/html"), "index.html"),
+    "lilypond-doc-html-fr": Manual(
+        Path("usr/share/doc/lilypond/html/Documentation"), "web/index.fr.html"
+    ),
+    "libgtk-3-doc": Manual(Path("usr/share/gtk-doc/html"), "gtk3/index.html"),
+    "libglib2.0-doc": Manual(Path("usr/share/gtk-doc/html"), "gio/index.html"),
+    "postfix-doc": Manual(Path("usr/share/doc/postfix/html"), "index.html"),
 }
 """Debian package -> its manual, below the root directory or --under."""
 
@@ -131,9 +141,10 @@ def walk(root: Path, start: str, origin: str) -> dict[Path, str]:
 
 
 def _file_of(root: Path, path: str) -> Path | None:
-    """The file that a server answers a path with; symbolic links are followed."""
+    """The file that a server answers a path with; symbolic links are followed. None for a path with
+    a percent sign that begins no escape, which nginx answers with 400."""
     file = Path(os.path.normpath(f"{root}/{unquote(path)}"))
-    if "\0" in path or "%00" in path or not file.is_relative_to(root):
+    if "\0" in path or _NO_PATH.search(path) or not file.is_relative_to(root):
         return None
     if file.is_dir():
         return next(((file / name).resolve() for name in _INDEX if (file / name).is_file()), None)
