@@ -8,6 +8,9 @@ Compared are rows of three words, of a sample that goes by the words themselves,
 with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
 nor hashes: what a calendar or an error page repeats of what it was asked for, and ids. A page with
 the words of another one in another order, as a table that is sorted anew, says nothing either.
+
+What a page repeats of one that is several times as long counts as new: a mail is not a copy of
+its thread, nor a file one of the commit that has added it.
 """
 
 from __future__ import annotations
@@ -27,19 +30,27 @@ MAX_TEXT = 20_000
 """Characters that are looked at."""
 _SHORT, _LONG = 100, 1_000
 """Words of a page of which all rows count, and one in four or fewer."""
+_LEAST = 12
+"""Rows that are enough to judge a page by."""
+_SMALLEST = 5
+"""Pages of up to 31 words are of one size."""
 _MAX_WORDS = 20_000
 _FIRST_BYTES, _MAX_BYTES = 2_048, 65_536
 _BITS = 16
 """Of a sketch, for each row: 1 in 70 that are new looks known."""
 _WORD = re.compile(r"\w{2,}")
+_UTF_8 = ("utf-8", "surrogatepass")
 _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
 
 
 class Rows(NamedTuple):
-    """``rows`` are hashes, ``words`` one of all words in no order."""
+    """``rows`` are hashes, ``words`` one of all words in no order; ``judged`` are those rows that
+    the sample of a longer page has, too. ``size`` is the binary logarithm of the words' number."""
 
     rows: set[int]
     words: int
+    judged: set[int]
+    size: int
 
 
 class _Hashes(dict[str, int]):
@@ -64,12 +75,20 @@ def rows_of(page: Page) -> Rows:
         if word not in own and (word.isalpha() or not (word in url or _HASH.match(word)))
     ]
     if not words:
-        return Rows(set() if page.text else {crc32(page.body)}, 0)
+        body = set() if page.text else {crc32(page.body)}
+        return Rows(body, 0, body, _SMALLEST)
     step = 1 if len(words) < _SHORT else 4 if len(words) < _LONG else 16
     hashes = [_hashes[word] for word in words]
     starts = [at for at, one in enumerate(hashes) if one % step == 0] or [0]
-    rows = {crc32(" ".join(words[at : at + ROW]).encode("utf-8", "surrogatepass")) for at in starts}
-    return Rows(rows, sum(hashes) & 0xFFFFFFFF)
+    rows = {at: crc32(" ".join(words[at : at + ROW]).encode(*_UTF_8)) for at in starts}
+    judged = set(rows.values())
+    for rarer in (16, 4):
+        few = {rows[at] for at in starts if hashes[at] % rarer == 0}
+        if len(few) >= _LEAST:
+            judged = few
+            break
+    size = max(_SMALLEST, len(words).bit_length())
+    return Rows(set(rows.values()), sum(hashes) & 0xFFFFFFFF, judged, size)
 
 
 class Sketch:
@@ -88,15 +107,21 @@ class Sketch:
 
     def share(self, page: Rows) -> float:
         """The share of a page's rows that are new. They are remembered."""
-        new = self._add(page.rows)
-        if page.words and not self._add([page.words]):
+        new = self._add(page.rows, page.size)
+        if page.words and not self._add([page.words], _SMALLEST):
             return 0.0
-        return new / len(page.rows) if page.rows else 0.0
+        return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0
 
-    def _add(self, hashes: Iterable[int]) -> int:
-        """Returns how many were not there."""
-        new = [one for one in hashes if not any(_has(part, one) for part in self._parts)]
-        for one in new:
+    def _add(self, hashes: Iterable[int], size: int) -> list[int]:
+        """Returns those that no page has that is smaller, as large, or about twice as large."""
+        sizes = [at * 0x9E3779B1 for at in range(size + 1, _SMALLEST - 1, -1)]
+        own = size * 0x9E3779B1
+        new = [
+            one
+            for one in hashes
+            if not any(_has(part, one ^ at & 0xFFFFFFFF) for part in self._parts for at in sizes)
+        ]
+        for one in (one ^ own & 0xFFFFFFFF for one in new):
             if self._last * _BITS >= 8 * len(self._parts[-1]):
                 self._grow()
             part = self._parts[-1]
@@ -104,7 +129,7 @@ class Sketch:
                 part[bit >> 3] |= 1 << (bit & 7)
             self._last += 1
         self.size += len(new)
-        return len(new)
+        return new
 
     def _grow(self) -> None:
         size = len(self._parts[-1])

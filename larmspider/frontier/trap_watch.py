@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from larmspider.extraction.novelty import Sketch, rows_of
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.traps import Budgets, HostTraps, Met
+from larmspider.frontier.traps import NEW, Budgets, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 
 if TYPE_CHECKING:
@@ -209,6 +209,8 @@ class TrapWatch:
         known.pages += 1
         self._changed.add(entry.host)
         sample = (page.url, page.from_page)
+        if share < NEW and _is_view(page.url, page.from_page):
+            known.traps.note_view(met, page.from_page)
         blocked = [record for record in met.records if record.is_blocked]
         if not known.traps.judge(met, share, sample):
             return ""
@@ -252,3 +254,15 @@ def _share(page: Page, shown: Sketch) -> float | None:
         return shown.share(rows_of(page))
     leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in page.links[:1])
     return None if leads_on else 0.0
+
+
+def _is_view(url: str, found_on: str) -> bool:
+    """Whether the path has one segment more than that of the page that has named it, or another
+    one (``/annotate/tip/README`` and ``/file/tip/README``), but for the last."""
+    one, other = url.lower().split("/"), found_on.lower().split("/")
+    if len(one) < 5 or one[:3] != other[:3] or one[-1] != other[-1] or not one[-1]:
+        return False
+    same = 0
+    while same < len(other) and one[same] == other[same]:
+        same += 1
+    return one[same + 1 :] == other[same + (len(one) == len(other)) :]

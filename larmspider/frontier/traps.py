@@ -39,7 +39,7 @@ from larmspider.urls.url_class import UrlClass, UrlClasses
 NEW, SOME = 0.2, 0.1
 """A page is new with this share of what it says, and has nothing new below that."""
 NEW_SHARE = 0.2
-LEAST_PAGES = 20
+LEAST_PAGES = 12
 """Pages of a class that are judged before it may be quarantined."""
 WINDOW = 40
 """The last pages by which it is judged."""
@@ -60,6 +60,7 @@ SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
 the last ones of its class and host were new, where they were not; all where so many were not."""
 MAX_CLASSES = 2_000
 SAMPLES = 5
+ANY_PATH = "/**"
 HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
 _Z = 1.645
 
@@ -149,6 +150,7 @@ class Met(NamedTuple):
     group: int
     blocked: ClassRecord | None = None
     probe: bool = False
+    query: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -173,6 +175,8 @@ class HostTraps:
     classes: UrlClasses = field(default_factory=UrlClasses)
     records: dict[int, ClassRecord] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
+    views: int = 0
+    """Pages with parameters that were asked for."""
 
     # URLs
 
@@ -186,6 +190,8 @@ class HostTraps:
         yield text, found.path, params
         if params > 1:
             yield f"{found.path} with {params} parameters", found.path, params
+        if found.names:
+            yield f"{ANY_PATH}{found.query}", ANY_PATH, params
         if depth > DEEP:
             yield DEEP_URLS, "", 0
         yield HOST, "", 0
@@ -198,13 +204,22 @@ class HostTraps:
             number = group_of(self.host, text)
             record = self.records.get(number)
             if record is None:
-                shape = group_of(self.host, path) & 0xFFFFFFF
-                record = self.records[number] = ClassRecord(shape, params, wide=bool(records))
+                record = ClassRecord(self._shape(path), params, wide=bool(records))
+                self.records[number] = record
             if record.barren and not record.text:
                 record.text = text
             group = group or number
             records.append(record)
-        return Met(tuple(records), group, self._blocking(records))
+        return Met(tuple(records), group, self._blocking(records), query="?" in url)
+
+    def holds_like(self, url: str) -> bool:
+        """Whether URLs like one that was fetched are held, also as one of its class's first."""
+        own, *wider = self.find(url, 0).records
+        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
+        return own.is_blocked or (quarantined and own.new <= 1)  # its first view may be new
+
+    def _shape(self, path: str) -> int:
+        return group_of(self.host, path) & 0xFFFFFFF
 
     def _blocking(self, records: list[ClassRecord]) -> ClassRecord | None:
         own, *wider = records
@@ -228,6 +243,7 @@ class HostTraps:
             blocked.asked += 1
             probe = blocked.asked % (PROBE << min(20, blocked.vain // PROBES_IN_VAIN)) == 0
         if blocked is None or probe:
+            self.views += met.records[0].params > 0
             for record in met.records:
                 record.pages += 1
         return met._replace(probe=True) if probe else met
@@ -237,11 +253,25 @@ class HostTraps:
     def wants_verdict(self, met: Met) -> bool:
         """Whether the page of a URL is to be judged: not each one of a site whose pages are new."""
         own, host = met.records[0], met.records[-1]
-        if own.params or met.probe or 10 * host.new < host.judged or host.judged < LEAST_PAGES:
-            return True
+        is_doubtful = 10 * host.new < host.judged or host.judged < LEAST_PAGES
+        if own.params or met.query or met.probe or is_doubtful or self.has_views:
+            return True  # what a page says has to be known when its views come
         barren = max(own.barren, host.barren)
         step = 1 if barren >= DOUBTFUL else SAMPLED_IN_DOUBT if barren else SAMPLED
         return host.pages % step == 0
+
+    @property
+    def has_views(self) -> bool:
+        """Whether the host has many pages with parameters, as applications have."""
+        host = self.records.get(group_of(self.host, HOST))
+        return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
+
+    def note_view(self, met: Met, url: str) -> None:
+        """A page without parameters repeats what the page ``url`` says, which is one segment of the
+        path away: its class is one of views of that one."""
+        own = met.records[0]
+        if not own.params and self.has_views:
+            own.params, own.path = 1, self._shape(self.classes.of(url).path)
 
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page has come, of which this share is new: True if the state of something changes."""
@@ -297,8 +327,13 @@ class HostTraps:
 
     def _is_content(self, record: ClassRecord) -> bool:
         """Whether it has the fewest parameters of its path. A class of two and more that has less
-        than half of the path's pages has none of it."""
-        classes = [one for one in self.records.values() if one.path == record.path and not one.wide]
+        than half of the path's pages has none of it; one over all paths none where it is of many
+        of them."""
+        every = [one for one in self.records.values() if not one.wide]
+        if record.path == self._shape(ANY_PATH):
+            query = record.text.removeprefix(ANY_PATH)
+            return sum(one.text.endswith(query) for one in every) < LEAST_URLS
+        classes = [one for one in every if one.path == record.path]
         least = min((one.params for one in classes if one.pages >= LEAST_URLS), default=1)
         if record.params > least:
             return False
@@ -349,7 +384,8 @@ class HostTraps:
         literals, rows, opened = msgpack.unpackb(data)
         traps.classes, traps.opened = UrlClasses.unpack(literals), set(opened)
         for number, *fields in rows:
-            traps.records[number] = _record(*fields)
+            record = traps.records[number] = _record(*fields)
+            traps.views += record.pages if record.params and not record.wide else 0
         return traps
 
 

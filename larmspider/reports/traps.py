@@ -25,7 +25,7 @@ from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
-from larmspider.frontier.traps import ClassRecord, HostTraps, group_of, name_of
+from larmspider.frontier.traps import ANY_PATH, ClassRecord, HostTraps, name_of
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
 
@@ -131,9 +131,7 @@ class _Rules:
         self._others = [self._form(seed) for seed in crawl.seeds]
         """URLs that no rule may fit."""
         for url in map(self._form, urls):
-            found = traps.classes.of(url)
-            record = traps.records.get(group_of(traps.host, str(found)))
-            if record is None or not record.is_blocked:
+            if not traps.holds_like(url):
                 self._others.append(url)
 
     def _form(self, url: str) -> str:
@@ -158,6 +156,7 @@ def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
     start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
     *folders, last = [_segment(one) for one in path.split("/")]
     at = "/".join([start, *folders[1:], "[^/?]*" if last == _ANY else last])
+    at = rf"{start}/[^?]*" if path == ANY_PATH else at
     if query is None:
         yield f"{at}$"
         return

@@ -6,7 +6,8 @@
 
 A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
 otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``.
-Of the query the names count, in order of the alphabet, and values of those that name a view.
+Of the query the names count, in order of the alphabet, and values of those that name a view; a
+query that is no pair (``/wiki.pl?Start``) is a value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple, Self
 from zlib import crc32
 
 SIBLINGS = 20
-VALUES = 12
+VALUES = 32
 """As many values of a parameter that names a view count; further ones are ``*``."""
 MAX_LITERALS = 20_000
 """Segments and values of a host that are remembered, 70 bytes each."""
@@ -37,11 +38,15 @@ class UrlClass(NamedTuple):
     names: tuple[str, ...]
     view: tuple[str, ...] = ()
 
+    @property
+    def query(self) -> str:
+        """``?do=edit&id=*``, or ""."""
+        values = dict(one.split("=", 1) for one in self.view if "=" in one)
+        shown = [f"{one}={values.get(one, '*')}" for one in self.names] or self.view
+        return "?" + "&".join(shown) if shown else ""
+
     def __str__(self) -> str:
-        if not self.names:
-            return self.path
-        values = dict(one.split("=", 1) for one in self.view)
-        return f"{self.path}?" + "&".join(f"{one}={values.get(one, '*')}" for one in self.names)
+        return f"{self.path}{self.query}"
 
 
 class UrlClasses:
@@ -69,6 +74,10 @@ class UrlClasses:
         path += last
         if not query:
             return UrlClass(path, ())
+        if "=" not in query and not self._is_literal(
+            crc32(path.encode("utf-8", "surrogatepass"), 1), query, SIBLINGS
+        ):
+            return UrlClass(path, (), ("*",))
         pairs = sorted(dict(one.partition("=")[::2] for one in _SEPARATOR.split(query)).items())
         view = []
         for name, value in pairs:

@@ -15,7 +15,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import url_key
 from larmspider.frontier.trap_watch import OFF, REPORT
 from larmspider.frontier.traps import Budgets, ClassState
-from tests.support.frontier.walk import H, Walk, wiki
+from tests.support.frontier.walk import H, Walk, folders, wiki
 from tests.support.servers.generators import CONTENT, GENERATORS, document, page
 from tests.support.servers.scripted import Reply
 
@@ -51,6 +51,49 @@ def test_the_class_that_is_the_content_is_never_held(backend: LmdbBackend) -> No
     assert any("/wiki?do=edit&id=* are held" in news for news in walk.news)
     states = {r.text: r.state for r in walk.traps.known("h:80").records.values()}
     assert states["/wiki?id=*"] is ClassState.OPEN
+
+
+def test_views_of_many_paths_are_held_together(backend: LmdbBackend) -> None:
+    walk = Walk(folders, backend).run()
+    orders = [target for target in walk.fetched if "?" in target]
+    assert len(walk.fetched) - len(orders) == 40
+    assert len(orders) < 200
+    assert any("/**?C=*&O=*" in news for news in walk.news)
+
+
+def one_script(target: str) -> Reply:
+    """Sixty pages as ``/w?PageN``, two views of each, and what links to it."""
+    query = target.partition("?")[2]
+    number = int("".join(filter(str.isdigit, query)) or 0)
+    others = [f"/w?Page{n}" for n in (2 * number + 1, 2 * number + 2) if n < 60]
+    views = [f"/w?back=Page{number}", f"/w?action=edit&id=Page{number}"]
+    text = "Pages that link here." if "back" in query else document(number)
+    return page("Wiki", text, *others, *views)
+
+
+def test_pages_that_are_a_query_are_the_content_and_not_what_has_one_parameter(
+    backend: LmdbBackend,
+) -> None:
+    walk = Walk(one_script, backend).run()
+    assert {f"/w?Page{n}" for n in range(1, 60)} <= {*walk.fetched}
+    assert len(walk.fetched) < 110
+    assert any("/w?back=* are held" in news for news in walk.news)
+
+
+def special(target: str) -> Reply:
+    """Sixty pages, an edit form of each, and below /w/special/ what links to each."""
+    number = int("".join(filter(str.isdigit, target)) or 0)
+    others = [f"/w/Page{n}" for n in (2 * number + 1, 2 * number + 2) if n < 60]
+    views = [f"/w/special/Page{number}", f"/w/Page{number}?action=edit"]
+    text = "Pages that link here." if "special" in target else document(number)
+    return page("Wiki", text, *others, *views)
+
+
+def test_what_repeats_pages_one_segment_away_are_views_of_them(backend: LmdbBackend) -> None:
+    walk = Walk(special, backend).run()
+    assert {f"/w/Page{n}" for n in range(1, 60)} <= {*walk.fetched}
+    assert sum("special" in target for target in walk.fetched) < 40
+    assert any("/w/special/* are held" in news for news in walk.news)
 
 
 @acceptance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,17 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.reports.traps import Sample, Trap, changes_nothing, traps_in
 from tests.support.crawling import Ran, scrapy
-from tests.support.frontier.walk import H, Walk, wiki
+from tests.support.frontier.walk import H, Walk, folders, wiki
+from tests.support.servers.scripted import Reply
 from tests.support.stored_crawl import StoredCrawl
 
 EDIT = "h:80/wiki?do=edit&id=*"
 
 
-def walk_in(folder: Path) -> Walk:
+def walk_in(folder: Path, site: Callable[[str], Reply] = wiki) -> Walk:
     """Walks on in the directory of a crawl."""
     backend = LmdbBackend(folder / "frontier")
-    walk = Walk(wiki, backend, not_traps=folder / "not-traps.txt").run(9_999)
+    walk = Walk(site, backend, not_traps=folder / "not-traps.txt").run(9_999)
     walk.frontier.checkpoint({})
     backend.close()
     return walk
@@ -46,6 +48,15 @@ def test_each_class_has_its_evidence_and_a_rule_that_fits_it_alone(crawl: CrawlD
     rule = KnownPathsFilter.from_text(trap.line, "")
     for url, is_rejected in (("?do=edit&id=7", True), ("?id=7&do=edit", True), ("?id=7", False)):
         assert (rule.reject_reason(f"{H}/wiki{url}") is not None) is is_rejected
+
+
+def test_a_class_of_many_paths_has_a_rule_for_all_of_them(tmp_path: Path) -> None:
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk = walk_in(tmp_path / "crawl", folders)
+    trap = named(traps_in(CrawlDir(tmp_path / "crawl")), "h:80/**?C=*&O=*")
+    reject = KnownPathsFilter.from_text(trap.line, "").reject_reason
+    refused = {target for target in walk.fetched if reject(f"{H}{target}") is not None}
+    assert refused == {target for target in walk.fetched if "?" in target}
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,12 @@ def wiki(target: str) -> Reply:
         return reply
     text = document(number) if view == "show" else f"You may not {view} this."
     return page("Wiki", text, *others, *views)
+
+
+def folders(target: str) -> Reply:
+    """Forty folders in each other, each listed in eight orders."""
+    path = target.partition("?")[0]
+    number = int(path.rpartition("-")[2].strip("/") or 0)
+    inside = [f"{path}folder-{n}/" for n in (2 * number + 1, 2 * number + 2) if n < 40]
+    orders = [f"{path}?C={by}&O={how}" for by in "NMSD" for how in "AD"]
+    return page(f"Index of {path}", document(number), *inside, *orders)

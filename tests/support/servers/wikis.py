@@ -117,11 +117,13 @@ class DokuWiki(Application):
             self.write(f"{path.format('meta')}.changes", "\n".join(lines) + "\n")
             changes += lines
         sections = sorted({one.section for one in every})
+        lists = {"start": [f"{section}:start" for section in sections]}
         for section in sections:
-            links = "".join(f"  * [[{name}]]\n" for name in names if name.startswith(f"{section}:"))
-            self.write(f"data/pages/{section}/start.txt", f"====== {section} ======\n\n{links}")
-        links = "".join(f"  * [[{section}:start]]\n" for section in sections)
-        self.write("data/pages/start.txt", f"====== The wiki ======\n\nWelcome.\n\n{links}")
+            lists[f"{section}/start"] = [one for one in names if one.startswith(f"{section}:")]
+        for name, members in lists.items():
+            links = "".join(f"  * [[{one}]]\n" for one in members)
+            path = self.write(f"data/pages/{name}.txt", f"====== {name} ======\n\n{links}")
+            os.utime(path, (_BEGIN, _BEGIN))  # those of the last days ask not to be indexed
         self.write("data/meta/_dokuwiki.changes", "\n".join(sorted(changes)) + "\n")
         self._begun = len(changes)
 
