@@ -60,6 +60,8 @@ sent."""
 PROOF = "larm_proof"
 """Request.meta of a host with a login: how often it had been proved, when this was sent, that
 somebody is signed in."""
+NOT_RENDERED = "larm_not_rendered"
+"""Request.meta, after the fetch: the error for which Chromium could not say what the page is."""
 _RUNTIME = (
     LEASE,
     REQUEUED,
@@ -71,6 +73,7 @@ _RUNTIME = (
     TIMING,
     VALIDATORS,
     PROOF,
+    NOT_RENDERED,
     "download_started",
     "download_latency",
     "download_slot",

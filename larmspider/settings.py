@@ -241,6 +241,15 @@ LARM_ALLOW_ADDRESSES: list[str] = []
 # headers, certificates, proxies (docs/sites.md).
 LARM_SITES_FILE = ""
 
+# What a page may ask for while Chromium renders it (`render` in the sites file, docs/sites.md) ...
+LARM_RENDER_REQUESTS = 50
+
+# ... for how many seconds, the waits by its host's pace included ...
+LARM_RENDER_SECS = 20.0
+
+# ... and how many bytes, in all; what it has become by then is stored.
+LARM_RENDER_BYTES = 20_000_000
+
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
 # process of its own so that the crawl goes on. A document that takes longer is stored without text
 # and links, and `fetch.log` says so.
@@ -489,6 +498,7 @@ DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
     "larmspider.middlewares.default_headers.DefaultHeadersMiddleware": 400,
     "larmspider.middlewares.fetch_outcome.AnswersMiddleware": 550,  # tells the frontier how it went
+    "larmspider.middlewares.render.RenderMiddleware": 560,  # pages of sites with render = true
     # the frontier does what these did
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,

@@ -92,6 +92,7 @@ def _print(report: CrawlReport) -> None:
         ("unread", f"{outcome}: {counted(number, 'document')}")
         for outcome, number in report.unread.items()
     ]
+    rows += [("empty", f"{host} without JavaScript") for host in report.scripts]
     if report.freshness.is_known:
         fresh = report.freshness
         rows += [("fresh", sentence) for sentence in fresh.sentences]

@@ -19,6 +19,7 @@ from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.extraction import process as archive
+from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
@@ -134,8 +135,12 @@ def check(crawler: Crawler) -> None:
     setup_from_settings(crawler.settings, limits)
     bind_address_from(crawler.settings)
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
-    for warning in Sites.from_settings(crawler.settings).warnings:
+    sites = Sites.from_settings(crawler.settings)
+    for warning in sites.warnings:
         logger.warning("%s", warning)
+    RenderLimits.from_settings(crawler.settings)
+    if sites.renders:
+        check_browser()
     keep_private(crawler.settings)
     asked_refresh(crawler.settings)
     if crawler.settings.get("JOBDIR") and _is_a(

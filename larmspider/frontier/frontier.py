@@ -53,6 +53,7 @@ from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.robots import RobotsCache
+from larmspider.frontier.script_watch import ScriptWatch
 from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.sources import LEAST_PRECISION, Sources
 from larmspider.frontier.storage.backend import Backend
@@ -130,6 +131,8 @@ class Frontier:
         """Who signs in where pages are for those alone who have; None: nobody has to."""
         self.gate = DeleteGate(backend, self._make_due, shared=shared is not None)
         """Stands before every removal of a page that is gone."""
+        self.scripts = ScriptWatch(backend)
+        """Learns which hosts have pages that are empty without JavaScript."""
         self.refresh: Revisiting | None = None
         """Which pages are visited again, and when; None: no page ever is."""
         self.traps: TrapWatch | None = None
@@ -750,6 +753,7 @@ class Frontier:
         if self.sources is not None:
             self.sources.save()
         self.gate.save()
+        self.scripts.save()
         if self.refresh is not None:
             self.refresh.save()
         self.backend.seal()

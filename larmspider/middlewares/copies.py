@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 class CopiesMiddleware(WithScheduler):
     """Takes the fingerprint of each page, and drops those that are copies. Shows the pages to
-    whoever learns which URLs are traps (frontier/trap_watch.py)."""
+    whoever learns which URLs are traps (frontier/trap_watch.py) and which hosts need JavaScript
+    (frontier/script_watch.py)."""
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -42,6 +43,8 @@ class CopiesMiddleware(WithScheduler):
                 continue
             lease, copy = response.meta.get(LEASE), None
             entry = lease.entry if lease is not None and lease.holder is response.request else None
+            if frontier is not None and entry is not None:
+                frontier.scripts.saw(entry.host, item)
             if traps is not None and entry is not None and (news := traps.saw(entry, item)):
                 logger.info("Host %s: %s", entry.host, printable(news))
             if merger is None:

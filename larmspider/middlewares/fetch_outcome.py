@@ -17,7 +17,7 @@ from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.requests import LEASE
+from larmspider.requests import LEASE, NOT_RENDERED
 from larmspider.scheduler.leases import elapsed
 from larmspider.scheduler.scheduler import WithScheduler
 
@@ -36,10 +36,11 @@ class AnswersMiddleware(WithScheduler):
         if lease is None or lease.is_own:
             return response
         scheduler, seconds = self.lessor, elapsed(request)
+        if why := request.meta.pop(NOT_RENDERED, None):
+            return self._give_up(request, why)
         turned_away = scheduler.logins.turned_away(request, response)
         if isinstance(turned_away, SignedOut):
-            self.process_exception(request, turned_away)
-            raise turned_away
+            return self._give_up(request, turned_away)
         if turned_away:
             scheduler.frontier.answered(lease, seconds)
             return scheduler.leases.release(request)
@@ -75,6 +76,13 @@ class AnswersMiddleware(WithScheduler):
                 request, FetchRecord(state, time=time.time(), reason=reason)
             )
         return None
+
+    def _give_up(self, request: Request, error: Exception) -> Request:
+        """Of an answer that is none. Raises the error, unless the URL is tried again."""
+        again = self.process_exception(request, error)
+        if again is None:
+            raise error
+        return again
 
     def _retry(self, request: Request, kind: str, wait: float | None = None) -> Request | None:
         again = self.lessor.leases.retry(request, kind, wait)

@@ -18,6 +18,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
+from larmspider.frontier.script_watch import NOTE, in_words, noted
 from larmspider.frontier.storage.records import Counts
 from larmspider.reports.documents import (
     Documents,
@@ -84,6 +85,8 @@ class CrawlReport:
     hosts_in_all: int
     languages: Mapping[str, Mapping[str, int]]
     unread: Mapping[str, int]
+    scripts: Sequence[str]
+    """Hosts whose pages are empty without JavaScript."""
     slowest: Sequence[SlowHost]
     refusals: Sequence[Refusals]
     refused_whole: bool
@@ -125,7 +128,9 @@ def _report(
     refused, whole = refusals(crawl, settings, index, frontier)
     broken = index.broken()
     linked_hosts = index.most_linked_hosts()
-    crawled = {row.host for row in rows}
+    names = [row.host for row in rows]
+    crawled = set(names)
+    seen = (noted(name, frontier.note(NOTE.format(host=name))) for name in names)
     totals = Totals.together(Totals.read(part.path) for part in crawl.parts)
     inward = {host.name: host.links for host in linked_hosts if host.name in crawled}
     return CrawlReport(
@@ -139,6 +144,7 @@ def _report(
         hosts_in_all=len(rows),
         languages=_languages(crawl),
         unread=totals.matching(stats.EXTRACTION_UNREAD),
+        scripts=list(in_words(seen)),
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,

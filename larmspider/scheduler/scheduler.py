@@ -26,6 +26,7 @@ from scrapy.utils.defer import deferred_from_coro
 from larmspider import options, signals, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
+from larmspider.formatting import counted, printable
 from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
@@ -38,7 +39,7 @@ from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
 from larmspider.scheduler.counters import final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
-from larmspider.scheduler.login_fetch import LoginFetch
+from larmspider.scheduler.login_fetch import SHOWN, LoginFetch
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.scheduler.source_fetch import SourceFetch
@@ -311,6 +312,9 @@ class FrontierScheduler:
                 set_value(stats.REDIS_GAVE_UP, 1)
         for key, number in final_counts(self._frontier).items():
             set_value(key, number)
+        if hosts := self._frontier.scripts.hosts():
+            more = f" and {counted(len(hosts) - SHOWN, 'host')} more" if len(hosts) > SHOWN else ""
+            set_value(stats.SCRIPT_HOSTS, printable(", ".join(hosts[:SHOWN]) + more))
         self._frontier.backend.close()
         self._directory.finish("broken" if self.broken else reason)
 

@@ -54,6 +54,8 @@ class Summary:
     """URLs of the whole crawl by state, earlier runs included; empty without a frontier."""
     logins: str = ""
     """Hosts that wait for their login, with the reasons."""
+    scripts: str = ""
+    """Hosts whose pages are empty without JavaScript."""
     given_up: int = 0
     """Hosts that are left alone until the next run."""
     broken: str = ""
@@ -117,6 +119,7 @@ class Summary:
             rejected=rejected,
             failed=failed,
             urls=urls,
+            scripts=str(get(stats.SCRIPT_HOSTS, "")),
             logins=str(get(stats.LOGIN_WAITS, "")),
             given_up=get(stats.HOSTS_GIVEN_UP, 0),
             broken=str(get(stats.BROKEN, "")),
@@ -239,6 +242,11 @@ class Summary:
             yield (
                 f"{'merged':<9} {counted(merged, 'URL')} whose page has another URL{which};"
                 " scrapy links --aliases lists them"
+            )
+        if self.scripts:
+            yield (
+                f"{'empty':<9} without JavaScript: {self.scripts}; render = true in"
+                " LARM_SITES_FILE runs it"
             )
         if self.logins:
             yield f"{'waits':<9} {self.logins}"

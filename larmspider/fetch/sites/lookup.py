@@ -85,6 +85,11 @@ class Sites:
     def has_logins(self) -> bool:
         return any(rule.options.login for rule in self.rules)
 
+    @property
+    def renders(self) -> bool:
+        """Whether the pages of any host go through Chromium."""
+        return any(rule.options.render for rule in self.rules)
+
     def for_url(self, url: str, *, secrets: bool = True) -> Site | None:
         """What applies to ``url``, one object for all URLs of an origin; None: no rule does.
         Without ``secrets`` credentials, cookies, headers, login, client certificate are left out.
@@ -183,6 +188,7 @@ def _rule(table: SiteTable) -> SiteRule:
         tls_min=read_tls_min(table),
         verify=table.boolean("verify"),
         proxy=read_proxy(table),
+        render=table.boolean("render"),
     )
     table.check_names()
     if options == SiteOptions():

@@ -104,6 +104,7 @@ class SiteOptions:
     tls_min: str | None = None
     verify: bool | None = None
     proxy: Proxy | None = None
+    render: bool | None = None
 
     @property
     def has_secrets(self) -> bool:
@@ -151,6 +152,8 @@ class SiteOptions:
             parts.append("certificate verified" if self.verify else "certificate NOT verified")
         if self.proxy:
             parts.append(f"proxy {self.proxy.url}" if self.proxy.url else "no proxy")
+        if self.render:
+            parts.append("rendered by Chromium")
         return "; ".join(parts)
 
 

@@ -1,0 +1,291 @@
+"""Chromium as a page sees it, without a network: whoever renders answers each of its requests.
+
+    browser = Browser(find_browser(), RenderLimits())
+    rendered = await browser.render(response, answer)
+    rendered.html                     # the page as its scripts have left it
+
+One process for the crawl, with its sandbox and never as root, a context of its own for each page.
+Scripts and data are asked through ``answer``; style sheets are empty, and pictures, fonts, films,
+sockets and all that is no GET are refused. Playwright drives it (larmspider[render]): a client of
+the protocol of our own would be shorter to install, and longer to keep up with Chromium.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import DownloadFailedError
+
+from larmspider import options
+from larmspider.errors import ConfigError
+from larmspider.fetch.downloader import Stopped
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Page, Route
+    from playwright.async_api import Request as Asked
+    from scrapy.http import Response
+
+    from larmspider.options import Settings
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable")
+_ARGUMENTS = (
+    "--proxy-server=127.0.0.1:9",  # nobody listens there: what is not answered here is not asked
+    "--proxy-bypass-list=<-loopback>",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--disable-background-networking",
+    "--disable-quic",
+)
+_WANTED = frozenset(("document", "script", "xhr", "fetch"))
+_HEADERS = ("content-type", "access-control-allow-origin", "access-control-allow-credentials")
+START_SECS = 60.0
+AFTER_SECS = 3.0
+"""For reading the page, and for closing it, when its time is up."""
+TOGETHER = 2
+"""Pages at a time."""
+
+
+class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py
+    """Chromium could not say what the page is."""
+
+    kind = "render"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderLimits:
+    """Of one page; ``secs`` include the waits by its host's pace."""
+
+    requests: int = 50
+    secs: float = 20.0
+    max_bytes: int = 20_000_000
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> RenderLimits:
+        return cls(
+            options.integer(settings, "LARM_RENDER_REQUESTS", minimum=0),
+            options.seconds(settings, "LARM_RENDER_SECS", minimum=1),
+            options.integer(settings, "LARM_RENDER_BYTES", minimum=1),
+        )
+
+
+@dataclass(slots=True)
+class Rendered:
+    """``cut``: the limits that were reached, in words."""
+
+    html: str = ""
+    requests: int = 0
+    bytes: int = 0
+    cut: list[str] = field(default_factory=list)
+
+
+Answer = Callable[[str, dict[str, str], int], Awaitable["Response | None"]]
+"""From a URL, some headers and the bytes that are left to the answer; None: it is refused."""
+
+
+def find_browser() -> str:
+    """The program. Raises ConfigError where pages cannot be rendered here."""
+    where = "render (LARM_SITES_FILE)"
+    if importlib.util.find_spec("playwright") is None:
+        raise ConfigError(f"{where} needs Playwright: pip install 'larmspider[render]'")
+    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    if found is None:
+        raise ConfigError(f"{where}: {PROGRAMS[0]} is not found on PATH: apt-get install chromium")
+    if os.geteuid() == 0:
+        raise ConfigError(f"{where}: Chromium is never run as root: crawl as another user")
+    return found
+
+
+def check_browser() -> None:
+    """Start it once. Raises ConfigError where it does not start with its sandbox."""
+    program = find_browser()
+    with tempfile.TemporaryDirectory(prefix="larmspider-", ignore_cleanup_errors=True) as folder:
+        command = [program, "--headless", *_ARGUMENTS, f"--user-data-dir={folder}"]
+        command += ["--dump-dom", "data:text/html,<p>well"]
+        try:
+            done = subprocess.run(  # noqa: S603 - the program of the system, no shell
+                command, capture_output=True, timeout=START_SECS, check=False
+            )
+            said, well = done.stderr.decode("utf-8", "replace"), b"<p>well" in done.stdout
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said, well = str(error), False
+    if not well:
+        lines = [line for line in said.splitlines() if "sandbox" in line] or said.splitlines()[-1:]
+        what = f": {lines[0].strip()[:300]}" if lines else ""
+        raise ConfigError(
+            f"render (LARM_SITES_FILE): {program} does not start with its sandbox, and is not run"
+            f" without{what}"
+        )
+
+
+class Browser:
+    """Starts with the first page, and again after it has died."""
+
+    def __init__(self, program: str, limits: RenderLimits) -> None:
+        self.program, self.limits = program, limits
+        self.stopped = False
+        """Whether no further page is rendered."""
+        self._driver: Any = None
+        self._browser: Any = None
+        self._starting = asyncio.Lock()
+        self._places = asyncio.Semaphore(TOGETHER)
+
+    async def render(self, response: Response, answer: Answer) -> Rendered:
+        """The page of a response, after its scripts have run. Raises NotRendered, Stopped."""
+        from playwright.async_api import Error
+
+        async with self._places:
+            try:
+                if self.stopped:
+                    raise Stopped("the crawl stops")
+                context = await self._context()
+                try:
+                    return await _Rendering(response, answer, self.limits).run(context)
+                finally:
+                    async with asyncio.timeout(AFTER_SECS):
+                        await context.close()
+            except TimeoutError:
+                self._unless_stopped()
+                await self.close()  # its script does not end
+                raise NotRendered("the page's script does not end") from None
+            except (Error, OSError) as error:
+                self._unless_stopped()
+                words = str(error).strip().splitlines() or [type(error).__name__]
+                raise NotRendered(f"Chromium: {words[0][:200]}") from None
+
+    def _unless_stopped(self) -> None:
+        if self.stopped:
+            raise Stopped("the crawl stops") from None
+
+    async def _context(self) -> BrowserContext:
+        from playwright.async_api import async_playwright
+
+        async with self._starting:
+            if self._browser is None or not self._browser.is_connected():
+                await self.close()
+                self._driver = await async_playwright().start()
+                self._browser = await self._driver.chromium.launch(
+                    executable_path=self.program,
+                    chromium_sandbox=True,
+                    args=list(_ARGUMENTS),
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=1000 * START_SECS,
+                )
+            context: BrowserContext = await self._browser.new_context(
+                service_workers="block", accept_downloads=False
+            )
+            return context
+
+    async def close(self) -> None:
+        """End the process; the next page starts another."""
+        browser, driver = self._browser, self._driver
+        self._browser = self._driver = None
+        with suppress(Exception):  # it may be dead
+            async with asyncio.timeout(AFTER_SECS):
+                if browser is not None:
+                    await browser.close()
+        with suppress(Exception):
+            async with asyncio.timeout(AFTER_SECS):
+                if driver is not None:
+                    await driver.stop()
+
+
+class _Rendering:
+    """One page."""
+
+    def __init__(self, response: Response, answer: Answer, limits: RenderLimits) -> None:
+        self.response, self.answer, self.limits = response, answer, limits
+        self.rendered = Rendered()
+        self.page: Page | None = None
+        self._served = False
+        self._leads_to: list[str] = []
+        self._until = time.monotonic() + limits.secs
+
+    async def run(self, context: BrowserContext) -> Rendered:
+        from playwright.async_api import TimeoutError as TooLate
+
+        await context.route("**/*", self._route)
+        self.page = page = await context.new_page()
+        left = 1000 * max(0.1, self._until - time.monotonic())
+        try:
+            await page.goto(self.response.url, wait_until="networkidle", timeout=left)
+        except TooLate:
+            self._cut(f"{self.limits.secs:g} s (LARM_RENDER_SECS)")
+        async with asyncio.timeout(AFTER_SECS):
+            html = await page.content()
+        if len(html) > self.limits.max_bytes:
+            raise NotRendered("the page has grown larger than LARM_RENDER_BYTES")
+        links = "".join(f'<a href="{escape(url)}"></a>' for url in self._leads_to)
+        self.rendered.html = html + links
+        return self.rendered
+
+    async def _route(self, route: Route) -> None:
+        from playwright.async_api import Error
+
+        with suppress(Error):  # the page is closed already
+            await self._answer(route, route.request)
+
+    async def _answer(self, route: Route, asked: Asked) -> None:
+        main = self.page is not None and asked.frame == self.page.main_frame
+        if main and asked.is_navigation_request():
+            if self._served:
+                self._leads_to.append(asked.url)  # a link, that filters judge
+                await route.fulfill(status=204)  # so that the page stays
+                return
+            self._served = True
+            await self._fulfill(route, self.response)
+            return
+        if asked.resource_type == "stylesheet":
+            await route.fulfill(status=200, content_type="text/css", body="")
+            return
+        found = await self._ask(asked) if self._wants(asked) else None
+        if found is None:
+            await route.abort()
+        else:
+            await self._fulfill(route, found)
+
+    def _wants(self, asked: Asked) -> bool:
+        if asked.method != "GET" or asked.resource_type not in _WANTED:
+            return False
+        if self.rendered.requests >= self.limits.requests:
+            self._cut(f"{self.limits.requests} requests (LARM_RENDER_REQUESTS)")
+        elif self.rendered.bytes >= self.limits.max_bytes:
+            self._cut(f"{self.limits.max_bytes} bytes (LARM_RENDER_BYTES)")
+        else:
+            self.rendered.requests += 1
+            return time.monotonic() < self._until
+        return False
+
+    async def _ask(self, asked: Asked) -> Response | None:
+        headers = {"Accept": asked.headers.get("accept", "*/*")}
+        left = max(1, self.limits.max_bytes - self.rendered.bytes)
+        try:
+            async with asyncio.timeout(self._until - time.monotonic()):
+                found = await self.answer(asked.url, headers, left)
+        except TimeoutError:
+            return None
+        self.rendered.bytes += len(found.body) if found is not None else 0
+        return found
+
+    async def _fulfill(self, route: Route, response: Response) -> None:
+        headers = {
+            name: value.decode("latin-1")
+            for name in _HEADERS
+            if (value := response.headers.get(name)) is not None
+        }
+        await route.fulfill(status=response.status, headers=headers, body=response.body)
+
+    def _cut(self, limit: str) -> None:
+        if limit not in self.rendered.cut:
+            self.rendered.cut.append(limit)

@@ -1,0 +1,59 @@
+"""larmspider/fetch/browser.py: where pages can be rendered; tests/whole_crawls/test_render.py runs
+it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from larmspider.errors import ConfigError
+from larmspider.fetch import browser
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A chromium on PATH, for somebody who is not root."""
+    path = tmp_path / "chromium"
+    path.write_text("#!/bin/sh\necho '<p>well'\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(browser.os, "geteuid", lambda: 1000)
+    return path
+
+
+def test_it_is_found_on_path(program: Path) -> None:
+    assert browser.find_browser() == str(program)
+    browser.check_browser()
+
+
+def test_it_is_not_run_as_root(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser.os, "geteuid", lambda: 0)
+    with pytest.raises(ConfigError, match="Chromium is never run as root: crawl as another user"):
+        browser.find_browser()
+
+
+def test_it_is_missing(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program.unlink()
+    with pytest.raises(ConfigError, match="chromium is not found on PATH: apt-get install"):
+        browser.find_browser()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'larmspider\[render\]'"):
+        browser.find_browser()
+
+
+@pytest.mark.parametrize(
+    "script, reason",
+    [
+        ("echo 'FATAL: No usable sandbox!' >&2; exit 1", "not run without: FATAL: No usable sand"),
+        ("echo other >&2; kill -9 $$", "is not run without: other"),
+        ("exit 0", "and is not run without"),
+    ],
+)
+def test_it_does_not_start_with_its_sandbox(program: Path, script: str, reason: str) -> None:
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    with pytest.raises(ConfigError) as caught:
+        browser.check_browser()
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)

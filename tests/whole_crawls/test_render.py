@@ -1,0 +1,158 @@
+"""Pages that JavaScript makes, in whole crawls with Debian's Chromium and its sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import FAST, Ran, crawl, crawl_with, records, scrapy, stored
+from tests.support.other_user import scrapy_as_other
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.servers.scripted_pages import ScriptedPages
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium"),
+]
+Start = Callable[..., ScriptedServer]
+
+
+def render(server: ScriptedServer, cwd: Path, **settings: str) -> Ran:
+    """A crawl of a host with ``render``, by somebody who is not root."""
+    (cwd / "sites.toml").write_text(f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n')
+    own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml")} | settings
+    words = [word for pair in own.items() for word in ("-s", "=".join(pair))]
+    return scrapy_as_other("crawl", "intranet", "-a", f"start={server.url()}", *words, cwd=cwd)
+
+
+def asked(server: ScriptedServer) -> set[str]:
+    return {f"{request.method} {request.target}" for request in server.log}
+
+
+def test_hosts_that_need_javascript_are_named(scripted_server: Start, tmp_path: Path) -> None:
+    server = scripted_server({"*": ScriptedPages().answer})
+    ran = crawl(server.url(), tmp_path)
+    named = f"127.0.0.1:{server.port} (1 of 1 page)"
+    assert f"empty     without JavaScript: {named}; render = true" in ran.out
+    assert f"{named} without JavaScript" in scrapy("report", cwd=tmp_path).out
+
+
+def test_pages_are_as_their_scripts_leave_them(scripted_server: Start, tmp_path: Path) -> None:
+    """And nothing is asked for that is not allowed, by no other method than GET, on no other
+    host."""
+    other = scripted_server({"*": "x"})
+    site = ScriptedPages(4, ("/secret/x", other.url("/x"), "/missing"))
+    server = scripted_server({"*": site.answer})
+    ran = render(server, tmp_path)
+    assert ran.status == 0, ran.err
+    assert stored(tmp_path) == site.titles
+    data = {f"GET /data{path}" for path in site.titles}
+    pages = {f"GET {path}" for path in site.titles}
+    assert asked(server) == {"GET /robots.txt", "GET /app.js", "GET /missing"} | data | pages
+    assert other.log == []
+    assert len(server.requests("/app.js")) == 1, "it is kept for further pages"
+    found = scrapy("search", "déjà script", "--json", cwd=tmp_path).json
+    assert len(found["hits"]) == len(site.titles)
+    assert "empty     " not in ran.out
+
+
+def test_limits(scripted_server: Start, tmp_path: Path) -> None:
+    """A page is stored as it is when a limit is reached."""
+    tries = tuple(f"/missing/{number}" for number in range(9))
+    site = ScriptedPages(1, tries)
+    server = scripted_server({"*": site.answer})
+    ran = render(server, tmp_path, LARM_RENDER_REQUESTS="4")
+    assert stored(tmp_path) == site.titles
+    assert len(asked(server)) == 2 + 4
+    assert "ended by 4 requests (LARM_RENDER_REQUESTS)" in ran.err
+
+
+def test_the_pace_of_the_host_holds(scripted_server: Start, tmp_path: Path) -> None:
+    site = ScriptedPages(1, ("/missing/1", "/missing/2"))
+    server = scripted_server({"*": site.answer})
+    render(server, tmp_path, DOWNLOAD_DELAY="1")
+    paths = [request.path for request in server.log]
+    assert paths[:4] == ["/robots.txt", "/", "/app.js", "/data/"]
+    assert sorted(paths[4:]) == ["/missing/1", "/missing/2"]
+    assert server.log[-1].time - server.log[2].time > 2, "three delays, at the server"
+
+
+def test_a_script_that_does_not_end(scripted_server: Start, tmp_path: Path) -> None:
+    """The page fails, by its kind, and other pages go on."""
+    site = ScriptedPages(3)
+
+    def answer(request: Request) -> Reply:
+        if request.path == "/page/1":
+            body = b"<title>x</title><script>while (true) {}</script>"
+            return Reply(200, {"Content-Type": "text/html"}, body)
+        return site.answer(request)
+
+    server = scripted_server({"*": answer})
+    settings = {"LARM_RENDER_SECS": "2", "LARM_RETRY_TIMES": "0"}
+    ran = render(server, tmp_path, CONCURRENT_REQUESTS_PER_DOMAIN="1", **settings)
+    assert ran.status == 0, ran.err
+    titles = {path: title for path, title in site.titles.items() if path != "/page/1"}
+    assert stored(tmp_path) == titles
+    failed = [one for one in records(tmp_path / "crawl" / "fetch.log") if one["result"] == "render"]
+    assert [one["url"] for one in failed] == [server.url("/page/1")]
+    assert running(tmp_path) == []
+
+
+def test_chromium_is_killed(scripted_server: Start, tmp_path: Path) -> None:
+    """The page is tried again, by another one."""
+    site, killed = ScriptedPages(3), list[int]()
+
+    def answer(request: Request) -> Reply:
+        if request.path == "/data/page/1" and not killed:
+            killed.extend(one for one in running(tmp_path) if is_browser(one))
+            os.kill(killed[0], signal.SIGKILL)
+        return site.answer(request)
+
+    server = scripted_server({"*": answer})
+    ran = render(server, tmp_path)
+    assert ran.status == 0, ran.err
+    assert len(killed) == 1, "there is one process, with children of its own"
+    assert stored(tmp_path) == site.titles
+    assert running(tmp_path) == []
+
+
+def is_browser(pid: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    program = words.partition(b"\0")[0].rpartition(b"/")[2]
+    return program == b"chromium" and b"--type=" not in words
+
+
+def test_where_a_script_leads_is_a_link(scripted_server: Start, tmp_path: Path) -> None:
+    site = ScriptedPages(2)
+    leads = b"<title>wait</title><script>location.replace('/page/1')</script>"
+    html = {"Content-Type": "text/html"}
+    server = scripted_server({"/": Reply(200, html, leads), "*": site.answer})
+    render(server, tmp_path)
+    assert stored(tmp_path) == {"/": "wait", "/page/1": "Page 1"}
+
+
+def running(cwd: Path) -> list[int]:
+    """Processes that a crawl in ``cwd`` has left behind."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if path.joinpath("cwd").readlink() == cwd:
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is for root")
+def test_root_is_refused(scripted_server: Start, tmp_path: Path) -> None:
+    server = scripted_server({"*": ScriptedPages().answer})
+    rule = f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n'
+    ran = crawl_with(rule, server.url(), tmp_path)
+    assert ran.status == 2
+    assert "Chromium is never run as root: crawl as another user" in ran.err
+    assert server.log == []
