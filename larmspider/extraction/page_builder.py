@@ -112,7 +112,7 @@ class PageBuilder:
     """Links, metadata and text of one page while a parser reads it."""
 
     __slots__ = ("_refreshed", "base", "canonical", "description", "heading", "language", "links",
-                 "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
+                 "methods", "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
                  "sections", "title")  # fmt: skip
 
     def __init__(self) -> None:
@@ -127,6 +127,8 @@ class PageBuilder:
         self.description = ""
         self.language: str | None = None
         self.noindex = self.nofollow = self.moved = False
+        self.methods = True
+        """Whether links may name a method, other than GET."""
         self.sections: list[tuple[str, str]] = []
         """Anchor and heading of each."""
         self._refreshed: set[bool] = set()
@@ -140,7 +142,7 @@ class PageBuilder:
             text = attributes.get("title") or ""
         rel = attributes.get("rel")
         nofollow = rel is not None and "nofollow" in rel.lower().split()
-        if "data-method" in attributes or "data-turbo-method" in attributes:
+        if self.methods and ("data-method" in attributes or "data-turbo-method" in attributes):
             method = attributes.get("data-method") or attributes.get("data-turbo-method") or ""
             nofollow |= method.strip().lower() not in ("", "get")
         self.links.append((href or "", ORDINARY, text, nofollow))

@@ -26,7 +26,8 @@ from larmspider.fetch.errors import kind_of, message_of
 from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, Removed
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
-from larmspider.requests import GIVE_BACK, TOO_LARGE, page_request
+from larmspider.requests import GIVE_BACK, PROOF, TOO_LARGE, page_request
+from larmspider.urls.acting import without_tokens
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.media_types import announced_type
@@ -129,6 +130,9 @@ class IntranetSpider(Spider):
         page.last_modified = _header(response, "Last-Modified")
         page.headers = response.headers
         self._add_redirect(page, response)
+        if PROOF in meta:  # somebody is signed in
+            for link in page.links:
+                link.url = without_tokens(link.url)
         for header in response.headers.getlist("X-Robots-Tag"):
             noindex, nofollow = robots_header(header.decode("latin-1"))
             page.noindex |= noindex

@@ -152,6 +152,15 @@ def test_nofollow_of_one_link():
     assert [link.nofollow for link in links] == [True, False, False]
 
 
+def test_links_that_a_script_sends_by_another_method_are_not_followed():
+    """As Rails and Turbo write them."""
+    links = page(
+        "<a href=1 data-method=delete></a><a href=2 data-turbo-method=POST></a>"
+        "<a href=3 data-method=get></a><a href=4 data-method></a><a href=5></a>"
+    ).links
+    assert [link.nofollow for link in links] == [True, True, False, False, False]
+
+
 @pytest.mark.parametrize(
     ("markup", "text"),
     [

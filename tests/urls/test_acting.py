@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.urls.acting import acts
+from larmspider.urls.acting import acts, without_tokens
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,9 @@ def test_acts(url: str, word: str) -> None:
 )
 def test_shows(url: str) -> None:
     assert acts(url) is None
+
+
+def test_tokens_are_not_for_logs() -> None:
+    url = "http://w/x?do=logout;SecTok=ab&a=token&_csrf_token=c&token="
+    assert without_tokens(url) == "http://w/x?do=logout;SecTok=***&a=token&_csrf_token=***&token="
+    assert without_tokens("http://w/x") == "http://w/x"

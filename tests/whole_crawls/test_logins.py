@@ -18,6 +18,7 @@ from tests.support.servers.django_admin import DjangoAdmin
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.servers.signed_in import SignedInSite
 from tests.support.servers.wikis import DokuWiki, MediaWiki
+from tests.support.web.serving import Served
 
 pytestmark = pytest.mark.acceptance
 Start = Callable[..., ScriptedServer]
@@ -102,6 +103,8 @@ def test_a_login_that_fails(
     assert ran.status == 1
     assert reason in ran.err
     assert stored(tmp_path) == {}
+    with Served(tmp_path / "crawl") as served:
+        assert reason.partition(":")[0] in served.get("/").body.decode(), "on the overview"
     explained = scrapy("explain", server.url(), cwd=tmp_path)
     assert reason.partition(":")[0] in explained.out
     again = crawl_with(table(server, site), server.url(), tmp_path)
@@ -244,6 +247,9 @@ def test_real_applications(kind: type[DokuWiki | MediaWiki | DjangoAdmin], tmp_p
             ids = [one.name[5:] for one in (app.folder / "sessions").glob("sess_*")]
             assert ids
             assert not [one for one in ids if one.encode() in written]
+            links = (tmp_path / "crawl" / "links.log").read_text()
+            assert "&do=logout&sectok=***" in links
+            assert not re.search(r"sectok=[0-9a-f]", links)
         if isinstance(app, DjangoAdmin):
             assert app.sessions() == 1, "and nobody has signed out"
 
