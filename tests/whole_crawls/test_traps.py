@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from benchmarks.traps import MOST, count
+from benchmarks.traps import MOST, PAGES, count, healthy
 from tests.support.crawling import scrapy
+from tests.support.servers.generators import CONTENT, answer
+from tests.support.servers.redis import REDIS_SERVER, RedisServer
+from tests.support.servers.scripted import ScriptedServer
+from tests.support.workers.crew import Crew
+from tests.support.workers.hosts import Hosts
 
 pytestmark = pytest.mark.acceptance
 NAMES = ("calendar by month", "sessions in queries", "filters")
@@ -21,6 +29,42 @@ def test_sites_without_end_are_held_and_others_lose_nothing(tmp_path: Path) -> N
     assert " URLs held, as those like them gave nothing new (LARM_TRAPS" in found.ran.out
     shown = scrapy("traps", "--json", cwd=tmp_path)
     traps = shown.json["traps"]
-    assert {trap["host"].rpartition(".")[0] for trap in traps} == {"127.0.2"}
+    views = {trap["name"] for trap in traps if trap["host"].startswith("127.0.3.")}
+    assert all("do=" in name for name in views)
+    assert len(views) < len(traps)
     assert all(1 <= len(trap["samples"]) <= 5 for trap in traps)
     assert any(sample["repeats"] for trap in traps for sample in trap["samples"])
+
+
+@pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")
+def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_path: Path) -> None:
+    """Three kills of two workers, each after so many pages more of both."""
+    with ExitStack() as running:
+        redis = running.enter_context(RedisServer("127.32.0.9"))
+        sites = [{"*": answer(name)} for name in NAMES]
+        sites += [{"*": lambda request, n=n: healthy(n, request)} for n in range(3)]
+        servers = [
+            running.enter_context(ScriptedServer(site, host=f"127.0.4.{at + 1}"))
+            for at, site in enumerate(sites)
+        ]
+        traps, others = servers[: len(NAMES)], servers[len(NAMES) :]
+        seeds = [one.url("/") for one in traps] + [one.url("/page0") for one in others]
+        wanted = {one.url(f"/page{at}") for one in others for at in range(PAGES)}
+        wanted |= {one.url(f"/doc/{at}") for one in traps for at in range(CONTENT)}
+        hosts = SimpleNamespace(
+            seed=" ".join(seeds), restrict=r"http://127\.0\.4\..*", requests=list
+        )
+        own = {"LARM_TRAPS": "learn", "LARM_LEASE_SECS": "15", "DOWNLOAD_DELAY": "0"}
+        crew = running.enter_context(Crew(cast("Hosts", hosts), redis, tmp_path, **own))
+        crew.start("w1", "w2")
+        for killed, pages in (("w1", 100), ("w2", 250), ("w1", 400)):
+            crew.until(lambda pages=pages: crew.stored().total() >= pages, f"{pages} pages")
+            crew.kill(killed)
+            crew.start(killed)
+        crew.end()
+        stored = crew.stored()
+    assert wanted <= stored.keys()
+    assert [url for url, number in stored.items() if number > 1] == []
+    assert max(len(one.log) for one in traps) < MOST + 50  # what was in flight is asked for again
+    found = scrapy("traps", "--json", cwd=tmp_path)
+    assert {trap["host"].rpartition(".")[0] for trap in found.json["traps"]} == {"127.0.4"}
