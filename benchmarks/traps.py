@@ -1,11 +1,15 @@
 """How much of sites without end is fetched, and whether healthy hosts beside them lose anything.
 
     python -m benchmarks.traps [--healthy 20] [--traps off --most 2000]
+    python -m benchmarks.traps --classes 100000
 
 The 13 sites of tests/support/servers/generators.py and so many healthy ones, each a host of its
 own, are crawled together without delay, by the spider with its default rules. Prints how often each
 site was asked, and what the healthy ones lost. Exit status 0: each site ended or was asked less
 than 500 times, and nothing is missing; 1 otherwise.
+
+With --classes URLs of so many classes are met, 2,000 a host, with a checkpoint after every 1,000.
+Prints the memory that is taken; 1 if it is more than 20 MB.
 """
 
 from __future__ import annotations
@@ -13,17 +17,25 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import QueuedUrl, url_key
+from larmspider.frontier.trap_watch import TrapWatch
+from larmspider.frontier.traps import MAX_CLASSES, Budgets
 from tests.support.crawling import Ran, crawl
+from tests.support.frontier.simulation import Clock, build
 from tests.support.servers.generators import GENERATORS, answer, document, page
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 MOST = 500
 """Requests to a site without end."""
+MEMORY = 20_000_000
+"""Bytes of what is known of 100,000 classes."""
 PAGES, VIEWS = 40, ("print", "edit")
 """Of a healthy site, and the views of each page, which repeat it."""
 
@@ -77,12 +89,35 @@ def count(folder: Path, names: Sequence[str], hosts: int, **settings: str) -> Co
     return Counted(asked, missing, ran)
 
 
+def memory(classes: int) -> tuple[int, int]:
+    """Bytes that so many classes take, after the last checkpoint and at most."""
+    with tempfile.TemporaryDirectory(prefix="traps-") as folder:
+        backend = LmdbBackend(Path(folder) / "frontier")
+        watch = TrapWatch(build(backend, Clock(), robots=False), Budgets())
+        tracemalloc.start()
+        for at in range(classes):
+            host, n = divmod(at, MAX_CLASSES)
+            url = f"http://h{host}/a{n % 15}/b{n // 15 % 15}/c{n // 225}?id=1"
+            watch.admits(QueuedUrl(url, url, url_key(url), f"h{host}:80", from_page="http://h/"))
+            if at % 1_000 == 999:
+                watch.save()
+        found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        backend.close()
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--healthy", type=int, default=20, help="hosts (default 20)")
     parser.add_argument("--traps", default="learn", help="LARM_TRAPS")
     parser.add_argument("--most", type=int, default=0, help="LARM_HOST_MAX_PAGES; 0: all")
+    parser.add_argument("--classes", type=int, default=0, help="of URLs: measures memory")
     options = parser.parse_args()
+    if options.classes:
+        taken, most = memory(options.classes)
+        print(f"{options.classes:,} classes: {taken / 1e6:.1f} MB, at most {most / 1e6:.1f} MB")
+        return int(most > MEMORY)
     limit = {"LARM_HOST_MAX_PAGES": str(options.most)} if options.most else {}
     with tempfile.TemporaryDirectory(prefix="traps-") as folder:
         found = count(

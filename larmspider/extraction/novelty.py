@@ -38,6 +38,7 @@ _MAX_WORDS = 20_000
 _FIRST_BYTES, _MAX_BYTES = 2_048, 65_536
 _BITS = 16
 """Of a sketch, for each row: 1 in 70 that are new looks known."""
+_SIZES, _32_BITS = 0x9E3779B1, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
 _UTF_8 = ("utf-8", "surrogatepass")
 _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
@@ -114,22 +115,38 @@ class Sketch:
 
     def _add(self, hashes: Iterable[int], size: int) -> list[int]:
         """Returns those that no page has that is smaller, as large, or about twice as large."""
-        sizes = [at * 0x9E3779B1 for at in range(size + 1, _SMALLEST - 1, -1)]
-        own = size * 0x9E3779B1
-        new = [
-            one
-            for one in hashes
-            if not any(_has(part, one ^ at & 0xFFFFFFFF) for part in self._parts for at in sizes)
-        ]
-        for one in (one ^ own & 0xFFFFFFFF for one in new):
-            if self._last * _BITS >= 8 * len(self._parts[-1]):
-                self._grow()
-            part = self._parts[-1]
-            for bit in _places(part, one):
-                part[bit >> 3] |= 1 << (bit & 7)
-            self._last += 1
+        sizes = [_SIZES * at for at in (size, size + 1, *range(size - 1, _SMALLEST - 1, -1))]
+        new = []
+        for one in hashes:
+            is_known = self._has(one)
+            if is_known and any(self._has(one ^ at & _32_BITS) for at in sizes):
+                continue
+            new.append(one)
+            self._put(one ^ sizes[0] & _32_BITS)
+            if not is_known:
+                self._put(one)
         self.size += len(new)
         return new
+
+    def _has(self, one: int) -> bool:
+        second = one * _SIZES >> 17
+        for part in self._parts:
+            mask = 8 * len(part) - 1
+            bit = one & mask
+            if part[bit >> 3] >> (bit & 7) & 1:
+                bit = second & mask
+                if part[bit >> 3] >> (bit & 7) & 1:
+                    return True
+        return False
+
+    def _put(self, one: int) -> None:
+        if self._last * _BITS >= 8 * len(self._parts[-1]):
+            self._grow()
+        part = self._parts[-1]
+        mask = 8 * len(part) - 1
+        for bit in (one & mask, one * _SIZES >> 17 & mask):
+            part[bit >> 3] |= 1 << (bit & 7)
+        self._last += 1
 
     def _grow(self) -> None:
         size = len(self._parts[-1])
@@ -150,13 +167,3 @@ class Sketch:
             sketch._last, sketch.size, parts = msgpack.unpackb(data)
             sketch._parts = [bytearray(part) for part in parts]
         return sketch
-
-
-def _places(part: bytearray, one: int) -> tuple[int, int]:
-    mask = 8 * len(part) - 1
-    return one & mask, (one * 0x9E3779B1 >> 17) & mask
-
-
-def _has(part: bytearray, one: int) -> bool:
-    first, second = _places(part, one)
-    return bool(part[first >> 3] >> (first & 7) & part[second >> 3] >> (second & 7) & 1)

@@ -39,7 +39,7 @@ MAX_BYTES = 16 << 20
 """Of what is known of hosts, about; beyond that the notes have it."""
 SMALL = 50
 """Classes of a host whose note is written at each checkpoint."""
-_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES = 300, 70, 2_000
+_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES = 360, 70, 2_000
 
 
 @dataclass(slots=True)

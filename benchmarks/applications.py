@@ -1,0 +1,111 @@
+"""What a crawl of real applications stores, and how often it asks, without rules about their views.
+
+    python -m benchmarks.applications [--documents 400] [NAME ...]
+
+Each application of tests/support/servers/applications.py is crawled twice by the default rules,
+up to MOST fetches and without delay: with the rules against leaving and changing alone
+(examples/applications/rules/acting.txt), which leaves the views to LARM_TRAPS, and with rules
+that were written for it by hand (rules/NAME.txt besides), without LARM_TRAPS. Printed are the
+share of the documents that the application lists which are stored, and the fetches of both. Exit
+status 0: at least SHARE of them with at most FACTOR times the fetches, and no document is one of a
+class in quarantine; 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.trap_watch import NOTE
+from larmspider.frontier.traps import ClassState, HostTraps
+from larmspider.settings import SPIDER_MIDDLEWARES
+from tests.support.crawling import PROJECT, crawl, records
+from tests.support.servers.application import Application
+from tests.support.servers.applications import APPLICATIONS
+
+RULES = PROJECT / "examples" / "applications" / "rules"
+NOFOLLOW = {"gitweb", "hgweb"}
+"""All their pages ask not to follow their links: crawled without NofollowFilter."""
+MOST, SHARE, FACTOR, BY_HAND = 1_500, 0.95, 2.0, 1.1
+
+
+class Counted(NamedTuple):
+    """Of one crawl: fetches, documents stored, and those of a class in quarantine."""
+
+    fetched: int
+    stored: set[str]
+    quarantined: set[str]
+
+
+def count(app: Application, folder: Path, traps: str, *rules: str, **settings: str) -> Counted:
+    """Crawl an application that runs into ``folder``/crawl."""
+    known = folder / "known_paths.txt"
+    known.write_text("".join((RULES / f"{name}.txt").read_text("utf-8") for name in rules))
+    own = {"LARM_TRAPS": traps, "LARM_HOST_MAX_PAGES": str(MOST), "LARM_LANGUAGES": ""}
+    own |= {"LARM_KNOWN_PATHS_FILE": str(known), "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
+    if app.name in NOFOLLOW:
+        without = {"larmspider.middlewares.nofollow.NofollowFilter": None}
+        own["SPIDER_MIDDLEWARES"] = json.dumps(SPIDER_MIDDLEWARES | without)
+    ran = crawl(app.seed, folder, timeout=1800, **own | settings)
+    if ran.status:
+        raise RuntimeError(ran.err[-3000:])
+    fetched = len(records(folder / "crawl" / "fetch.log"))
+    documents, stored, quarantined = app.documents(), set[str](), set[str]()
+    held = quarantine(folder / "crawl", app)
+    for record in records(folder / "crawl" / "store.log"):
+        name = app.document_of(record["url"]) if record["http-code"] == "200" else ""
+        if name in documents:
+            stored.add(name)
+            if held is not None and _is_quarantined(held, record["url-normalized"]):
+                quarantined.add(name)
+    return Counted(fetched, stored, quarantined)
+
+
+def quarantine(path: Path, app: Application) -> HostTraps | None:
+    """What was learned of the application's host."""
+    host = f"{app.address}:{app.port}"
+    with CrawlDir(path).frontier() as frontier:
+        note = frontier.note(NOTE.format(host=host)) if frontier is not None else None
+    return HostTraps.unpack(note, host) if note else None
+
+
+def _is_quarantined(traps: HostTraps, url: str) -> bool:
+    return traps.find(url, 0).records[0].state is ClassState.QUARANTINED
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="*", choices=[*APPLICATIONS, []], metavar="NAME")
+    parser.add_argument("--documents", type=int, default=400, help="of each (default 400)")
+    options = parser.parse_args()
+    failed = False
+    print(f"{'':20}documents  stored  fetches  by hand  a document  times  quarantined")
+    for name in options.name or APPLICATIONS:
+        with (
+            APPLICATIONS[name](options.documents) as app,
+            tempfile.TemporaryDirectory(prefix="applications-") as folder,
+        ):
+            for one in ("learned", "by hand"):
+                (Path(folder) / one).mkdir()
+            by_hand = count(app, Path(folder) / "by hand", "off", "acting", name)
+            learned = count(app, Path(folder) / "learned", "learn", "acting")
+            documents = len(app.documents())
+        share, a_document = len(learned.stored) / documents, by_hand.fetched / documents
+        times = learned.fetched / by_hand.fetched
+        failed |= share < SHARE or times > FACTOR or a_document > BY_HAND
+        failed |= bool(learned.quarantined) or len(by_hand.stored) < SHARE * documents
+        print(
+            f"{name:20}{documents:>9}{share:>8.0%}{learned.fetched:>9}{by_hand.fetched:>9}"
+            f"{a_document:>12.2f}{times:>7.2f}{len(learned.quarantined):>13}",
+            flush=True,
+        )
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
