@@ -581,11 +581,11 @@ LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 # Credentials are those of the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).
 LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
 
-# The server of `StreamReceiver`: `redis://:password@host:6379/0` or
-# `nats://user:password@host:4222`, by the environment.
+# The server of `StreamReceiver`: `redis://:password@host:6379/0`, `nats://user:password@host:4222`
+# or `kafka://user:password@host:9092`, by the environment.
 LARM_STREAM_URL = os.environ.get("LARM_STREAM_URL", "")
 
-# The key of the Redis stream; stream and subject of NATS.
+# The key of the Redis stream; stream and subject of NATS; the topic of Kafka.
 LARM_STREAM_NAME = "larm-pages"
 
 CONCURRENT_ITEMS = 1

@@ -1,4 +1,4 @@
-"""kill -9 of crawler, senders and server at random: the receivers end with exactly the pages.
+"""kill -9 of crawler, senders and servers at random: all receivers end with exactly the pages.
 
 ``pytest tests/recovery/test_killed_outbox.py --kills 120`` kills 20 times; a sixth as often.
 """
@@ -12,8 +12,9 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -22,8 +23,19 @@ from larmspider.pipelines.outbox.spool import standings
 from tests.support.crawling import begin, scrapy
 from tests.support.forking import Forked
 from tests.support.recovery.killed_crawl import SETTINGS, Site
-from tests.support.recovery.receivers import check_database, stored_pages
+from tests.support.recovery.receivers import (
+    check_database,
+    of_messages,
+    of_nats,
+    of_objects,
+    of_redis,
+    sha1,
+    stored_pages,
+)
+from tests.support.servers.opensearch import OpenSearchServer
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.stores import NatsServer, SeaweedServer
 
 pytestmark = pytest.mark.acceptance
 
@@ -32,6 +44,10 @@ SQL = "larmspider.pipelines.outbox.sql.SqlReceiver"
 SECOND = f"{MODULE}.SecondReceiver"
 GATE = f"{MODULE}.GateReceiver"
 DUMMY = "larmspider.pipelines.outbox.dummy.DummyReceiver"
+OBJECTS = "larmspider.pipelines.outbox.objects.ObjectsReceiver"
+STREAM = "larmspider.pipelines.outbox.streams.StreamReceiver"
+SECOND_STREAM = f"{MODULE}.SecondStreamReceiver"
+OPENSEARCH = "larmspider.pipelines.outbox.opensearch.OpenSearchReceiver"
 FOR_ALL = {**SETTINGS, "LARM_LANGUAGES": "", "LARM_OUTBOX_END_SECS": "240"}
 
 
@@ -104,55 +120,118 @@ class SendingCrawl:
         return min((one.sent for one in standings([self.crawl]).values()), default=0)
 
 
+class Servers:
+    """One of each kind, whose receivers are in ``names``; OpenSearch is a stand-in."""
+
+    names = (SQL, SECOND, DUMMY, OBJECTS, STREAM, SECOND_STREAM, OPENSEARCH)
+
+    def __init__(self, postgres: PostgresServer, redis: RedisServer) -> None:
+        self.postgres, self.redis = postgres, redis
+        self.weed, self.nats = SeaweedServer(), NatsServer()
+        self.opensearch = OpenSearchServer()
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """For a crawl in ``folder``, by whose name the streams, indexes and so on are called."""
+        return {
+            "LARM_SQL_URL": self.postgres.url,
+            "SECOND_SQL_URL": f"sqlite:{folder / 'pages.db'}",
+            "LARM_OBJECTS_URL": f"s3://crawls/{folder.name}",
+            "LARM_STREAM_URL": self.redis.url,
+            "SECOND_STREAM_URL": self.nats.url,
+            "LARM_STREAM_NAME": folder.name,
+            "LARM_OPENSEARCH_URL": self.opensearch.url(folder.name),
+            **self.weed.environment,
+        }
+
+    def kill(self, away: float) -> None:
+        """All of them, for so many seconds and the time in which they come up."""
+        self.opensearch.__exit__(None, None, None)
+        for server in (self.postgres, self.redis, self.weed, self.nats):
+            server.kill()
+        time.sleep(away)
+        for server in (self.postgres, self.redis, self.weed, self.nats):
+            server.start()
+        self.opensearch.__enter__()
+
+    def check(self, crawl: Path) -> int:
+        """Each has exactly the pages of the crawl, as its files have them; how many these are."""
+        name, pages = crawl.parent.name, stored_pages(crawl)
+        with self.postgres.connection() as connection:
+            check_database(connection, crawl)
+        with closing(sqlite3.connect(crawl.parent / "pages.db")) as connection:
+            check_database(connection, crawl)
+        digests = {url: sha1(body) for url, (_, body, _) in pages.items()}
+        assert of_objects(self.weed.store("crawls"), name) == digests
+        for messages in (of_redis(self.redis.client(), name), of_nats(self.nats.url, name)):
+            found = of_messages(messages)
+            assert {url: (one["status"], one["title"]) for url, one in found.items()} == {
+                url: (status, title) for url, (status, _, title) in pages.items()
+            }
+        documents = self.opensearch.documents(name).values()
+        assert {
+            one["url"]: (one["status"], one["size"], one.get("title", "")) for one in documents
+        } == {url: (status, len(body), title) for url, (status, body, title) in pages.items()}
+        assert len(documents) == len(pages)
+        found = standings([crawl])
+        assert len(found) == len(self.names)
+        assert {(one.waiting, one.dead) for one in found.values()} == {(0, 0)}
+        return len(pages)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as running:
+            for server in (self.weed, self.nats, self.opensearch):
+                running.enter_context(server)
+            self._running = running.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+
 @pytest.mark.long
-def test_databases_have_exactly_the_pages_whatever_is_killed(
-    site: Site, postgres: PostgresServer, tmp_path: Path, request: pytest.FixtureRequest
+def test_receivers_have_exactly_the_pages_whatever_is_killed(
+    site: Site,
+    postgres: PostgresServer,
+    redis_server: Callable[..., RedisServer],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
+    """Of the servers all at once."""
     wanted = max(3, request.config.getoption("--kills") // 6)
     seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
     print(f"--kill-seed {seed}")
     chance, kills, crawls = random.Random(seed), {"crawler": 0, "sender": 0, "server": 0}, 0
-    while sum(kills.values()) < wanted:
-        folder = tmp_path / str(crawls)
-        folder.mkdir()
-        with postgres.connection() as connection:
-            connection.execute("DROP TABLE IF EXISTS pages, links, versions")
-        second = f"sqlite:{folder / 'pages.db'}"
-        receivers = (SQL, SECOND, DUMMY)
-        crawl = SendingCrawl(
-            site, folder, *receivers, LARM_SQL_URL=postgres.url, SECOND_SQL_URL=second
-        )
-        process = crawl.begin()
-        for _ in range(min(5, wanted - sum(kills.values()))):
-            before, limit = crawl.sent, time.monotonic() + chance.uniform(1, 4)
-            while process.poll() is None and (crawl.sent == before or time.monotonic() < limit):
-                time.sleep(0.02)
-            if process.poll() is not None:
-                break
-            what = min(kills, key=lambda one: (kills[one], chance.random()))
-            kills[what] += 1
-            if what == "crawler":
-                process.kill()
-                process.wait(60)
-                process = crawl.begin()
-            elif what == "server":
-                postgres.kill()
-                time.sleep(chance.uniform(0, 1))
-                postgres.start()
-            else:
-                for pid in senders_of(process.pid):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, 9)
-        crawl.end(process)
-        with postgres.connection() as connection:
-            check_database(connection, crawl.crawl)
-        with closing(sqlite3.connect(folder / "pages.db")) as connection:
-            check_database(connection, crawl.crawl)
-        found = standings([crawl.crawl])
-        assert [one.waiting for one in found.values()] == [0, 0, 0]
-        assert [one.dead for one in found.values()] == [0, 0, 0]
-        crawls += 1
-    print(f"{kills} in {crawls} crawls")
+    pages = 0
+    with Servers(postgres, redis_server()) as servers:
+        while sum(kills.values()) < wanted:
+            folder = tmp_path / f"crawl-{crawls}"
+            folder.mkdir()
+            with postgres.connection() as connection:
+                connection.execute("DROP TABLE IF EXISTS pages, links, versions")
+            crawl = SendingCrawl(site, folder, *servers.names, **servers.variables(folder))
+            process = crawl.begin()
+            for _ in range(min(5, wanted - sum(kills.values()))):
+                before, limit = crawl.sent, time.monotonic() + chance.uniform(1, 4)
+                while process.poll() is None and (crawl.sent == before or time.monotonic() < limit):
+                    time.sleep(0.02)
+                if process.poll() is not None:
+                    break
+                what = min(kills, key=lambda one: (kills[one], chance.random()))
+                kills[what] += 1
+                if what == "crawler":
+                    process.kill()
+                    process.wait(60)
+                    process = crawl.begin()
+                elif what == "server":
+                    servers.kill(chance.uniform(0, 1))
+                else:
+                    for pid in senders_of(process.pid):
+                        with suppress(ProcessLookupError):
+                            os.kill(pid, 9)
+            crawl.end(process)
+            pages += servers.check(crawl.crawl)
+            crawls += 1
+    print(f"{kills} in {crawls} crawls of {pages} pages")
 
 
 def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(

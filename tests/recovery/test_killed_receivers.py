@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import json
 import os
 import random
 import time
@@ -17,8 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import nats
 import pytest
+from confluent_kafka import Producer
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
@@ -28,6 +25,14 @@ from larmspider.pipelines.outbox.outbox import SenderProcess
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor
 from larmspider.pipelines.outbox.streams import StreamReceiver
+from tests.support.recovery.receivers import (
+    of_kafka,
+    of_messages,
+    of_nats,
+    of_objects,
+    of_redis,
+    sha1,
+)
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.stores import NatsServer, SeaweedServer, StoreServer
 from tests.support.spooled import page, removed, spooled
@@ -56,23 +61,14 @@ def last_versions(items: list[Page | Removed]) -> dict[str, str]:
         if isinstance(item, Removed):
             found.pop(item.url, None)
         else:
-            found[item.url] = hashlib.sha1(item.body, usedforsecurity=False).hexdigest()
+            found[item.url] = sha1(item.body)
     return found
-
-
-def of_messages(messages: list[Any]) -> dict[str, Any]:
-    """What a reader keeps that goes by the stamps."""
-    found: dict[str, Any] = {}
-    for one in messages:
-        if one["url"] not in found or one["stamp"] >= found[one["url"]]["stamp"]:
-            found[one["url"]] = one
-    return {url: one for url, one in found.items() if "removed" not in one}
 
 
 def kill_while_it_sends(
     receiver: type[Receiver],
     settings: dict[str, str],
-    server: StoreServer | RedisServer,
+    server: StoreServer | RedisServer | None,
     crawl: Path,
     kills: int,
 ) -> list[Page | Removed]:
@@ -98,7 +94,7 @@ def kill_while_it_sends(
                 time.sleep(0.01)
             if kill == kills:
                 break
-            if kill % 2:
+            if kill % 2 and server is not None:
                 server.kill()
                 time.sleep(chance.uniform(0, 0.5))
                 server.start()
@@ -128,6 +124,19 @@ def nats_server() -> Iterator[NatsServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def kafka() -> str:
+    """The addresses of two mock brokers, which librdkafka has for tests."""
+    client = Producer({"test.mock.num.brokers": 2, "log_level": 0})
+    _MOCKS.append(client)
+    brokers = client.list_topics(timeout=60).brokers.values()
+    return ",".join(f"{one.host}:{one.port}" for one in brokers)
+
+
+_MOCKS: list[Producer] = []
+"""They end with the process."""
+
+
 def test_objects_and_manifests_have_each_version(
     tmp_path: Path, weed: SeaweedServer, kills: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,16 +144,7 @@ def test_objects_and_manifests_have_each_version(
         monkeypatch.setenv(name, value)
     url = {"LARM_OBJECTS_URL": "s3://crawls/intranet"}
     items = kill_while_it_sends(ObjectsReceiver, url, weed, tmp_path / "crawl", kills)
-    store, lines = weed.store("crawls"), []
-    names = [one["path"] for batch in store.list("intranet/") for one in batch]
-    for name in (name for name in names if "/manifests/" in name):
-        lines += map(json.loads, bytes(store.get(name).bytes()).splitlines())
-    expected = last_versions(items)
-    assert {url: one["digest"] for url, one in of_messages(lines).items()} == expected
-    objects = {name.rpartition("/")[2]: name for name in names if "/objects/" in name}
-    for digest in set(expected.values()):
-        body = bytes(store.get(objects[digest]).bytes())
-        assert hashlib.sha1(body, usedforsecurity=False).hexdigest() == digest
+    assert of_objects(weed.store("crawls"), "intranet") == last_versions(items)
 
 
 def test_a_redis_stream_has_each_version_at_least_once(
@@ -153,8 +153,7 @@ def test_a_redis_stream_has_each_version_at_least_once(
     server = redis_server(appendfsync="no")
     settings = {"LARM_STREAM_URL": server.url, "LARM_STREAM_NAME": "pages"}
     items = kill_while_it_sends(StreamReceiver, settings, server, tmp_path / "crawl", kills)
-    found = server.client().xrange("pages")
-    messages = [json.loads(fields[b"page"]) for _, fields in found]
+    messages = of_redis(server.client(), "pages")
     assert len({(one["url"], one["stamp"]) for one in messages}) == len(items)
     assert set(of_messages(messages)) == set(last_versions(items))
 
@@ -165,22 +164,22 @@ def test_jetstream_has_each_version_once(
     """It drops by itself what comes twice."""
     settings = {"LARM_STREAM_URL": nats_server.url, "LARM_STREAM_NAME": "larm-pages"}
     items = kill_while_it_sends(StreamReceiver, settings, nats_server, tmp_path / "crawl", kills)
+    messages = of_nats(nats_server.url, "larm-pages")
+    assert len(messages) == len(items)
+    assert len({(one["url"], one["stamp"]) for one in messages}) == len(items)
+    assert set(of_messages(messages)) == set(last_versions(items))
 
-    async def read() -> list[Any]:
-        client = await nats.connect(nats_server.url)
-        subscription = await client.jetstream().pull_subscribe("larm-pages", "reader")
-        found: list[Any] = []
-        while len(found) < len(items):
-            batch = await subscription.fetch(500, timeout=60)
-            found += [json.loads(one.data) for one in batch]
-            for one in batch:
-                await one.ack()
-        info = await client.jetstream().stream_info("larm-pages")
-        await client.close()
-        assert info.state.messages == len(found)
-        return found
 
-    messages = asyncio.run(read())
+def test_a_topic_of_kafka_has_each_version_at_least_once(
+    tmp_path: Path, kills: int, kafka: str
+) -> None:
+    """Of mock brokers, which live in this process and are not killed. The URL is the key, so a
+    topic that is compacted keeps the last one."""
+    settings = {"LARM_STREAM_URL": f"kafka://{kafka}", "LARM_STREAM_NAME": "pages"}
+    items = kill_while_it_sends(StreamReceiver, settings, None, tmp_path / "crawl", kills)
+    found = of_kafka(kafka, "pages")
+    assert all(one["url"] == key for key, one in found)
+    messages = [one for _, one in found]
     assert len({(one["url"], one["stamp"]) for one in messages}) == len(items)
     assert set(of_messages(messages)) == set(last_versions(items))
 
@@ -194,10 +193,12 @@ def test_what_servers_say_is_told_without_passwords(
     away = {"LARM_STREAM_NAME": "x", "LARM_STREAM_URL": "redis://:s3cr3t@127.0.0.1:1/0"}
     nobody = away | {"LARM_STREAM_URL": "nats://127.0.0.1:1"}
     wrong = nats_server.url.replace("s3cr3t", "wr0ng")
+    nobody_of_kafka = away | {"LARM_STREAM_URL": "kafka://larm:s3cr3t@127.0.0.1:1"}
     cases: list[tuple[type[Receiver], dict[str, str], type[Exception], str]] = [
         (StreamReceiver, away, AwayError, "refused"),
         (StreamReceiver, away | {"LARM_STREAM_URL": wrong}, RefusedError, "Authorization"),
         (StreamReceiver, nobody, AwayError, "(?i)connect"),
+        (StreamReceiver, nobody_of_kafka, AwayError, "topic x: .*127.0.0.1:1/bootstrap: .*refused"),
         (ObjectsReceiver, {"LARM_OBJECTS_URL": "s3://B/x"}, RefusedError, "InvalidBucketName"),
     ]
     for receiver_class, settings, kind, said in cases:
@@ -237,7 +238,7 @@ def _entries(folder: Path) -> list[Any]:
     return entries(folder / "crawl", *(page(str(number), text="x" * 999) for number in range(9)))
 
 
-@pytest.mark.parametrize("url", ["", "kafka://h", "redis:", "nats://", "http://u:pw@h"])
+@pytest.mark.parametrize("url", ["", "kafka:", "redis:", "nats://", "http://u:pw@h"])
 def test_bad_urls_are_refused(url: str) -> None:
     settings = Settings({"LARM_STREAM_URL": url, "LARM_STREAM_NAME": "x", "LARM_OBJECTS_URL": url})
     for receiver in (StreamReceiver, ObjectsReceiver):

@@ -1,23 +1,28 @@
-"""StreamReceiver: a message for each page and removal, at least once, in a stream of Redis or NATS.
+"""StreamReceiver: a message for each page and removal, at least once, to Redis, NATS or Kafka.
 
     LARM_STREAM_URL=redis://:secret@redis.example:6379/0      a Redis stream (XADD)
     LARM_STREAM_URL=nats://user:secret@nats.example:4222      NATS JetStream
+    LARM_STREAM_URL=kafka://one.example:9092,two.example:9092 a topic of Kafka
 
-Its name, LARM_STREAM_NAME, is the key of the Redis stream, or stream and subject of NATS. A message
-is JSON, without the body. ``url`` and ``stamp`` name it for ever: whoever reads the stream drops
-what comes twice, as JetStream does by itself (Nats-Msg-Id) within two minutes.
+Its name, LARM_STREAM_NAME, is the key of the Redis stream, stream and subject of NATS, or the topic
+of Kafka, where the URL is the key of a message. A message is JSON, without the body. ``url`` and
+``stamp`` name it for ever: whoever reads the stream drops what comes twice, as JetStream does by
+itself (Nats-Msg-Id) within two minutes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -28,7 +33,12 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 TIMEOUT_SECS = 30
-URLS = "redis://:password@host:6379/0, rediss://... or nats://user:password@host:4222"
+URLS = (
+    "redis://:password@host:6379/0, rediss://..., nats://user:password@host:4222"
+    " or kafka://user:password@host:9092"
+)
+_MAX_MESSAGE = 100_000_000
+"""Bytes; a broker takes less, and says so."""
 
 
 class _Stream(ABC):
@@ -99,6 +109,7 @@ class _Nats(_Stream):
             ) from None
         self._nats, self._url, self._name = nats, url, name
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread()
         self._client: Any = None
         self._heard = ""
         """The last error that the client has met by itself."""
@@ -160,11 +171,14 @@ class _Nats(_Stream):
         return await asyncio.gather(*(publish(*one) for one in messages), return_exceptions=True)
 
     def _run(self, action: Any) -> Any:
-        if self._loop is None:
+        if self._loop is None:  # in a thread: a crawl that begins asks from within its own loop
             self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+            self._thread.start()
         errors = self._nats.errors
+        limited = asyncio.wait_for(action, 2 * TIMEOUT_SECS)
         try:
-            return self._loop.run_until_complete(asyncio.wait_for(action, 2 * TIMEOUT_SECS))
+            return asyncio.run_coroutine_threadsafe(limited, self._loop).result()
         except (errors.AuthorizationError, errors.NoRespondersError) as error:
             raise RefusedError(str(error) or "it has no JetStream (nats-server -js)") from None
         except (errors.Error, self._nats.js.errors.Error, OSError, TimeoutError) as error:
@@ -177,12 +191,124 @@ class _Nats(_Stream):
         self._client = self._loop = None
         if loop is not None:
             with suppress(Exception):  # it is gone anyway
-                loop.run_until_complete(client.close())
+                asyncio.run_coroutine_threadsafe(client.close(), loop).result(TIMEOUT_SECS)
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
             loop.close()
 
 
 async def _reraise(error: BaseException) -> None:
     raise error
+
+
+class _Kafka(_Stream):
+    def __init__(self, url: str, name: str) -> None:
+        try:
+            import confluent_kafka
+        except ImportError:
+            raise ConfigError(
+                "LARM_STREAM_URL: kafka:// needs confluent-kafka: pip install 'larmspider[kafka]'"
+            ) from None
+        self._kafka, self._name = confluent_kafka, name
+        parts = urlsplit(url)
+        secure = "SSL" if parts.scheme == "kafkas" else "PLAINTEXT"
+        self._options: dict[str, Any] = {
+            "bootstrap.servers": parts.netloc.rpartition("@")[2],
+            "security.protocol": secure,
+            "enable.idempotence": True,
+            "message.timeout.ms": TIMEOUT_SECS * 1000,
+            "message.max.bytes": _MAX_MESSAGE,
+            "log_level": 0,
+            "error_cb": self._hear,
+        }
+        if parts.username is not None:
+            self._options |= {
+                "security.protocol": f"SASL_{secure}",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": unquote(parts.username),
+                "sasl.password": unquote(parts.password or ""),
+            }
+        self._producer: Any = None
+        self._heard: Any = None
+        """The last error that the client has met by itself."""
+
+    def _hear(self, error: Any) -> None:
+        # that all brokers are down says less than why
+        if self._heard is None or error.code() != self._kafka.KafkaError._ALL_BROKERS_DOWN:
+            self._heard = error
+
+    def open(self) -> None:
+        self._heard = None
+        try:
+            self._producer = self._kafka.Producer(self._options)
+            for _ in range(10):  # a topic that it makes at the first question has no leader yet
+                problem = self._producer.list_topics(self._name, 10).topics[self._name].error
+                if problem is None:
+                    return
+                time.sleep(0.3)
+        except self._kafka.KafkaException as error:
+            self._producer.poll(0)  # why, to _hear()
+            raise self._failed(error.args[0]) from None
+        raise self._failed(problem)
+
+    def _failed(self, error: Any) -> AwayError | RefusedError:
+        codes = self._kafka.KafkaError
+        refused = (
+            codes._AUTHENTICATION,
+            codes.SASL_AUTHENTICATION_FAILED, codes.TOPIC_AUTHORIZATION_FAILED,
+            codes.CLUSTER_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PART,
+            codes.TOPIC_EXCEPTION,
+        )  # fmt: skip
+        heard = self._heard
+        if error.code() not in refused and heard is not None:
+            error = heard
+        kind = RefusedError if error.code() in refused else AwayError
+        return kind(f"topic {self._name}: {error.str()}")
+
+    def add(self, messages: Sequence[tuple[Entry, bytes]]) -> Sent:
+        too_large = self._kafka.KafkaError.MSG_SIZE_TOO_LARGE
+        errors: dict[int, Any] = dict.fromkeys(range(len(messages)))  # None: nothing is said yet
+        taken: set[int] = set()
+
+        def told(number: int, error: Any) -> None:
+            if error is None:
+                taken.add(number)
+            else:
+                errors[number] = error
+
+        for number, (entry, message) in enumerate(messages):
+            reached = partial(told, number)
+            try:
+                self._producer.produce(
+                    self._name,
+                    message,
+                    key=entry.url.encode(),
+                    on_delivery=lambda error, _, reached=reached: reached(error),
+                )
+            except BufferError:  # the rest comes again
+                break
+            except self._kafka.KafkaException as error:
+                errors[number] = error.args[0]
+        self._producer.flush(2 * TIMEOUT_SECS)
+        left = {number: error for number, error in errors.items() if number not in taken}
+        rejected = {
+            number: f"{len(messages[number][1]):,} bytes: {error.str()}"
+            for number, error in left.items()
+            if error is not None and error.code() == too_large
+        }
+        again = [number for number in left if number not in rejected]
+        if len(again) == len(messages):
+            raise self._failed(next(filter(None, left.values()), self._timed_out()))
+        return Sent(rejected, again)
+
+    def _timed_out(self) -> Any:
+        return self._kafka.KafkaError(self._kafka.KafkaError._MSG_TIMED_OUT)
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(0)
+            self._producer = None
 
 
 class StreamReceiver(Receiver):
@@ -198,11 +324,14 @@ class StreamReceiver(Receiver):
             "rediss": _Redis,
             "nats": _Nats,
             "tls": _Nats,
+            "kafka": _Kafka,
+            "kafkas": _Kafka,
         }
         scheme = ""
         with suppress(ValueError):
             parts = urlsplit(url)
-            scheme = parts.scheme if parts.hostname and parts.port != 0 else ""
+            is_one = parts.scheme.startswith("kafka") or parts.port != 0
+            scheme = parts.scheme if parts.hostname and is_one else ""
         if scheme not in kinds:
             raise ConfigError(f"LARM_STREAM_URL={url.partition('://')[0]}...: expected {URLS}")
         self._stream = kinds[scheme](url, name)

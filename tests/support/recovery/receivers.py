@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
+import nats
+from confluent_kafka import Consumer, TopicPartition
 from scrapy.settings import BaseSettings, Settings
 
 from larmspider.pipelines.outbox import sender
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
 from larmspider.pipelines.outbox.sql import SqlReceiver
+from larmspider.pipelines.outbox.streams import StreamReceiver
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import body_of, records
@@ -26,6 +33,18 @@ class SecondReceiver(SqlReceiver):
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         return super().from_settings(Settings({"LARM_SQL_URL": os.environ["SECOND_SQL_URL"]}))
+
+
+class SecondStreamReceiver(StreamReceiver):
+    """Another stream."""
+
+    settings = ("LARM_STREAM_NAME",)
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        other = {"LARM_STREAM_URL": os.environ["SECOND_STREAM_URL"]}
+        name = {"LARM_STREAM_NAME": settings.get("LARM_STREAM_NAME")}
+        return super().from_settings(Settings(other | name))
 
 
 class GateReceiver(Receiver):
@@ -53,6 +72,10 @@ class GateReceiver(Receiver):
 
 
 LARM_SQL_URL = os.environ.get("LARM_SQL_URL", "")
+LARM_STREAM_URL = os.environ.get("LARM_STREAM_URL", "")
+LARM_STREAM_NAME = os.environ.get("LARM_STREAM_NAME", "larm-pages")
+LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
+LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 ITEM_PIPELINES = {
     **ITEM_PIPELINES,
     **{
@@ -99,3 +122,70 @@ def check_database(connection: Any, crawl: Path) -> None:
     assert sorted(map(tuple, links)) == sorted(stored_links(crawl))
     versions = connection.execute("SELECT url, count(*) FROM versions GROUP BY url").fetchall()
     assert dict(versions) == dict.fromkeys(expected, 1)
+
+
+def of_messages(messages: list[Any]) -> dict[str, Any]:
+    """What a reader keeps that goes by the stamps."""
+    found: dict[str, Any] = {}
+    for one in messages:
+        if one["url"] not in found or one["stamp"] >= found[one["url"]]["stamp"]:
+            found[one["url"]] = one
+    return {url: one for url, one in found.items() if "removed" not in one}
+
+
+def of_nats(url: str, name: str) -> list[Any]:
+    """The messages of a stream, which has as many as were read."""
+
+    async def read() -> list[Any]:
+        client = await nats.connect(url)
+        stream = client.jetstream()
+        info = await stream.stream_info(name)
+        subscription = await stream.pull_subscribe(name, "reader")
+        found: list[Any] = []
+        while len(found) < info.state.messages:
+            batch = await subscription.fetch(500, timeout=60)
+            found += [json.loads(one.data) for one in batch]
+            for one in batch:
+                await one.ack()
+        await client.close()
+        return found
+
+    return asyncio.run(read())
+
+
+def of_kafka(servers: str, topic: str) -> list[tuple[str, Any]]:
+    """Key and value of all messages."""
+    found: list[tuple[str, Any]] = []
+    with closing(Consumer({"bootstrap.servers": servers, "group.id": "reader"})) as consumer:
+        for partition in consumer.list_topics(topic).topics[topic].partitions:
+            at = TopicPartition(topic, partition, 0)
+            end = consumer.get_watermark_offsets(at)[1]
+            consumer.assign([at])
+            count = 0
+            while count < end:
+                for one in consumer.consume(min(500, end - count), 60):
+                    found.append((one.key().decode(), json.loads(one.value())))
+                    count += 1
+    return found
+
+
+def of_redis(client: Any, name: str) -> list[Any]:
+    """The messages of a stream."""
+    return [json.loads(fields[b"page"]) for _, fields in client.xrange(name)]
+
+
+def of_objects(store: Any, folder: str) -> dict[str, str]:
+    """The digest of each page by its manifests, whose object has that."""
+    names = [one["path"] for batch in store.list(f"{folder}/") for one in batch]
+    lines: list[Any] = []
+    for name in (name for name in names if "/manifests/" in name):
+        lines += map(json.loads, bytes(store.get(name).bytes()).splitlines())
+    digests = {url: one["digest"] for url, one in of_messages(lines).items()}
+    objects = {name.rpartition("/")[2]: name for name in names if "/objects/" in name}
+    for digest in set(digests.values()):
+        assert sha1(bytes(store.get(objects[digest]).bytes())) == digest
+    return digests
+
+
+def sha1(body: bytes) -> str:
+    return hashlib.sha1(body, usedforsecurity=False).hexdigest()
