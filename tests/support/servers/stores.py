@@ -7,11 +7,14 @@ comes up again on the same port, with what it had.
 from __future__ import annotations
 
 import json
+import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,7 +22,7 @@ from typing import Self
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from tests.support.servers.processes import end, free_port, listens, wait_for
+from tests.support.servers.processes import end, listens, wait_for
 
 HOST = "127.0.0.1"
 _PROGRAMS = Path(sys.executable).parent
@@ -64,7 +67,7 @@ class StoreServer(ABC):
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix=f"{self.program}-")
-        self.port = free_port(HOST)
+        self.port = _pair_of_ports()
         self.start()
         return self
 
@@ -109,14 +112,15 @@ class SeaweedServer(StoreServer):
         credentials = [{"accessKey": self.key, "secretKey": self.secret}]
         user = {"name": "larm", "credentials": credentials, "actions": ["Admin", "Read", "Write"]}
         config.write_text(json.dumps({"identities": [user]}))
-        ports = getattr(self, "_ports", None) or [free_port(HOST) for _ in range(3)]
+        ports = getattr(self, "_ports", None) or [_pair_of_ports() for _ in range(3)]
         self._ports = ports
         master, volume, filer = ports
         return [
             *("server", f"-dir={self.folder}", f"-ip={HOST}", f"-ip.bind={HOST}"),
             *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
             *("-s3", f"-s3.port={self.port}", f"-s3.config={config}"),
-            *("-master.volumeSizeLimitMB=64", "-volume.max=8"),
+            *("-master.volumeSizeLimitMB=64", "-volume.max=8", "-s3.port.iceberg=0"),
+            "-s3.port.lance=0",
         ]
 
     def answers(self) -> bool:
@@ -125,6 +129,16 @@ class SeaweedServer(StoreServer):
         except BaseError:
             return False
         return True
+
+
+def _pair_of_ports() -> int:
+    """A port that is free, as is the one 10,000 above, where weed's gRPC listens; both below those
+    that the system gives to clients."""
+    while True:
+        port = random.randrange(10_000, 22_000)
+        with suppress(OSError), socket.create_server((HOST, port)):
+            socket.create_server((HOST, port + 10_000)).close()
+            return port
 
 
 class NatsServer(StoreServer):
