@@ -89,7 +89,7 @@ def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError 
 
 def why(error: Exception) -> str:
     """The error in one line. Neither Redis nor its client repeats passwords."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
