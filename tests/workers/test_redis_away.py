@@ -99,7 +99,7 @@ def test_without_redis_at_the_start_it_waits_and_ends_with_75(
     with (tmp_path / "out").open("wb") as out:
         waiting = begin(*command, *arguments, cwd=tmp_path, out=out)
     end = time.monotonic() + 120
-    while "refused.: waiting" not in (said := (tmp_path / "out").read_text()):
+    while "refused: waiting" not in (said := (tmp_path / "out").read_text()):
         assert waiting.poll() is None, said
         assert time.monotonic() < end, said
         time.sleep(0.05)
