@@ -101,6 +101,8 @@ class Sketch:
         self._last = 0  # rows in the last part
         self.size = 0
         """Rows that were added in all."""
+        self.mark = 0
+        """A row of the last page that was new; 0: there was none."""
 
     def __len__(self) -> int:
         """Bytes."""
@@ -109,6 +111,7 @@ class Sketch:
     def share(self, page: Rows) -> float:
         """The share of a page's rows that are new. They are remembered."""
         new = self._add(page.rows, page.size)
+        self.mark = min((one for one in new if one in page.judged), default=0)
         if page.words and not self._add([page.words], _SMALLEST):
             return 0.0
         return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from larmspider.extraction.novelty import Sketch, rows_of
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.traps import NEW, Budgets, HostTraps, Met
+from larmspider.frontier.traps import NEW, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ MAX_BYTES = 16 << 20
 """Of what is known of hosts, about; beyond that the notes have it."""
 SMALL = 50
 """Classes of a host whose note is written at each checkpoint."""
-_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES = 360, 70, 2_000
+MARKS = 500
+"""Pages with parameters of a host that are remembered: they may be views of what comes."""
+_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
 @dataclass(slots=True)
@@ -51,7 +53,9 @@ class _Known:
     urgent: bool = False
     pages: int = 0
     saved_pages: int = 0
-    saved_shown: int = field(default=0)
+    saved_shown: int = 0
+    shown_by: dict[int, tuple[ClassRecord, ...]] = field(default_factory=dict)
+    """Of the last pages with parameters that were new, a row that was: what has shown it."""
 
     @property
     def bytes(self) -> int:
@@ -62,6 +66,7 @@ class _Known:
             + _CLASS_BYTES * len(traps.records)
             + _LITERAL_BYTES * len(traps.classes)
             + len(self.shown)
+            + _MARK_BYTES * len(self.shown_by)
         )
 
     @property
@@ -204,7 +209,7 @@ class TrapWatch:
         if met is None:
             return ""
         known = self._of(entry.host)
-        if not known.traps.wants_verdict(met) or (share := _share(page, known.shown)) is None:
+        if not known.traps.wants_verdict(met) or (share := self._share(page, met, known)) is None:
             return ""
         known.pages += 1
         self._changed.add(entry.host)
@@ -220,6 +225,25 @@ class TrapWatch:
         news = [one for one in met.records if one.is_blocked and one not in blocked]
         what = "are held from now on" if self._mode == LEARN else "would be held"
         return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
+
+    def _share(self, page: Page, met: Met, known: _Known) -> float | None:
+        """What of the page is new. None for a redirect to one that is new, and judged itself."""
+        if page.status != 200:
+            first = page.links[:1]
+            leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
+            return None if leads_on else 0.0
+        rows, own = rows_of(page), met.records[0]
+        share = known.shown.share(rows)
+        if share >= NEW and own.params:
+            known.shown_by[known.shown.mark] = met.records[:-1]
+            if len(known.shown_by) > MARKS:
+                del known.shown_by[next(iter(known.shown_by))]
+        elif share < NEW:
+            for mark in rows.rows & known.shown_by.keys():
+                if known.shown_by[mark][0].params > own.params:
+                    for record in known.shown_by.pop(mark):
+                        record.retract()
+        return share
 
     # what is left to do
 
@@ -248,21 +272,10 @@ class TrapWatch:
         return False
 
 
-def _share(page: Page, shown: Sketch) -> float | None:
-    """What of the page is new. None for a redirect to one that is new, and judged itself."""
-    if page.status == 200:
-        return shown.share(rows_of(page))
-    leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in page.links[:1])
-    return None if leads_on else 0.0
-
-
 def _is_view(url: str, found_on: str) -> bool:
-    """Whether the path has one segment more than that of the page that has named it, or another
-    one (``/annotate/tip/README`` and ``/file/tip/README``), but for the last."""
+    """Whether the path has one segment more than that of the page that has named it:
+    ``/wiki/special:links/Start`` and ``/wiki/Start``."""
     one, other = url.lower().split("/"), found_on.lower().split("/")
-    if len(one) < 5 or one[:3] != other[:3] or one[-1] != other[-1] or not one[-1]:
+    if len(one) != len(other) + 1 or one[-1] != other[-1] or not one[-1]:
         return False
-    same = 0
-    while same < len(other) and one[same] == other[same]:
-        same += 1
-    return one[same + 1 :] == other[same + (len(one) == len(other)) :]
+    return any(one[:at] + one[at + 1 :] == other for at in range(3, len(one) - 1))

@@ -125,6 +125,11 @@ class ClassRecord:
             self.ring = self.ring & (1 << WINDOW) - 1 | 1 << WINDOW
         self.barren = 0 if share >= NEW else self.barren + (share < SOME)
 
+    def retract(self) -> None:
+        """A page that was new was a view of one with fewer parameters, which has come now."""
+        latest = self.ring & -self.ring
+        self.ring ^= latest if latest < self.ring else 0
+
     @property
     def setting(self) -> str:
         """By which it is blocked."""
@@ -267,8 +272,8 @@ class HostTraps:
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
 
     def note_view(self, met: Met, url: str) -> None:
-        """A page without parameters repeats what the page ``url`` says, which is one segment of the
-        path away: its class is one of views of that one."""
+        """A page without parameters repeats what the page ``url`` says, whose path has one segment
+        less: its class is one of views of that one."""
         own = met.records[0]
         if not own.params and self.has_views:
             own.params, own.path = 1, self._shape(self.classes.of(url).path)

@@ -89,7 +89,35 @@ def special(target: str) -> Reply:
     return page("Wiki", text, *others, *views)
 
 
-def test_what_repeats_pages_one_segment_away_are_views_of_them(backend: LmdbBackend) -> None:
+def views_first(target: str) -> Reply:
+    """Eighty pages, each of which is named by a list of changes as a comparison, too."""
+    if target == "/":
+        lists = ["/changes", *(f"/list?part={n}" for n in range(4))]
+        return page("Wiki", "Welcome to all.", *lists)
+    number = int("".join(filter(str.isdigit, target)) or 0)
+    if target.startswith("/list"):
+        return page(
+            "List", document(900 + number), *(f"/w?id={20 * number + n}" for n in range(20))
+        )
+    if target == "/changes":
+        return page("Changes", document(999), *(f"/w?diff=1&id={n}9" for n in range(8)))
+    asked = number if "diff" not in target else int(target.rpartition("=")[2])
+    others = (f"/w?diff=1&id={n}" for n in range(asked, min(80, asked + 8)))
+    return page("Wiki", document(asked), *others)
+
+
+def test_a_view_that_comes_before_its_page_is_known_as_one_when_that_comes(
+    backend: LmdbBackend,
+) -> None:
+    walk = Walk(views_first, backend).run()
+    assert {f"/w?id={n}" for n in range(80)} <= {*walk.fetched}
+    assert sum("diff" in target for target in walk.fetched) < 40
+    assert any("/w?diff=*&id=* are held" in news for news in walk.news)
+
+
+def test_pages_that_repeat_those_of_one_segment_less_are_views_of_them(
+    backend: LmdbBackend,
+) -> None:
     walk = Walk(special, backend).run()
     assert {f"/w/Page{n}" for n in range(1, 60)} <= {*walk.fetched}
     assert sum("special" in target for target in walk.fetched) < 40
