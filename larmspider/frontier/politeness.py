@@ -44,6 +44,7 @@ KINDS = {
     "address": FailureKind(retry=False, blames_host=False),
     "login": FailureKind(retry=False, blames_host=False),
     "bad-url": FailureKind(retry=False, blames_host=False),
+    "render": FailureKind(retry=True, blames_host=False),
 }
 """By the fetch layer's word; any other word: retried, the host not blamed."""
 
