@@ -48,8 +48,8 @@ _ARGUMENTS = (
 )
 _WANTED = frozenset(("document", "script", "xhr", "fetch"))
 _HEADERS = ("content-type", "access-control-allow-origin", "access-control-allow-credentials")
-START_SECS = 60.0
-AFTER_SECS = 3.0
+START_SECS = 120.0
+AFTER_SECS = 10.0
 """For reading the page, and for closing it, when its time is up."""
 TOGETHER = 2
 """Pages at a time."""

@@ -25,7 +25,7 @@ Start = Callable[..., ScriptedServer]
 def render(server: ScriptedServer, cwd: Path, **settings: str) -> Ran:
     """A crawl of a host with ``render``, by somebody who is not root."""
     (cwd / "sites.toml").write_text(f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n')
-    own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml")} | settings
+    own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml"), "LARM_RENDER_SECS": "120"} | settings
     words = [word for pair in own.items() for word in ("-s", "=".join(pair))]
     return scrapy_as_other("crawl", "intranet", "-a", f"start={server.url()}", *words, cwd=cwd)
 
