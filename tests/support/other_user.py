@@ -15,7 +15,7 @@ _CAPABILITY = "+dac_read_search"
 _READS = ("--inh-caps", _CAPABILITY, "--ambient-caps", _CAPABILITY)
 
 
-def scrapy_as_other(*arguments: str, cwd: Path, timeout: float = 300) -> Ran:
+def scrapy_as_other(*arguments: str, cwd: Path, timeout: float = 600) -> Ran:
     """``scrapy ARGUMENTS`` in ``cwd``, whose owner that user becomes."""
     before: list[str] = []
     if os.geteuid() == 0:

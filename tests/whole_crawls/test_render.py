@@ -27,7 +27,10 @@ def render(server: ScriptedServer, cwd: Path, **settings: str) -> Ran:
     (cwd / "sites.toml").write_text(f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n')
     own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml"), "LARM_RENDER_SECS": "120"} | settings
     words = [word for pair in own.items() for word in ("-s", "=".join(pair))]
-    return scrapy_as_other("crawl", "intranet", "-a", f"start={server.url()}", *words, cwd=cwd)
+    ran = scrapy_as_other("crawl", "intranet", "-a", f"start={server.url()}", *words, cwd=cwd)
+    if ran.status == 2 and "does not start with its sandbox" in ran.err:
+        pytest.skip(ran.err.splitlines()[-1])
+    return ran
 
 
 def asked(server: ScriptedServer) -> set[str]:
