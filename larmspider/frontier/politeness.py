@@ -43,6 +43,7 @@ KINDS = {
     "bad-response": FailureKind(retry=True, blames_host=False),
     "address": FailureKind(retry=False, blames_host=False),
     "login": FailureKind(retry=False, blames_host=False),
+    "render": FailureKind(retry=True, blames_host=False),
     "bad-url": FailureKind(retry=False, blames_host=False),
     "render": FailureKind(retry=True, blames_host=False),
 }
