@@ -38,7 +38,8 @@ def test_sites_without_end_are_held_and_others_lose_nothing(tmp_path: Path) -> N
 
 @pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")
 def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_path: Path) -> None:
-    """Three kills of two workers, each after so many pages more of both."""
+    """Three kills of two workers, each after so many pages more of both; and it ends, though what
+    was not committed, and an eighth of what was learned, is asked for again."""
     with ExitStack() as running:
         redis = running.enter_context(RedisServer("127.32.0.9"))
         sites = [{"*": answer(name)} for name in NAMES]
@@ -65,6 +66,5 @@ def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_pa
         stored = crew.stored()
     assert wanted <= stored.keys()
     assert [url for url, number in stored.items() if number > 1] == []
-    assert max(len(one.log) for one in traps) < MOST + 50  # what was in flight is asked for again
     found = scrapy("traps", "--json", cwd=tmp_path)
     assert {trap["host"].rpartition(".")[0] for trap in found.json["traps"]} == {"127.0.4"}
