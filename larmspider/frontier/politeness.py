@@ -45,7 +45,6 @@ KINDS = {
     "login": FailureKind(retry=False, blames_host=False),
     "render": FailureKind(retry=True, blames_host=False),
     "bad-url": FailureKind(retry=False, blames_host=False),
-    "render": FailureKind(retry=True, blames_host=False),
 }
 """By the fetch layer's word; any other word: retried, the host not blamed."""
 
