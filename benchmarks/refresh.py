@@ -46,7 +46,7 @@ import tantivy
 
 from benchmarks.generated_web import address, serving
 from benchmarks.meter import crawl_command, crawl_environment, measure
-from larmspider.frontier.refresh import DAY, KEPT_DAYS, SAMPLED, learned, prior, value
+from larmspider.frontier.refresh import DAY, KEPT_DAYS, SAMPLED, Pace, learned, prior, value
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
@@ -174,21 +174,25 @@ class Value(Policy):
         self.dated = dated
         self.name = "larmspider" if dated else "larmspider, no Last-Modified"
         self.changes = self.exposure = 0.0
+        self.pace = Pace()
 
     @property
     def rate(self) -> float:
         return (self.changes + 1) / (self.exposure + 60 * DAY)
 
     def visited(self, copy: Copy, now: float, *, changed: bool, passed: float) -> None:
-        since = now - copy.changed if changed and self.dated else None
+        at = copy.changed if changed and self.dated else None
+        felt = self.pace.elapsed(now - passed, now)
+        since = None if at is None else self.pace.elapsed(at, now)
         copy.a, copy.b = learned(
-            copy.a, copy.b, passed=passed, changed=changed, since_change=since, rate=self.rate
+            copy.a, copy.b, passed=felt, changed=changed, since_change=since, rate=self.rate
         )
+        self.pace.add(now - passed, now, changed=changed, at=at)
         self.changes, self.exposure = self.changes + changed, self.exposure + passed
 
     def urgency(self, copy: Copy, now: float) -> float:
         a, b = (copy.a, copy.b) if copy.b else prior(self.rate)
-        return value(now - copy.visited + 1, a, b)
+        return value(self.pace.elapsed(copy.visited, now) + 1, a, b)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from typing import Generic, TypeVar
@@ -39,6 +39,9 @@ SAMPLED = 40
 """One of so many visits is to a page that is chosen at random, whatever its worth."""
 SAMPLE_DAYS = 30
 """For so long what such visits have found counts."""
+PACE_PAGES, PACE_MOST, PACE_VISITS = 20, 50.0, 100
+"""A day's pace is believed as far as more pages tell of it than so many; no day counts as more than
+so many; it is reckoned anew after so many visits, or the next day."""
 PAGES_A_DAY = 1 / 30
 """The share of its pages that a crawl visits a day where LARM_REFRESH_PER_DAY is 0."""
 
@@ -104,6 +107,83 @@ def learned(
         x = a / b * passed
         since_change = passed / 2 if x < 1e-3 else b / a - passed / (exp(min(x, 700.0)) - 1)
     return a + 1, b + min(max(since_change, 0.0), passed)
+
+
+@dataclass(slots=True)
+class Pace:
+    """How fast time goes by for the pages of a host: a day on which many of them changed counts as
+    many days, so that a page not visited since a change of the whole site comes before one that has
+    it, and such a change says little of its pages' own rates. ``days`` since the epoch, each with
+    the changes that visits found then and the pages of which they tell."""
+
+    days: dict[int, list[float]] = field(default_factory=dict)
+    _first: int = 0
+    _passed: list[float] = field(default_factory=list)  # seconds until each day from the first on
+    _added: int = 0
+    _settled: int = -1
+
+    def add(self, since: float, now: float, *, changed: bool, at: float | None) -> None:
+        """A visit after the one of ``since``; ``at``: when the page changed, where it says so, else
+        each day between is as likely."""
+        today = int(now // DAY)
+        first = int(since // DAY)
+        if changed and at is not None:
+            first = max(first, int(at // DAY))
+        first = max(first, today - int(LATEST // DAY))
+        known = range(min(first, today), max(today, first + 1))
+        share = 0.0 if not changed else 1.0 if at is not None else 1 / len(known)
+        for day in known:
+            found = self.days.setdefault(day, [0.0, 0.0])
+            found[1] += 1
+            if at is None or day == first:
+                found[0] += share
+        self._added += 1
+
+    def elapsed(self, begin: float, end: float) -> float:
+        """Seconds, as the pages of the host have felt them; ``end`` is now."""
+        if self._added >= PACE_VISITS or end // DAY != self._settled:
+            self._settle(int(end // DAY))
+        return max(0.0, self._at(end) - self._at(begin))
+
+    def pack(self) -> list[int]:
+        """The first day, and two numbers of each from then on."""
+        first = min(self.days, default=0)
+        found = [self.days.get(day, (0, 0)) for day in range(first, max(self.days, default=-1) + 1)]
+        return [first, *(int(x) for here, of in found for x in (100 * here + 0.5, of))]
+
+    @classmethod
+    def unpack(cls, packed: Sequence[int]) -> Pace:
+        first, *found = packed
+        days = enumerate(zip(found[::2], found[1::2], strict=True), first)
+        return cls({day: [here / 100, of] for day, (here, of) in days if of})
+
+    def _settle(self, today: int) -> None:
+        self._added, self._passed, self._settled = 0, [], today
+        if not self.days:
+            return
+        for day in [one for one in self.days if not 0 <= today - one <= LATEST / DAY]:
+            del self.days[day]
+        if not self.days:
+            return
+        changes, pages = (sum(both) for both in zip(*self.days.values(), strict=True))
+        rate = (changes + 1) / (pages + 60)
+        self._first = min(self.days)
+        passed = self._first * DAY
+        for day in range(self._first, max(self.days) + 2):
+            self._passed.append(passed)
+            here, of = self.days.get(day, (0.0, 0.0))
+            pace = (here / rate + PACE_PAGES) / (of + PACE_PAGES)
+            passed += min(pace, PACE_MOST) * DAY
+
+    def _at(self, time: float) -> float:
+        at = time / DAY - self._first
+        if not self._passed or at < 0:
+            return time
+        day = int(at)
+        if day + 1 >= len(self._passed):
+            return self._passed[-1] + (at + 1 - len(self._passed)) * DAY
+        begin = self._passed[day]
+        return begin + (at - day) * (self._passed[day + 1] - begin)
 
 
 @dataclass(slots=True)

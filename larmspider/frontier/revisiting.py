@@ -38,6 +38,7 @@ from larmspider.frontier.refresh import (
     SOONEST,
     Budget,
     Checks,
+    Pace,
     Reservoir,
     learned,
     prior,
@@ -90,7 +91,7 @@ class HostKnowledge:
     """What visits again have taught about a host. ``changes`` of its pages, seen in ``exposure``
     seconds of all pages together. ``doubtful``: pages of which a store may have another version
     than their records, since a crash. ``checks`` of its pages that were chosen at random. ``gone``:
-    time, URL and depth of pages that have left."""
+    time, URL and depth of pages that have left. ``pace``: on which days many of them changed."""
 
     volatile: Volatile = field(default_factory=Volatile)
     validators: Validators = field(default_factory=Validators)
@@ -99,11 +100,12 @@ class HostKnowledge:
     doubtful: set[bytes] = field(default_factory=set)
     checks: Checks = field(default_factory=Checks)
     gone: list[tuple[float, str, int]] = field(default_factory=list)
+    pace: Pace = field(default_factory=Pace)
 
     def pack(self) -> bytes:
         """What the note ``refresh`` of the host has."""
-        known = [self.changes, self.exposure, self.checks.days, self.gone[-MAX_GONE:]]
-        packed: bytes = msgpack.packb(known)
+        gone, pace = self.gone[-MAX_GONE:], self.pace.pack()
+        packed: bytes = msgpack.packb([self.changes, self.exposure, self.checks.days, gone, pace])
         return packed
 
     def unpack(self, note: bytes | None) -> None:
@@ -112,6 +114,7 @@ class HostKnowledge:
             self.changes, self.exposure, *more = msgpack.unpackb(note, strict_map_key=False)
             self.checks = Checks(*more[:1])
             self.gone = [(at, url, depth) for at, url, depth in (more[1] if more[1:] else ())]
+            self.pace = Pace.unpack(more[2]) if more[2:] else Pace()
 
     @property
     def rate(self) -> float:
@@ -362,8 +365,9 @@ class Revisiting:
         passed = self._age(visit, now)
         if self.even:
             return passed
-        a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
-        return value(passed, a, b, _weight(visit))
+        known = self.known(host_of(visit.url))
+        a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
+        return value(known.pace.elapsed(now - passed, now), a, b, _weight(visit))
 
     def _end_plan(self, now: float) -> None:
         self._add_sample(now)
@@ -557,13 +561,19 @@ class Revisiting:
         changed_at: float | None,
     ) -> None:
         known = self.known(entry.host)
-        passed = max(0.0, now - before.time)
-        since = None if changed_at is None else now - changed_at
+        begin, pace = min(before.time, now), known.pace
+        since = None if changed_at is None else pace.elapsed(changed_at, now)
         after.a, after.b = learned(
-            before.a, before.b, passed=passed, changed=changed, since_change=since, rate=known.rate
+            before.a,
+            before.b,
+            passed=pace.elapsed(begin, now),
+            changed=changed,
+            since_change=since,
+            rate=known.rate,
         )
+        pace.add(begin, now, changed=changed, at=changed_at)
         known.changes += changed
-        known.exposure += passed
+        known.exposure += now - begin
         self.touch(entry.host)
 
     def delete(

@@ -99,7 +99,7 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
             checked, as_stored = checked + number, as_stored + current_then
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
         looked_at += 1
-        current += (b / (b + max(0.0, now - visit.time))) ** a
+        current += (b / (b + known.pace.elapsed(visit.time, now))) ** a
         if known.exposure:
             changes[host] += 1
         if visit.due:

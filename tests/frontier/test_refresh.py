@@ -12,6 +12,7 @@ from larmspider.frontier.refresh import (
     LATEST,
     SOONEST,
     Budget,
+    Pace,
     learned,
     prior,
     until_worth,
@@ -70,6 +71,28 @@ def test_what_was_long_ago_is_forgotten() -> None:
     a, b = learned(50.0, 50 * DAY, passed=3_600 * DAY, changed=False)
     assert a == pytest.approx(0.5, abs=0.01)
     assert b > 3_600 * DAY
+
+
+def test_a_day_on_which_the_whole_site_changed_is_a_long_one() -> None:
+    """So pages that were not visited since come first; days on which nothing changed are short."""
+    pace, today = Pace(), 1_000 * DAY
+    for number in range(100):
+        begin = today - (40 + number % 5) * DAY
+        pace.add(begin, today, changed=number > 9, at=today - 9.5 * DAY if number > 9 else None)
+    before, later = today - 20 * DAY, today - 5 * DAY
+    assert pace.elapsed(before, today) > 20 * pace.elapsed(later, today) > 0
+    pace = Pace.unpack(pace.pack())
+    assert pace.elapsed(before, today) > 20 * pace.elapsed(later, today)
+    assert pace.elapsed(today, before) == 0.0
+
+
+def test_time_goes_by_as_ever_for_a_host_of_which_nothing_is_known() -> None:
+    pace = Pace.unpack(Pace().pack())
+    assert pace.elapsed(5 * DAY, 15 * DAY) == 10 * DAY
+    pace.add(990 * DAY, 1_000 * DAY, changed=True, at=None)
+    assert pace.elapsed(990 * DAY, 1_000 * DAY) == pytest.approx(10 * DAY, rel=0.4)
+    assert pace.elapsed(1_000 * DAY, 1_400 * DAY) == 400 * DAY
+    assert pace.elapsed(0.0, 1_400 * DAY) == 1_400 * DAY, "forgotten after a year"
 
 
 def test_a_budget_is_kept_for_a_week_and_a_clock_that_is_set_back_adds_nothing() -> None:
