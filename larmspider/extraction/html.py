@@ -125,7 +125,6 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def read(markup: bytes) -> PageBuilder:
     """Parse and walk ``markup`` (UTF-8); time and memory are bounded unless it is_costly."""
     builder = PageBuilder()
-    builder.methods = b"-method" in markup
     parser = LexborHTMLParser(markup, options=_OPTIONS)
     root = parser.root
     if root is not None:

@@ -112,7 +112,7 @@ class PageBuilder:
     """Links, metadata and text of one page while a parser reads it."""
 
     __slots__ = ("_refreshed", "base", "canonical", "description", "heading", "language", "links",
-                 "methods", "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
+                 "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
                  "sections", "title")  # fmt: skip
 
     def __init__(self) -> None:
@@ -127,8 +127,6 @@ class PageBuilder:
         self.description = ""
         self.language: str | None = None
         self.noindex = self.nofollow = self.moved = False
-        self.methods = True
-        """Whether links may name a method, other than GET."""
         self.sections: list[tuple[str, str]] = []
         """Anchor and heading of each."""
         self._refreshed: set[bool] = set()
@@ -142,7 +140,8 @@ class PageBuilder:
             text = attributes.get("title") or ""
         rel = attributes.get("rel")
         nofollow = rel is not None and "nofollow" in rel.lower().split()
-        if self.methods and ("data-method" in attributes or "data-turbo-method" in attributes):
+        # 0.03 us a link; to look for "-method" in 40 KB of markup takes longer than in 140 links
+        if "data-method" in attributes or "data-turbo-method" in attributes:
             method = attributes.get("data-method") or attributes.get("data-turbo-method") or ""
             nofollow |= method.strip().lower() not in ("", "get")
         self.links.append((href or "", ORDINARY, text, nofollow))
