@@ -282,16 +282,19 @@ def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
             continue
         name = component.__name__
         receiver = component.from_settings(settings)
+        look = f"look at {receiver.settings[0]}, or " if receiver.settings else ""
+        what_to_do = f"{look}take {name} out of ITEM_PIPELINES"
         try:
             receiver.connect()
         except RefusedError as error:
-            raise ConfigError(f"{name} cannot be used: {error}") from None
+            why = str(error).rstrip(".")
+            raise ConfigError(f"{name} cannot be used: {why}; {what_to_do}") from None
         except AwayError as error:
             known = None if directory.fresh else Cursor.read(directory.path / OUTBOX, name)
             if known is None or not known.sent:
+                why = str(error).rstrip(".")
                 raise ConfigError(
-                    f"{name} cannot be reached: {error}; start the server, or take {name} out of"
-                    " ITEM_PIPELINES"
+                    f"{name} cannot be reached: {why}; start the server, {what_to_do}"
                 ) from None
             logger.warning("%s cannot be reached: %s; pages wait in the outbox", name, error)
         finally:

@@ -281,9 +281,10 @@ def test_a_full_outbox_holds_the_crawl_and_says_for_whom(site: Site, tmp_path: P
         (
             SQL,
             {"LARM_SQL_URL": "postgresql://larm:s3cr3t@127.0.0.1:1/x"},
-            "SqlReceiver cannot be reached: connection failed: .*refused",
+            "SqlReceiver cannot be reached: connection failed: .*refused.*; start the server,"
+            " look at LARM_SQL_URL, or take SqlReceiver out of ITEM_PIPELINES",
         ),
-        (GATE, {"GATE_FOLDER": "/none"}, "GateReceiver cannot be used: no such folder"),
+        (GATE, {"GATE_FOLDER": "/none"}, "GateReceiver cannot be used: no such folder; take "),
     ],
 )
 def test_a_receiver_that_cannot_be_used_is_refused_at_the_start(

@@ -238,6 +238,11 @@ def _entries(folder: Path) -> list[Any]:
     return entries(folder / "crawl", *(page(str(number), text="x" * 999) for number in range(9)))
 
 
+def test_a_folder_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"LARM_OBJECTS_URL=file:///proc/x: No such file"):
+        ObjectsReceiver("file:///proc/x")
+
+
 @pytest.mark.parametrize("url", ["", "kafka:", "redis:", "nats://", "http://u:pw@h"])
 def test_bad_urls_are_refused(url: str) -> None:
     settings = Settings({"LARM_STREAM_URL": url, "LARM_STREAM_NAME": "x", "LARM_OBJECTS_URL": url})

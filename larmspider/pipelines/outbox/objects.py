@@ -69,7 +69,7 @@ class ObjectsReceiver(Receiver):
         self._errors = obstore.exceptions
         try:
             self._objects = obstore.store.from_url(url, **more)
-        except self._errors.BaseError as error:
+        except (self._errors.BaseError, OSError) as error:  # OSError: no such folder can be made
             raise ConfigError(f"LARM_OBJECTS_URL={url}: {_in_words(error)}") from None
         self._pool: ThreadPoolExecutor | None = None
 
