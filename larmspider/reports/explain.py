@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
@@ -38,8 +39,6 @@ from larmspider.workdir.manifest import class_name, filters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from scrapy.settings import BaseSettings
 
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
     from larmspider.index.search import Searcher
@@ -143,7 +142,7 @@ def explain(
     if crawl.remark and explanation.state not in _FINAL:
         explanation.notes.append(crawl.remark)
     link, page = _as_found(url, explanation, settings, crawl)
-    for url_filter in filters(settings, crawl.seeds):
+    for url_filter in filters(_with_sites_that_can_be_read(settings), crawl.seeds):
         explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
@@ -283,6 +282,16 @@ def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explana
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects
         reason = f"the filter raised {error!r}"
     return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")
+
+
+def _with_sites_that_can_be_read(settings: BaseSettings) -> BaseSettings:
+    """For the filters: _sites_that_apply() tells what is wrong with the file."""
+    try:
+        Sites.from_settings(settings)
+    except ConfigError:
+        settings = BaseSettings(settings)
+        settings.set("LARM_SITES_FILE", "", priority="cmdline")
+    return settings
 
 
 def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
