@@ -10,6 +10,7 @@ A new format is one module with an ``extract`` function and one line in urls/med
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
@@ -79,12 +80,16 @@ _SIGNATURES = (
     (b"BZh", "application/x-bzip2"),
     (b"\xfd7zXZ\x00", "application/x-xz"),
 )
+_OFTEN_PAGES = frozenset(("application/pdf", "application/vnd.ms-excel", "application/msword"))
+"""What is said of a login form in place of a PDF, and of tables that are HTML."""
 _HEAD_BYTES = 1445
 """WHATWG MIME Sniffing 5.2, "resource header"."""
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _TAIL_BYTES = 1 << 17
 """Where a zip file lists its members, at its end."""
+_MAX_NAMES = 10_000
+_LENGTHS = struct.Struct("<HHH")
 _IN_ZIP = (
     (b"word/", OOXML + "wordprocessingml.document"),
     (b"ppt/", OOXML + "presentationml.presentation"),
@@ -136,7 +141,7 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
         return mime if said and generic and is_read_apart(mime) else found
     head = body[:_HEAD_BYTES]
     if said:
-        is_page = mime == "application/pdf" and _HTML.match(head.removeprefix(_MARKS[0]))
+        is_page = mime in _OFTEN_PAGES and _HTML.match(head.removeprefix(_MARKS[0]))
         return "text/html" if is_page else mime
     if mime in DOWNLOADS and not type_by_name(name):
         return mime
@@ -170,12 +175,30 @@ def _by_signature(body: bytes) -> str | None:
 def _in_zip(body: bytes) -> str:
     if (found := _MIMETYPE.match(body)) and reader_of(mime := found[1].decode()):
         return mime
-    tail = body[-_TAIL_BYTES:]
-    if b"[Content_Types].xml" in tail or b"[Content_Types].xml" in body[:_TAIL_BYTES]:
-        for name, mime in _IN_ZIP:
-            if name in tail or name in body[:_TAIL_BYTES]:
+    if names := _names_in_zip(body):
+        if b"[Content_Types].xml" in names:
+            for start, mime in _IN_ZIP:
+                if any(name.startswith(start) for name in names):
+                    return mime
+        return _ZIP
+    ends = body[:_TAIL_BYTES], body[-_TAIL_BYTES:]  # its list is cut off, or of another kind
+    if any(b"[Content_Types].xml" in end for end in ends):
+        for start, mime in _IN_ZIP:
+            if any(start in end for end in ends):
                 return mime
     return _ZIP
+
+
+def _names_in_zip(body: bytes) -> list[bytes]:
+    """The names that the list at the end of a zip file has; none where it cannot be found."""
+    end = body.rfind(b"PK\x05\x06", max(0, len(body) - _TAIL_BYTES))
+    at = end - int.from_bytes(body[end + 12 : end + 16], "little")
+    names: list[bytes] = []
+    while 0 <= at <= end - 46 and body.startswith(b"PK\x01\x02", at) and len(names) < _MAX_NAMES:
+        name, extra, comment = _LENGTHS.unpack_from(body, at + 28)
+        names.append(body[at + 46 : at + 46 + name])
+        at += 46 + name + extra + comment
+    return names
 
 
 def _in_ole(body: bytes) -> str:

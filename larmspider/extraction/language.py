@@ -26,7 +26,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import packed, receive, send, unpacked
-from larmspider.items import Page
+from larmspider.items import Page, Part
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -84,7 +84,12 @@ class Languages:
             self._guesser.start()
 
     async def of(self, page: Page) -> str | None:
-        """The language of ``page``, a tag, or None. Raises ExtractionStopped."""
+        """The language of ``page``, a tag, or None; that of its parts is noted in them. Raises
+        ExtractionStopped."""
+        if self._guesser is not None:
+            for part in _silent(page):
+                guessed, sure = await self._guesser.guess(sample(part.text))
+                part.language = guessed if sure >= _SURE else None
         text = self._doubtful(page)
         if text is None or self._guesser is None:
             return page.language
@@ -92,6 +97,10 @@ class Languages:
 
     def of_now(self, page: Page) -> str | None:
         """`of` for a thread that may wait, one at a time."""
+        if self._guesser is not None:
+            for part in _silent(page):
+                guessed, sure = self._guesser.guess_now(sample(part.text))
+                part.language = guessed if sure >= _SURE else None
         text = self._doubtful(page)
         if text is None or self._guesser is None:
             return page.language
@@ -241,6 +250,11 @@ class _Answers(asyncio.Protocol):
         self._writer = None
         for pipe in self._pipes:
             pipe.close()
+
+
+def _silent(page: Page) -> list[Part]:
+    """The parts of a document that say no language, and have a text by which to guess."""
+    return [part for part in page.parts if not part.language and len(part.text) >= SHORTEST]
 
 
 def sample(text: str) -> str:

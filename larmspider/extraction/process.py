@@ -354,7 +354,10 @@ class Readers:
         except ExtractionRefused as refused:
             page = self._without_fields(refused, mime, body, url, content_type)
         if self._has_scans(mime, page):
-            page = await self.scans.read(mime, body, url, content_type)
+            try:
+                return await self.scans.read(mime, body, url, content_type)
+            except ExtractionRefused as refused:  # what was typed is worth having
+                page.unread = str(refused)
         return page
 
     def _without_fields(
@@ -385,8 +388,12 @@ class Readers:
         try:
             if is_read_apart(mime):
                 page = self.documents.read_now(mime, body, url, header)
-                has_scans = self._has_scans(mime, page)
-                return self.scans.read_now(mime, body, url, header) if has_scans else page
+                if self._has_scans(mime, page):
+                    try:
+                        return self.scans.read_now(mime, body, url, header)
+                    except ExtractionRefused as refused:
+                        page.unread = str(refused)
+                return page
             if not self.is_apart(mime, body, url):
                 return extract(body, url, header)
             try:

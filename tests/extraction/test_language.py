@@ -22,7 +22,7 @@ from larmspider.extraction.language import (
     sample,
 )
 from larmspider.extraction.process import ExtractionStopped
-from larmspider.items import Page
+from larmspider.items import Page, Part
 
 GERMAN = "Die Reisekostenabrechnung ist bis zum Monatsende bei der Abteilung abzugeben"
 ENGLISH = "The report on travel costs has to be handed in by the end of the month"
@@ -165,3 +165,16 @@ def test_which_pages_are_in_another_language() -> None:
     page.language = None
     assert not is_in_another(page, {"en"})
     assert not is_in_another(Page("http://h/", text="kurz", language="de"), {"en"})
+
+
+def test_parts_of_a_document_have_a_language_each(languages: Languages) -> None:
+    """Those that say one keep it, and a short text has none."""
+    parts = [
+        Part("a.txt", text=GERMAN),
+        Part("b.txt", text=ENGLISH),
+        Part("c.txt", text=GERMAN, language="nl"),
+        Part("d.txt", text="kurz"),
+    ]
+    page = Page("http://h/mails.mbox", text="a.txt b.txt c.txt d.txt", parts=parts)
+    languages.of_now(page)
+    assert [part.language for part in parts] == ["de", "en", "nl", None]

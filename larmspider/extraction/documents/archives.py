@@ -88,14 +88,15 @@ def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Mem
 
 
 def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Member]:
-    """``counted``: the bytes of the members were counted when the archive was unpacked."""
+    """``counted``: the bytes of the members were counted when the archive was unpacked, but those
+    that a sparse file leaves out."""
     try:
         with tarfile.open(fileobj=io.BytesIO(body), mode="r:") as archive:
             for info in archive:
                 file = archive.extractfile(info) if info.isfile() else None
                 if file is not None:
                     with file:
-                        budget.bytes += info.size if counted else 0
+                        budget.bytes += info.size if counted and not info.issparse() else 0
                         yield info.name.removeprefix("./"), or_why(lambda: budget.read(file))  # noqa: B023
     except _DAMAGES as error:
         raise Unread(Outcome.DAMAGED, f"the tar file cannot be read: {error}") from None

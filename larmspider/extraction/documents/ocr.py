@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from contextlib import suppress
 
 import pypdfium2 as pdfium
 
@@ -38,7 +39,8 @@ def read_scans(body: bytes, page: Page, languages: str, seconds: float) -> None:
             if text or left <= 0:
                 late |= left <= 0
                 continue
-            texts[number] = _text_of(document, number, languages, left)
+            with suppress(pdfium.PdfiumError):  # a page that is damaged
+                texts[number] = _text_of(document, number, languages, left)
     except subprocess.TimeoutExpired:
         late = True
     finally:

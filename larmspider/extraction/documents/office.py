@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from larmspider.extraction.documents.archives import ZipReader
+from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
@@ -68,8 +69,17 @@ def _read(archive: ZipReader, builder: DocumentBuilder) -> None:
 
 def metadata(archive: ZipReader, builder: DocumentBuilder) -> None:
     """docProps/core.xml, where it can be read."""
-    if "docProps/core.xml" in archive.names:
-        dublin_core(parse_xml(archive.read("docProps/core.xml")), builder)
+    _add_metadata(archive, "docProps/core.xml", builder)
+
+
+def _add_metadata(archive: ZipReader, name: str, builder: DocumentBuilder) -> None:
+    if name in archive.names:
+        try:
+            dublin_core(parse_xml(archive.read(name)), builder)
+        except Spent:
+            raise
+        except Unread:
+            pass  # the text may be whole
 
 
 def relationships(archive: ZipReader, name: str, builder: DocumentBuilder) -> dict[str, str]:
@@ -164,8 +174,7 @@ def _opendocument(archive: ZipReader, builder: DocumentBuilder) -> None:
     manifest = "META-INF/manifest.xml"
     if manifest in archive.names and b"encryption-data" in archive.read(manifest):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
-    if "meta.xml" in archive.names:
-        dublin_core(parse_xml(archive.read("meta.xml")), builder)
+    _add_metadata(archive, "meta.xml", builder)
     for name in ("content.xml", "styles.xml"):  # the latter has headers and footers
         if name in archive.names:
             root = parse_xml(archive.read(name))

@@ -11,6 +11,7 @@ paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; what was read u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import IO, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -34,6 +35,8 @@ MAX_NAME = 1_024
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
 _PIECE = 1 << 16
+_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Names of tar files that are no UTF-8 have such."""
 
 Member: TypeAlias = tuple[str, "bytes | Unread"]
 """Name and bytes, or why they cannot be had."""
@@ -118,7 +121,7 @@ def members(mime: str, body: bytes, name: str, budget: Budget, depth: int = 1) -
     assert inside is not None
     for path, data in inside(body, name, budget):
         budget.take_member()
-        path = one_line(path, MAX_NAME)
+        path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME)
         yield path, data
         if isinstance(data, Unread) or depth == MAX_DEPTH:
             continue

@@ -19,6 +19,7 @@ from larmspider.extraction.documents.ole import (
     refuse_encrypted,
 )
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
+from larmspider.index.version import is_panic
 from larmspider.items import Outcome, Page
 
 _RECORD = struct.Struct("<HH")
@@ -50,6 +51,10 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     except Unread as unread:
         unread.page = builder.page(url)
         raise
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
     return builder.page(url)
 
 

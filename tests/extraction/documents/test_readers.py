@@ -1,17 +1,22 @@
 """Every format is read: text, title, author, date, links; what cannot be read has its outcome."""
 
+import asyncio
+import gzip
+import io
 import os
 import signal
+import tarfile
+import zipfile
 from collections.abc import Iterator
 
 import pytest
 
 from larmspider.extraction import process
-from larmspider.extraction.documents import parts
+from larmspider.extraction.documents import parts, spreadsheet
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers
-from larmspider.items import Outcome, Page
+from larmspider.items import Outcome, Page, part_url, split_part
 from larmspider.urls.media_types import FORMATS, is_read_apart
 from tests.support.documents import corpus
 from tests.support.documents.corpus import MODIFIED, SAMPLES, Sample
@@ -272,3 +277,110 @@ def test_a_reader_refuses_by_an_outcome():
         parts.read("application/pdf", b"%PDF-1.7", "http://h/", None)
     assert refused.value.unread == "damaged: PDFium finds no PDF in it"
     assert isinstance(SAMPLES["pdf"], Sample)
+
+
+def tar_of(files: dict[str, bytes], encoding: str = "utf-8") -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(
+        fileobj=made, mode="w", format=tarfile.GNU_FORMAT, encoding=encoding
+    ) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return made.getvalue()
+
+
+def test_a_member_whose_name_is_no_text_is_a_part(readers):
+    body = tar_of({"gr\xfc\xdfe.txt": b"hello", "ok.txt": b"fine"}, "latin-1")
+    page = read(body, "x.tar", readers)
+    assert [part.name for part in page.parts] == ["gr\ufffd\ufffde.txt", "ok.txt"]
+    name = page.parts[0].name
+    assert split_part(part_url("http://h/x.tar", name))[1] == name
+    assert readers.documents.member("application/x-tar", body, "http://h/x.tar", name) == b"hello"
+
+
+def test_documents_that_are_stored_in_a_zip_are_its_parts(readers):
+    """Neither they nor an unpacked one, which the list of names shows, make it a document."""
+    docx = SAMPLES["docx"].body
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+        archive.writestr("report.docx", docx)
+        archive.writestr("new/[Content_Types].xml", "<x/>")
+        archive.writestr("new/word/document.xml", "<x/>")
+    page = read(made.getvalue(), "x.zip", readers)
+    assert page.unread == ""
+    texts = {part.name: part.text for part in page.parts}
+    assert texts["readme.txt"] == "hello"
+    assert SAMPLES["docx"].phrase in texts["report.docx"]
+
+
+def test_what_sparse_files_leave_out_counts_as_unpacked():
+    """400 of them with 60 MB each are an archive of 4 KB; here it is ten of 16 MB."""
+    block = bytearray(tarfile.TarInfo("f.txt").tobuf(tarfile.GNU_FORMAT))
+    block[156:157] = tarfile.GNUTYPE_SPARSE
+    block[386:398] = block[398:410] = block[482 + 1 : 482 + 13] = b"00000000000\0"
+    block[483:495] = b"00100000000\0"  # 16 MB
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 8 * 32 + sum(block[156:]))
+    body = gzip.compress(bytes(block) * 10 + bytes(1_024))
+    with pytest.raises(Unread) as refused:
+        parts.read("application/gzip", body, "http://h/x.tar.gz", None)
+    assert refused.value.unread.startswith(
+        f"{Outcome.TOO_LARGE}: it unpacks to more than 1,000,000"
+    )
+
+
+@pytest.mark.parametrize("name", ["docx", "pptx"])
+def test_damaged_properties_do_not_cost_a_document_its_text(name, readers):
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(SAMPLES[name].body)) as whole:
+        properties = whole.read("docProps/core.xml")
+        with zipfile.ZipFile(made, "w") as stored:
+            for info in whole.infolist():
+                stored.writestr(info.filename, whole.read(info))
+    body = made.getvalue().replace(properties, properties[:-2] + b"x>")
+    page = read(body, f"x.{name}", readers)
+    assert page.unread == ""
+    assert SAMPLES[name].phrase in page.text
+
+
+def test_a_library_that_panics_costs_one_part(monkeypatch):
+    class PanicException(BaseException):
+        pass
+
+    def panic(*_: object) -> None:
+        raise PanicException
+
+    monkeypatch.setattr(spreadsheet, "_cells", panic)
+    body = corpus.zipped({"a.txt": "hello", "b.xls": SAMPLES["xls"].body})
+    page = parts.read("application/zip", body, "http://h/x.zip", None)
+    assert [(part.name, part.unread.partition(":")[0]) for part in page.parts] == [
+        ("a.txt", ""),
+        ("b.xls", Outcome.DAMAGED),
+    ]
+
+
+def test_a_table_of_html_that_is_called_a_spreadsheet_is_a_page():
+    assert media_type("application/vnd.ms-excel", b"<table><tr><td>1") == "text/html"
+
+
+def test_scans_that_cannot_be_read_cost_no_typed_text(monkeypatch):
+    """Neither in a crawl nor when its page is read again."""
+    helpers = process.Helpers(ocr="eng", ocr_secs=1.0)
+    body = corpus.pdf(["typed words", ""])
+
+    def refuse(*_: object) -> Page:
+        raise ExtractionRefused(f"{Outcome.READER_DIED}: of a test")
+
+    async def refused(*_: object) -> Page:
+        return refuse()
+
+    with Readers(helpers=helpers) as readers:
+        monkeypatch.setattr(readers.scans, "read", refused)
+        monkeypatch.setattr(readers.scans, "read_now", refuse)
+        again = readers.read_again("application/pdf", body, "http://h/x.pdf")
+        first = asyncio.run(readers.read("application/pdf", body, "http://h/x.pdf", ""))
+    for page in (first, again):
+        assert "typed words" in page.text
+        assert page.unread == f"{Outcome.READER_DIED}: of a test"
