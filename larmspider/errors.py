@@ -49,3 +49,8 @@ class HttpError(LarmspiderError):
     def __init__(self, message: str, status: int = 400, **values: object) -> None:
         super().__init__(message, **values)
         self.status = status
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether ``error`` is a panic of Rust, which no except clause can name."""
+    return type(error).__name__ == "PanicException"

@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 
 import tantivy
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CrawlDirError, is_panic
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
-from larmspider.index.version import META_NAME, is_panic, stemmer_of
+from larmspider.index.version import META_NAME, stemmer_of
 from larmspider.index.writer import IndexWriter, Simhashes
 
 Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self, cast
 import tantivy
 from tantivy import DocAddress, Query
 
-from larmspider.errors import CrawlDirError, QueryError
+from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
 from larmspider.index.best_bets import BestBet
@@ -50,7 +50,7 @@ from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
-from larmspider.index.version import is_panic, open_index, version_of
+from larmspider.index.version import open_index, version_of
 from larmspider.index.why import Examined, examine, field_names
 from larmspider.items import Section, split_part
 

@@ -26,11 +26,6 @@ _SEARCHED = frozenset((2, 3, 5, 6, SCHEMA_VERSION))
 normalized."""
 
 
-def is_panic(error: BaseException) -> bool:
-    """Whether ``error`` is a panic of Rust, which no except clause can name."""
-    return type(error).__name__ == "PanicException"
-
-
 def has_index(directory: Path) -> bool:
     """Whether ``directory`` has an index that is complete."""
     return (directory / META_NAME).exists() and (directory / "meta.json").exists()

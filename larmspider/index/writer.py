@@ -31,7 +31,7 @@ from typing import Any, Self, TypeAlias
 
 import tantivy
 
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
 from larmspider.index.copies import LEAST_TEXT
 from larmspider.index.packed import PackedPages
@@ -44,7 +44,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.sections import kept_sections
 from larmspider.index.stems import Stems
-from larmspider.index.version import META_NAME, create_index, is_panic
+from larmspider.index.version import META_NAME, create_index
 from larmspider.items import Page
 
 HEAP_MIN_BYTES = 15_000_000

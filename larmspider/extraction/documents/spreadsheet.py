@@ -10,6 +10,7 @@ from typing import Any
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
+from larmspider.errors import is_panic
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.office import metadata, relationships
 from larmspider.extraction.documents.ole import (
@@ -19,7 +20,6 @@ from larmspider.extraction.documents.ole import (
     refuse_encrypted,
 )
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
-from larmspider.index.version import is_panic
 from larmspider.items import Outcome, Page
 
 _RECORD = struct.Struct("<HH")
