@@ -1,4 +1,5 @@
-"""The errors that larmspider raises on purpose; each message is one line that a user can act on."""
+"""The errors that larmspider raises on purpose, each one line that a user can act on; and how the
+panic of a library is told."""
 
 
 class LarmspiderError(Exception):
